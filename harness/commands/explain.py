@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from harness.commands import fault_list, vocabulary
 from harness.errors import UsageError
 from harness.faults.base import all_faults
-from harness.judge.base import Monitor
-from harness.rules.discovery import all_rules
+from harness.judge.base import Monitor, Side
+from harness.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.explain import unknown
 from harness.spec.findings import FindingKind, finding_kinds
@@ -25,7 +25,7 @@ def explain(name: str) -> Iterator[str]:
 
     A rule and a requirement can have one id: then both are explained, the rule first.
     """
-    rules, kinds = all_rules(), finding_kinds()
+    rules, kinds = every_rule(), finding_kinds()
     requirements = {one.id: one for one in load_book().requirements}
     # The form that pytest prints: rules::turn.completes, findings::setup.not-started.
     wanted = name.split("::", 1)[-1]
@@ -75,7 +75,7 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
         yield from _wrapped(f"no rule judges it: {requirement.excluded}")
     if requirement.owed:
         yield "no rule judges it yet"
-    rules = all_rules()
+    rules = every_rule()
     for name in requirement.rules:
         yield f"judged by: {name} ({rules[name].level}): {rules[name].title}"
     if requirement.rules:
@@ -112,6 +112,9 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     if not alone and all(one.id != rule.id for one in judged):
         yield from _clause(load_book().requirement(rule.id))
     yield ""
+    if rule.side is Side.CLIENT:
+        yield "judges clients: harness check --side client; agent app-server --scenario"
+        return
     if rule.needs:
         yield f"needs: {', '.join(rule.needs)}"
     covering = [
@@ -125,7 +128,7 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
 
 def rule_table(*, markdown: bool = False) -> Iterator[str]:
     """All rules, one line each."""
-    rules = all_rules().values()
+    rules = every_rule().values()
     if markdown:
         yield "| rule | level | title |"
         yield "|---|---|---|"

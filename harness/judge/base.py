@@ -9,6 +9,7 @@ gets each frame it asked for once, with the conversation up to and including tha
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, TypeVar
 
 from harness.judge.verdict import Level, Place
@@ -20,6 +21,16 @@ from harness.trace.owed import Owed
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace
 from harness.trace.views import Conversation
+
+
+class Side(StrEnum):
+    """Whose messages a rule judges: the server's, or those of its client (a duty of clients).
+
+    No run of a server is judged by the duties of clients: there the harness is the client.
+    """
+
+    SERVER = "server"
+    CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,7 @@ class Monitor:
     needs: ClassVar[tuple[str, ...]]
     surface: ClassVar[str] = SESSION
     also_on: ClassVar[tuple[str, ...]] = ()
+    side: ClassVar[Side] = Side.SERVER
     once: ClassVar[bool] = False
     # True within a set-up step, whose witnesses do not count: the rule must find another one later.
     setup: bool = False
@@ -112,12 +124,13 @@ def rule(
     needs: tuple[str, ...] = (),
     surface: str = SESSION,
     also_on: tuple[str, ...] = (),
+    side: Side = Side.SERVER,
 ) -> Callable[[M], M]:
     """Register a monitor class as the rule `family.slug`. A duplicate id raises.
 
     It judges the traces of its surface, and of those that it is `also_on`: then it must ask the
     view of its conversation for nothing, since each surface has another. It needs what every play
-    on its surface needs; where it needs more, `needs` has all.
+    on its surface needs; where it needs more, `needs` has all. `side` says whom it judges.
     """
 
     def register(monitor: M) -> M:
@@ -127,7 +140,7 @@ def rule(
             raise ValueError(f"rule id {rule_id!r} is taken by {_RULES[rule_id].__qualname__}")
         monitor.id, monitor.title, monitor.level = rule_id, title, level
         monitor.needs = needs or _NEEDS.get(surface, ("core",))
-        monitor.surface, monitor.also_on = surface, also_on
+        monitor.surface, monitor.also_on, monitor.side = surface, also_on, side
         _RULES[rule_id] = monitor
         return monitor
 

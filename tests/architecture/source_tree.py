@@ -117,12 +117,15 @@ def within(module: str, *packages: str) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-def reached_from(start: str) -> set[str]:
-    """Every module of ours that importing `start` imports, and what those import, lazily too."""
+def reached_from(start: str, *, but: tuple[str, ...] = ()) -> set[str]:
+    """Every module of ours that importing `start` imports, and what those import, lazily too.
+
+    The modules in `but` are not entered.
+    """
     reached, waiting = set[str](), [start]
     while waiting:
         module = waiting.pop()
-        if module not in reached:
+        if module not in reached and module not in but:
             reached.add(module)
             waiting += _graph().get(module, ())
     return reached

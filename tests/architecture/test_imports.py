@@ -72,6 +72,10 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harness.results", "harness.spec", "harness.surface", "harness.trace", *JUDGE),
         ("pydantic", "rich", "jinja2"),
     ),
+    "harness.clients": (
+        ("harness.report", "harness.spec", "harness.surface", "harness.trace", *JUDGE),
+        (),
+    ),
     "harness.compare": (
         ("harness.results", "harness.spec", "harness.trace", *JUDGE),
         (),
@@ -110,6 +114,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "harness.commands": (
         (
+            "harness.clients",
             "harness.compare",
             "harness.faults",
             "harness.fuzz",
@@ -205,11 +210,18 @@ def test_nothing_in_the_harness_names_the_reference_server() -> None:
     assert [path for path in texts if "reference_server" in path.read_text("utf-8")] == []
 
 
+# What judges the clients of a server that plays scenarios: the server hands it bytes, lazily, and
+# takes verdicts (docs/adr/0035-the-server-hands-its-client-to-a-judge.md).
+JUDGE_OF_CLIENTS = "harness.clients"
+
+
 def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
     scenario_path = ("harness.backend", "harness.scenario")
     wrong: list[str] = []
     for one in imports("reference_server"):
         if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
+            continue
+        if one.lazy and one.imported == f"{JUDGE_OF_CLIENTS}.live":
             continue
         allowed = one.importer == "reference_server.cli.scenario_model" and one.lazy
         if not (allowed and within(one.imported, *scenario_path)):
@@ -218,7 +230,7 @@ def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
 
 
 def test_the_reference_server_never_reaches_the_player() -> None:
-    reached = reached_from("reference_server.cli.app_server")
+    reached = reached_from("reference_server.cli.app_server", but=(f"{JUDGE_OF_CLIENTS}.live",))
     assert "harness.scenario.loader" in reached, "the way of --scenario is not seen at all"
     players = (
         "harness.scenario.player",
@@ -232,6 +244,13 @@ def test_the_reference_server_never_reaches_the_player() -> None:
         *JUDGES,
     )
     assert [module for module in sorted(reached) if within(module, *players)] == []
+
+
+def test_the_judge_of_clients_reaches_nothing_that_plays() -> None:
+    reached = reached_from(f"{JUDGE_OF_CLIENTS}.live")
+    assert "harness.rules.discovery" in reached
+    playing = ("reference_server", "harness.runner", "harness.wire", *PLAYS)
+    assert [module for module in sorted(reached) if within(module, *playing)] == []
 
 
 def _no_cycle(graph: dict[str, set[str]]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
-from harness.rules.discovery import all_rules
+from harness.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files
 from harness.surface.known import classify_of
 from harness.trace.store import load
@@ -56,7 +56,7 @@ def test_a_broken_trace_is_judged_broken_with_its_messages(tmp_path: Path) -> No
 def test_the_list_names_every_rule_once() -> None:
     said = call("harness", "list")
     assert said.status == 0
-    assert [line.split()[0] for line in said.out.splitlines()] == list(all_rules())
+    assert [line.split()[0] for line in said.out.splitlines()] == list(every_rule())
 
 
 def test_the_bundled_scenarios_are_valid() -> None:

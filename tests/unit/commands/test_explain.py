@@ -9,7 +9,7 @@ from harness.commands.explain import explain
 from harness.commands.vocabulary import LEVELS, VERDICTS
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import all_rules
+from harness.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.loader import load_scenario
 from harness.spec.findings import finding_kinds
@@ -38,7 +38,7 @@ def test_every_requirement_is_explained_with_its_clause_and_its_rules() -> None:
         text = told(requirement.id)
         assert f"requirement {requirement.id} ({requirement.clause.basis})" in text
         assert f"line {requirement.clause.line}" in text
-        assert all(rule in text for rule in requirement.rules if requirement.id not in all_rules())
+        assert all(rule in text for rule in requirement.rules if requirement.id not in every_rule())
         assert re.search("judged by|no rule judges it|Judges|Records|Walks", text), requirement.id
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.rules.discovery import all_rules
+from harness.rules.discovery import every_rule
 from harness.spec import loading
 from harness.spec.book import Book
 from harness.spec.check import check_book
@@ -39,7 +39,7 @@ def lines_of(document: str) -> list[str] | None:
 
 def test_every_rule_serves_a_requirement_and_no_other_rule_is_named():
     named = {rule for row in BOOK.requirements for rule in row.rules}
-    assert named == set(all_rules())
+    assert named == set(every_rule())
 
 
 def test_requirements_name_a_line_in_the_section_they_say():

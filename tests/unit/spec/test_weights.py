@@ -3,7 +3,7 @@
 import pytest
 
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
+from harness.rules.discovery import every_rule
 from harness.spec.loading import load_book
 from harness.spec.rows import make_requirement
 from harness.spec.yamlfile import BookError
@@ -34,7 +34,7 @@ ROW = {
 
 @pytest.mark.parametrize("row", JUDGED, ids=[row.id for row in JUDGED])
 def test_a_row_has_a_rule_that_weighs_as_much(row) -> None:
-    rules = {name: all_rules()[name].level for name in row.rules}
+    rules = {name: every_rule()[name].level for name in row.rules}
     heaviest = max(WEIGHT[level] for level in rules.values())
     assert heaviest >= WEIGHT[Level(row.clause.level)], rules
 

@@ -1,0 +1,83 @@
+"""The judge of clients behind a server: what is owed when, verdicts, bounds."""
+
+import json
+
+import pytest
+from wire_talk import Wire
+
+from harness.clients.live import ClientJudge
+from harness.rules.discovery import all_rules, client_rules
+
+
+def test_every_duty_has_a_verdict_and_no_rule_on_servers_has() -> None:
+    given = Wire().asked().decides("cancel").verdicts()
+    assert {one.rule for one in given} == set(client_rules())
+    assert not set(client_rules()) & set(all_rules())
+    assert {one.verdict for one in given} <= {"PASS", "NOT_EXERCISED"}
+    passed = {one.rule for one in given if one.verdict == "PASS"}
+    assert passed >= {"duty.answer-known", "duty.answers", "duty.decision-known"}
+
+
+def test_a_verdict_names_its_clause_and_shows_the_messages() -> None:
+    (found,) = [
+        one for one in Wire().asked().decides("approved").verdicts() if one.verdict == "FAIL"
+    ]
+    assert found.rule == "duty.decision-known"
+    assert found.clause.startswith("approval.command-decisions: The decisions on a command are")
+    assert found.clause.endswith("(session-protocol, line 192)")
+    assert found.actual == 'result.decision: "approved"'
+    assert [line[:3] for line in found.wire] == ["  *", "  *"]
+    assert json.loads(json.dumps(found.json()))["wire"] == list(found.wire)
+    assert found.red
+
+
+def test_a_question_that_was_open_for_long_is_held_against_the_client() -> None:
+    wire = Wire().asked()
+    wire.now = 1.5
+    assert wire.broken() == {"duty.answers": "MUST"}
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_question_of_the_last_moment_is_not(closed: bool) -> None:
+    wire = Wire().asked()
+    wire.now = 0.5
+    if closed:
+        wire.judge.closed("1")
+        wire.now = 9.0
+    assert wire.broken() == {}
+
+
+def test_the_time_of_an_answered_question_does_not_excuse_an_older_one() -> None:
+    wire = Wire().asked(1)
+    wire.now = 5.0
+    wire.asked(2).decides("accept", 2).judge.closed("1")
+    assert wire.broken() == {"duty.answers": "MUST"}
+
+
+def test_each_connection_has_its_own_questions() -> None:
+    wire = Wire().asked(7).on("2").decides("accept", 7)
+    assert wire.broken() == {"duty.answer-known": "MUST"}
+
+
+def test_findings_that_are_alike_are_one_verdict() -> None:
+    wire = Wire()
+    for number in range(5):
+        wire.asked(number).decides("approved", number)
+    (found,) = [one for one in wire.verdicts() if one.verdict == "FAIL"]
+    assert found.actual.endswith("(and 4 more like it)")
+
+
+def test_a_client_that_floods_is_judged_on_what_fits() -> None:
+    judge = ClientJudge("flood", max_frames=3)
+    judge.opened("1")
+    for number in range(9):
+        judge.client_sent("1", json.dumps({"id": number, "result": {}}).encode())
+    assert judge.cut_off.startswith("what came later was not judged: more than 3 messages")
+    assert [one.rule for one in judge.finish() if one.verdict == "FAIL"] == ["duty.answer-known"]
+    assert len(judge.trace.frames) == 3
+
+
+def test_nothing_is_taken_in_after_the_end() -> None:
+    wire = Wire()
+    first = wire.verdicts()
+    assert wire.decides("accept").verdicts() == first
