@@ -8,16 +8,15 @@ connection does in `connection`.
 import contextlib
 import logging
 import socket
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from reference_server.connection import Connection
 from reference_server.envelope import encode_error
 from reference_server.outbox import OVERLOADED
-from reference_server.server import Server
 from reference_server.transport.addresses import TcpAddress
-from reference_server.transport.base import PeerGone
+from reference_server.transport.base import PeerGone, Transport
 from reference_server.transport.descriptors import Descriptors
 from reference_server.transport.handshake import HANDSHAKE_TIME, Admission, admit
 from reference_server.transport.listener import Listener
@@ -34,10 +33,26 @@ _TRY_AGAIN_LATER = (1013, "too slow: connect again, and thread/resume shows what
 """Codes and reasons of a close (RFC 6455, and IANA's registry of WebSocket close codes)."""
 
 
+class Host(Protocol):
+    """What serves the clients that were let in."""
+
+    @property
+    def told_to_stop(self) -> anyio.Event:
+        """Set when no client is to be taken any more, and all are told to leave."""
+        ...
+
+    async def host(self, transport: Transport, path: str, /) -> bool:
+        """Serve one client until it leaves; gives whether it was let go as too slow.
+
+        `path` is that of its request for a WebSocket, "" where there is none.
+        """
+        ...
+
+
 class Reception:
     """Takes the connections of one listener."""
 
-    def __init__(self, server: Server, listener: Listener, admission: Admission) -> None:
+    def __init__(self, server: Host, listener: Listener, admission: Admission) -> None:
         self._server = server
         self._listener = listener
         self._admission = admission
@@ -78,14 +93,13 @@ class Reception:
         if self._is_websocket:
             transport = await self._admitted(stream, too_many)
             if transport is not None:
-                connection = Connection(transport, may_give_up=True)
-                await self._server.serve(connection)
-                await transport.close(*self._farewell(connection))
+                too_slow = await self._server.host(transport, transport.path)
+                await transport.close(*self._farewell(too_slow=too_slow))
         elif too_many is not None:
             with anyio.move_on_after(HANDSHAKE_TIME), contextlib.suppress(PeerGone):
                 await StdioTransport(stream).send([encode_error(None, OVERLOADED, too_many)])
         else:
-            await self._server.serve(Connection(StdioTransport(stream), may_give_up=True))
+            await self._server.host(StdioTransport(stream), "")
 
     def _too_many(self) -> str | None:
         if self._count <= CONNECTIONS:
@@ -107,7 +121,7 @@ class Reception:
                 self._admitting.discard(handshake)
         return None
 
-    def _farewell(self, connection: Connection) -> tuple[int, str]:
-        if connection.outbox.given_up.is_set():
+    def _farewell(self, *, too_slow: bool) -> tuple[int, str]:
+        if too_slow:
             return _TRY_AGAIN_LATER
         return _GOING_AWAY if self._server.told_to_stop.is_set() else _DONE

@@ -24,6 +24,7 @@ from reference_server.handlers import discover, discover_first
 from reference_server.lanes import Lanes
 from reference_server.outbox import Outbox
 from reference_server.router import Router
+from reference_server.transport.base import Transport
 from reference_server.warming import importing
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class Server:
 
     def _outboxes(self) -> list[Outbox]:
         return [connection.outbox for connection in self._connections if connection.in_use]
+
+    async def host(self, transport: Transport, _path: str) -> bool:
+        """Serve one of several clients until it leaves; gives whether it was let go as too slow."""
+        connection = Connection(transport, may_give_up=True)
+        await self.serve(connection)
+        return connection.outbox.given_up.is_set()
 
     async def serve(self, connection: Connection, *, then_stop: bool = False) -> None:
         """Serve one client until it leaves or the server stops; any number may be served at once.

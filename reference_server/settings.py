@@ -67,7 +67,7 @@ def settings_of_new_thread(config: Config, params: ThreadStartParams) -> ThreadS
     return ThreadSettings(
         model=params.model or config.model,
         model_provider=params.model_provider or config.model_provider,
-        cwd=_absolute(None, params.cwd),
+        cwd=absolute_folder(params.cwd, config.folder),
         approval_policy=params.approval_policy or config.approval_policy,
         sandbox=sandbox_policy(params.sandbox or config.sandbox_mode, config),
         personality=params.personality,
@@ -87,7 +87,7 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
     return settings.model_copy(
         update={
             "model": params.model or settings.model,
-            "cwd": _absolute(settings.cwd, params.cwd),
+            "cwd": absolute_folder(params.cwd, settings.cwd),
             "approval_policy": params.approval_policy or settings.approval_policy,
             "sandbox": params.sandbox_policy or settings.sandbox,
             "effort": params.effort or settings.effort,
@@ -106,8 +106,11 @@ def _check_roots(roots: list[str]) -> None:
             raise invalid_params(f"sandboxPolicy.writableRoots: {error}") from None
 
 
-def _absolute(base: str | None, path: str | None) -> str:
-    """Give a path as seen from `base`, or from the server's own folder. Raises Refusal."""
+def absolute_folder(path: str | None, base: str | None) -> str:
+    """Give a working directory as seen from `base`, or from the server's own. Raises Refusal.
+
+    An empty path, or None, is that folder itself.
+    """
     if path and "\0" in path:
         raise invalid_params("cwd: holds a NUL character, which no path has")
     try:
@@ -137,8 +140,3 @@ def _own_folder() -> str:
             "which no message can hold; name another one"
         ) from None
     return folder
-
-
-def absolute_folder(path: str) -> str:
-    """Give a working directory as seen from the server's own, which "" is. Raises Refusal."""
-    return _absolute(None, path)

@@ -7,13 +7,12 @@ imports this.
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reference_server.cli.surroundings import UsageError, complain
 from reference_server.exec.places import OWN_SOCKET, TOKEN_FILE
-from reference_server.reception import Reception
-from reference_server.server import Server
+from reference_server.reception import Host, Reception
 from reference_server.transport.addresses import (
     Address,
     BadAddress,
@@ -59,10 +58,14 @@ class Listening:
             hidden[TOKEN_FILE] = os.path.abspath(self.options.token_file)
         return hidden
 
-    async def serve(self, server: Server) -> None:
-        """Say where, then serve until the server is told to stop."""
+    async def serve(self, server: Host, missing: Callable[[str], str | None] | None = None) -> None:
+        """Say where, then serve until the server is told to stop.
+
+        `missing` says of the path of a request that there is nothing (`Admission`).
+        """
         complain(f"listening on {self.listener.address}")
-        await Reception(server, self.listener, self.admission).run()
+        admission = replace(self.admission, missing=missing) if missing else self.admission
+        await Reception(server, self.listener, admission).run()
 
     def close(self) -> None:
         """Leave nothing behind."""

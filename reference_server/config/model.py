@@ -48,6 +48,8 @@ class Config:
     """What config.toml and the environment say together; context sizes are in tokens.
 
     `network_access` and `writable_roots` (absolute paths) are those of the mode workspace-write.
+    `folder` (absolute) stands for the server's working directory, where several servers of one
+    process have one each.
     """
 
     model: str = "default-model"
@@ -71,6 +73,7 @@ class Config:
     mcp_oauth_callback_port: int = 0
     mcp_oauth_login_timeout_sec: float = 300.0
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    folder: str | None = None
     command_variables: CommandVariables = field(
         default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))
     )

@@ -109,6 +109,11 @@ _BASES = {
 OWN_SOCKET = "AGENT_LISTEN_SOCKET"
 TOKEN_FILE = "AGENT_LISTEN_TOKEN_FILE"
 """Variables that the server adds to its own when it listens; nobody else need set them."""
+ENCLOSURE = "AGENT_ENCLOSURE"
+OPEN_IN_ENCLOSURE = "AGENT_OPEN_IN_ENCLOSURE"
+"""A folder in which several servers of one process have theirs, and which folders in it are this
+server's, separated by colons. The server adds them too; confined commands see nothing else there.
+"""
 _MOVED = (
     TOKEN_FILE,
     "GNUPGHOME",

@@ -17,6 +17,7 @@ Under readOnly and workspaceWrite, also:
   be read, nor the agent's own home except its skills; the `.git` of a root is read-only, and so is
   the server's own code in a root;
 - a command starts only after the warden has checked that the mounts are those of the plan;
+- where several servers share a process, nothing of the others' folders (`places.ENCLOSURE`);
 - sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
   and the variables that name them are removed;
 - processes outside are neither visible nor reachable; no capability is held, not even by root;
@@ -51,6 +52,8 @@ from harness.wire.settings import (
 from reference_server.exec.links import KnownRoots, follow
 from reference_server.exec.mounts import Kind, Plan, Refused, resolved
 from reference_server.exec.places import (
+    ENCLOSURE,
+    OPEN_IN_ENCLOSURE,
     inside,
     kept_of_run,
     own_code,
@@ -240,6 +243,9 @@ class Sandbox:
             self._sockets |= set(sockets_named_by(environment))
         plan = Plan()
         plan.allow(roots, (*self._secrets, self._home), self._known.judge)
+        for root in plan.roots:
+            if self._of_others(root):
+                raise Refused(f"the root {root} belongs to another server of this process")
         self._known.are_written(plan.roots)
         for link in self._home_links:
             if any(inside(link, root) for root in plan.roots):
@@ -265,10 +271,33 @@ class Sandbox:
             plan.add(path, Kind.READABLE, resolved(path))
         for path in self._secrets:
             plan.protect_resolved(path, Kind.HIDDEN)
+        self._enclose(plan)
         plan.protect(self._home, Kind.SEARCHABLE)
         skills = os.path.join(self._home, "skills")
         if os.path.isdir(skills) and os.path.realpath(skills) == skills:
             plan.add(skills, Kind.READABLE)
+
+    def _of_others(self, path: str) -> bool:
+        enclosure = self._environment.get(ENCLOSURE)
+        return (
+            enclosure is not None
+            and inside(path, enclosure)
+            and not any(inside(path, own) for own in self._own_in_enclosure())
+        )
+
+    def _enclose(self, plan: Plan) -> None:
+        enclosure = self._environment.get(ENCLOSURE)
+        if enclosure is None:
+            return
+        plan.protect(enclosure, Kind.SEARCHABLE)
+        for own in self._own_in_enclosure():
+            if own not in plan.roots:
+                # A root may be a folder around the enclosure.
+                within = any(inside(own, root) for root in plan.roots)
+                plan.add(own, Kind.WRITABLE if within else Kind.READABLE)
+
+    def _own_in_enclosure(self) -> list[str]:
+        return self._environment.get(OPEN_IN_ENCLOSURE, "").split(os.pathsep)
 
     def _links_to_home(self, home: Path) -> list[str]:
         """The links that lead to the agent's home: the next server will follow them again."""

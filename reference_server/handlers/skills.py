@@ -21,7 +21,7 @@ from reference_server.call import Call
 from reference_server.handlers.registry import handles
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
-from reference_server.settings import absolute_folder
+from reference_server.skills.library import Library
 
 MOST_FOLDERS = 100
 """Working directories of one request, and further roots of each: each may list 500 skills."""
@@ -30,21 +30,21 @@ MOST_FOLDERS = 100
 @handles("skills/list")
 async def skills_list(call: Call, params: SkillsListParams) -> None:
     """List the skills of each working directory, in the order asked."""
-    extra = _extra_roots(params.per_cwd_extra_user_roots or [])
-    cwds = params.cwds or [absolute_folder("")]
+    library = call.services.tools.skills
+    extra = _extra_roots(params.per_cwd_extra_user_roots or [], library)
+    cwds = params.cwds or [library.folder("")]
     if len(cwds) > MOST_FOLDERS:
         raise invalid_params(f"cwds: has more than {MOST_FOLDERS} elements; ask for fewer at once")
-    library = call.services.tools.skills
     entries = await library.entries(cwds, extra, reload=bool(params.force_reload))
     call.answer(SkillsListResult(data=entries))
 
 
-def _extra_roots(given: list[SkillsExtraRoots]) -> dict[str, list[str]]:
+def _extra_roots(given: list[SkillsExtraRoots], library: Library) -> dict[str, list[str]]:
     """Give the further roots by absolute working directory. Raises Refusal."""
     found: dict[str, list[str]] = {}
     for index, one in enumerate(given):
         where = f"perCwdExtraUserRoots[{index}].extraUserRoots"
-        roots = found.setdefault(absolute_folder(one.cwd), [])
+        roots = found.setdefault(library.folder(one.cwd), [])
         for root in one.extra_user_roots:
             roots.append(_absolute(root, where))
         if len(roots) > MOST_FOLDERS or len(found) > MOST_FOLDERS:

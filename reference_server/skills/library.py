@@ -54,6 +54,10 @@ class Library:
         """The folder of the user's own skills."""
         return self._home.skills
 
+    def folder(self, cwd: str) -> str:
+        """Give a working directory as an absolute path, as threads have it. Raises Refusal."""
+        return absolute_folder(cwd, self.config.folder)
+
     def forget(self) -> None:
         """Look at the disk for the next listing."""
         self._cache.clear()
@@ -69,7 +73,7 @@ class Library:
         looked = _Looked(self, reload=reload)
         disabled = await self._disabled()
         return [
-            await self._entry(cwd, extra.get(absolute_folder(cwd), ()), looked, disabled)
+            await self._entry(cwd, extra.get(self.folder(cwd), ()), looked, disabled)
             for cwd in cwds
         ]
 
@@ -93,7 +97,7 @@ class Library:
     ) -> SkillsListEntry:
         found: dict[str, Skill] = {}
         problems: list[Problem] = [disabled.problem] if disabled.problem else []
-        for root in self._roots(absolute_folder(cwd), extra):
+        for root in self._roots(self.folder(cwd), extra):
             scanned = await looked.at(root)
             for skill in scanned.skills:
                 # The working directory can be the home, or a root a link to another.

@@ -7,6 +7,7 @@ A page in a browser may send requests to any address of this machine: it says wh
 
 import hmac
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -26,11 +27,15 @@ HANDSHAKE_TIME = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who may connect. `checks_host`: the Host must be an address of this machine."""
+    """Who may connect. `checks_host`: the Host must be an address of this machine.
+
+    `missing` says of the path of a request, in words, that there is nothing; None where there is.
+    """
 
     token: str | None = None
     origins: frozenset[str] = frozenset()
     checks_host: bool = True
+    missing: Callable[[str], str | None] = lambda _path: None
 
     def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
         """Give the status and the words with which a request is refused, None where it is not."""
@@ -73,6 +78,7 @@ async def admit(
     `too_many`: with which words everybody is refused.
     """
     protocol = ServerProtocol(max_size=HARD_LIMIT)
+    path = "/"
     with anyio.move_on_after(HANDSHAKE_TIME):
         try:
             while protocol.state is State.CONNECTING and not protocol.close_expected():
@@ -86,10 +92,11 @@ async def admit(
                     return None
                 for event in events:
                     if isinstance(event, Request):
+                        path = event.path
                         _answer(protocol, event, admission, too_many)
                 await stream.write(b"".join(protocol.data_to_send()))
             if protocol.state is State.OPEN:
-                return WebSocketTransport(stream, protocol)
+                return WebSocketTransport(stream, protocol, path)
         except PeerGone:
             return None
     return None
@@ -99,6 +106,9 @@ def _answer(
     protocol: ServerProtocol, request: Request, admission: Admission, too_many: str | None
 ) -> None:
     refused = admission.refusal(request.headers)
+    missing = admission.missing(request.path) if refused is None else None
+    if missing is not None:
+        refused = HTTPStatus.NOT_FOUND, missing
     if refused is None and too_many is not None:
         refused = HTTPStatus.SERVICE_UNAVAILABLE, too_many
     if refused is None:

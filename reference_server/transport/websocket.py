@@ -60,7 +60,9 @@ class _Assembly:
 class WebSocketTransport:
     """Messages over a WebSocket whose opening handshake is done."""
 
-    def __init__(self, stream: Descriptors, protocol: ServerProtocol) -> None:
+    def __init__(self, stream: Descriptors, protocol: ServerProtocol, path: str = "/") -> None:
+        self.path = path
+        """What the client asked for: the path of its request, as it was sent."""
         self._stream = stream
         self._protocol = protocol
         self._assembly = _Assembly()
