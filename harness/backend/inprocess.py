@@ -30,21 +30,32 @@ class PlaysModel(Protocol):
         """The gates that the client's side opens."""
         ...
 
+    @property
+    def strict_model(self) -> bool:
+        """Whether a call of a thread that has no script is a problem."""
+        ...
+
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
     """Answers model calls from a script."""
 
     def __init__(
-        self, script: Script | dict[str, Script], *, open_gates: "Iterable[str]" = ()
+        self,
+        script: Script | dict[str, Script],
+        *,
+        open_gates: "Iterable[str]" = (),
+        strict: bool = False,
     ) -> None:
-        self.model = ScriptedModel(script, ResponsesEncoder())
+        self.model = ScriptedModel(script, ResponsesEncoder(), strict=strict)
         for gate in open_gates:
             self.model.gates.open(gate)
 
     @classmethod
     def from_scenario(cls, scenario: PlaysModel) -> "ScriptedTransport":
         """A transport that plays the model's side of a scenario."""
-        return cls(scenario.scripts(), open_gates=scenario.opened_gates())
+        return cls(
+            scenario.scripts(), open_gates=scenario.opened_gates(), strict=scenario.strict_model
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request; an unknown path is a 404."""

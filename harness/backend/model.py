@@ -122,6 +122,10 @@ class ScriptedModel:
         """The number of steps that no call has used."""
         return self._tracks.unplayed
 
+    def left(self) -> list[tuple[str, int]]:
+        """The steps that no call has used, each by its thread's alias and its index."""
+        return [(track.alias, index) for track in self._tracks.all for index in track.left()]
+
     async def called(self, number: int, *, ended: bool = False) -> None:
         """Wait until the call of that number was made, or until its answer is over."""
         while len(self.calls) < number or (ended and self.calls[number - 1].ended is None):

@@ -27,8 +27,12 @@ class Track:
     @property
     def unplayed(self) -> int:
         """The number of steps that no call has used, except those with `when`."""
-        rest = self.script[self._cursor + (1 if self._played else 0) :]
-        return sum(step.when is None for step in rest)
+        return len(self.left())
+
+    def left(self) -> list[int]:
+        """The indices of the steps that no call has used, without those with `when`."""
+        first = self._cursor + (1 if self._played else 0)
+        return [at for at in range(first, len(self.script)) if self.script[at].when is None]
 
     def next_step(self, user_messages: int, fits: Fits = lambda _when: True) -> int:
         """The index of the step for a call, -1 where the script is at its end.

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import httpx
 
     from reference_server.cli.listening import Listening, ListenOptions
+    from reference_server.cli.staging import StageWords
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -60,6 +61,8 @@ class Options:
     config: tuple[str, ...] = ()
     """Settings, each `key=value`, that take the place of what the file says."""
     listening: "ListenOptions | None" = None
+    stage: "StageWords | None" = None
+    """Where each connection gets a scenario and a server of its own."""
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -75,10 +78,12 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument(
         "--scenario",
-        type=Path,
+        nargs="+",
+        action="extend",
         metavar="FILE|ID",
         help="play the model's side from this file, or from this bundled scenario: no model and "
-        "no network are needed",
+        "no network are needed. With --listen each connection gets a scenario, a home and a "
+        "workspace of its own, and its client is judged; then folders and several are allowed too",
     )
     parser.add_argument(
         "--require-initialize",
@@ -104,9 +109,11 @@ def parse(arguments: Sequence[str]) -> Options:
             help=f"the same as --config features.FEATURE={value}",
         )
     _add_listening(parser)
+    _add_staging(parser)
     found = parser.parse_args(arguments)
     listening = _listening(parser, found)
-    return Options(found.scenario, found.require_initialize, tuple(found.config), listening)
+    scenario, stage = _scenario(parser, found)
+    return Options(scenario, found.require_initialize, tuple(found.config), listening, stage)
 
 
 def _add_listening(parser: "argparse.ArgumentParser") -> None:
@@ -115,7 +122,7 @@ def _add_listening(parser: "argparse.ArgumentParser") -> None:
         "--listen",
         metavar="ADDRESS",
         help="ws://127.0.0.1:PORT, unix:PATH (a message is a line) or ws+unix:PATH (a WebSocket); "
-        "port 0 is any free one; stdio:// is what is done without it",
+        "port 0 is any free one; stdio (or stdio://): standard input and output",
     )
     token = options.add_mutually_exclusive_group()
     token.add_argument(
@@ -133,10 +140,54 @@ def _add_listening(parser: "argparse.ArgumentParser") -> None:
     )
 
 
+def _add_staging(parser: "argparse.ArgumentParser") -> None:
+    options = parser.add_argument_group("clients under test (with --scenario and --listen)")
+    options.add_argument(
+        "--json", type=Path, metavar="FILE", help="write what each connection came to, at the end"
+    )
+    end = options.add_mutually_exclusive_group()
+    end.add_argument("--once", action="store_true", help="end when each scenario was played once")
+    end.add_argument(
+        "--connections", type=int, metavar="N", help="end after so many connections have ended"
+    )
+    options.add_argument(
+        "--idle",
+        type=float,
+        metavar="SECONDS",
+        help="close a connection on which nothing was said for so long",
+    )
+
+
+def _scenario(
+    parser: "argparse.ArgumentParser", found: "argparse.Namespace"
+) -> "tuple[Path | None, StageWords | None]":
+    """Give the scenario of a plain server, or what a stage plays."""
+    given = [
+        name
+        for name in ("json", "once", "connections", "idle")
+        if getattr(found, name) not in (None, False)
+    ]
+    if found.scenario is None or found.listen is None:
+        if given:
+            parser.error(f"--{given[0]} needs --scenario and --listen")
+        if found.scenario is None:
+            return None, None
+        if len(found.scenario) > 1:
+            parser.error("--scenario takes one file; with --listen each connection gets one")
+        return Path(found.scenario[0]), None
+    for name in ("connections", "idle"):
+        if (value := getattr(found, name)) is not None and not value > 0:
+            parser.error(f"--{name}: must be greater than 0, not {value}")
+    from reference_server.cli.staging import StageWords
+
+    words = tuple(found.scenario)
+    return None, StageWords(words, found.json, found.connections, found.idle, once=found.once)
+
+
 def _listening(
     parser: "argparse.ArgumentParser", found: "argparse.Namespace"
 ) -> "ListenOptions | None":
-    if found.listen in (None, "stdio://"):
+    if found.listen in (None, "stdio", "stdio://"):
         if found.token_env or found.token_file or found.allow_origin:
             parser.error("--token-env, --token-file and --allow-origin need --listen")
         return None
@@ -152,8 +203,10 @@ def run(arguments: Sequence[str]) -> int:
         options = parse(arguments)
         check_streams(spoken_on=options.listening is None)
         if options.scenario is not None:
-            go_behind_faults(options.scenario, arguments, listens=options.listening is not None)
+            go_behind_faults(options.scenario, arguments)
         begin_log()
+        if options.stage is not None:
+            return _run_stage(options, options.stage)
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
         model_transport = None if options.scenario is None else scenario_transport(options.scenario)
@@ -171,6 +224,17 @@ def run(arguments: Sequence[str]) -> int:
     anyio.run(_serve, home, config, model_transport, options.require_initialize, listening)
     leave_hung_threads()
     return 0
+
+
+def _run_stage(options: Options, words: "StageWords") -> int:
+    from reference_server.cli.staging import run_stage
+
+    return run_stage(
+        words,
+        options.listening,
+        overrides=options.config,
+        requires_initialize=options.require_initialize,
+    )
 
 
 def _listen(options: "ListenOptions") -> "Listening":

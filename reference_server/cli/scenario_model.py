@@ -45,18 +45,13 @@ def scenario_transport(
     return transport
 
 
-def go_behind_faults(path: Path, arguments: Sequence[str], *, listens: bool) -> None:
+def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
     """Where a scenario has faults, become the proxy that plays them, with this server behind it.
 
     The process keeps its id and its streams. Raises UsageError.
     """
     if os.environ.pop(BEHIND_FAULTS, "") or not _scenario(path).faults:
         return
-    if listens:
-        raise UsageError(
-            f"--scenario {path}: its faults are put in on standard input and output; "
-            "leave --listen out"
-        )
     # -P: what lies in the folder of the user's work is no module of ours.
     python = [sys.executable, "-P", "-m"]
     proxy = [*python, "harness", "faulty", "--scenario", str(path), "--"]
@@ -78,7 +73,10 @@ def _scenario(path: Path) -> "Scenario":
             "harness scenario list shows the ids"
         )
     if path.is_dir():
-        raise UsageError(f"--scenario {path}: it is a folder; give the file of one scenario")
+        raise UsageError(
+            f"--scenario {path}: it is a folder; give the file of one scenario, or "
+            "--listen, which plays all of them"
+        )
     try:
         return load_scenario(path if is_own else bundled)
     except ScenarioError as error:

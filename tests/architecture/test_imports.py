@@ -112,6 +112,18 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("anyio", "psutil"),
     ),
+    "harness.stage": (
+        (
+            "harness.clients",
+            "harness.faults",
+            "harness.runner",
+            "harness.spec",
+            "harness.trace",
+            *JUDGE,
+            *PLAYS,
+        ),
+        ("anyio",),
+    ),
     "harness.commands": (
         (
             "harness.clients",
@@ -213,6 +225,11 @@ def test_nothing_in_the_harness_names_the_reference_server() -> None:
 # What judges the clients of a server that plays scenarios: the server hands it bytes, lazily, and
 # takes verdicts (docs/adr/0035-the-server-hands-its-client-to-a-judge.md).
 JUDGE_OF_CLIENTS = "harness.clients"
+# The way there: what is laid out for a client and put before it, and what is told of it. A part of
+# the server knows it, which a server without --scenario and --listen never imports
+# (docs/adr/0036-a-server-for-each-client-under-test.md).
+STAGE = "harness.stage"
+KNOW_THE_STAGE = ("reference_server.cli.staging", "reference_server.stage")
 
 
 def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
@@ -221,7 +238,7 @@ def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
     for one in imports("reference_server"):
         if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
             continue
-        if one.lazy and one.imported == f"{JUDGE_OF_CLIENTS}.live":
+        if within(one.importer, *KNOW_THE_STAGE) and within(one.imported, STAGE, ERRORS):
             continue
         allowed = one.importer == "reference_server.cli.scenario_model" and one.lazy
         if not (allowed and within(one.imported, *scenario_path)):
@@ -230,7 +247,8 @@ def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
 
 
 def test_the_reference_server_never_reaches_the_player() -> None:
-    reached = reached_from("reference_server.cli.app_server", but=(f"{JUDGE_OF_CLIENTS}.live",))
+    stage = tuple(module for module in modules() if within(module, STAGE))
+    reached = reached_from("reference_server.cli.app_server", but=stage)
     assert "harness.scenario.loader" in reached, "the way of --scenario is not seen at all"
     players = (
         "harness.scenario.player",
@@ -244,6 +262,16 @@ def test_the_reference_server_never_reaches_the_player() -> None:
         *JUDGES,
     )
     assert [module for module in sorted(reached) if within(module, *players)] == []
+
+
+def test_a_server_that_is_not_told_to_never_imports_the_stage() -> None:
+    importers = [
+        one
+        for one in imports("reference_server")
+        if within(one.imported, *KNOW_THE_STAGE) and not within(one.importer, *KNOW_THE_STAGE)
+    ]
+    assert {one.importer for one in importers} == {"reference_server.cli.app_server"}
+    assert all(one.lazy for one in importers)
 
 
 def test_the_judge_of_clients_reaches_nothing_that_plays() -> None:

@@ -173,7 +173,10 @@ def test_agent_names_a_scenario_that_is_not_there() -> None:
 
 def test_agent_names_a_folder_that_is_no_scenario() -> None:
     line = _one_line(call("agent", "app-server", "--scenario", "scenarios"))
-    assert line == "--scenario scenarios: it is a folder; give the file of one scenario"
+    assert line == (
+        "--scenario scenarios: it is a folder; give the file of one scenario, or --listen, which "
+        "plays all of them"
+    )
 
 
 def test_agent_takes_the_id_of_a_bundled_scenario() -> None:

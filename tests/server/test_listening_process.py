@@ -128,7 +128,8 @@ def test_a_signal_interrupts_tells_and_ends_in_order(spawn, tmp_path: Path, numb
             connection.recv(BOUND)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1001
-    assert server.end() == (0, "")
+    status, told = server.end()
+    assert (status, told.splitlines()[0]) == (0, "connection 1 (holding): GREEN")
 
 
 def test_a_server_without_standard_streams_listens_and_removes_its_socket(

@@ -1,0 +1,88 @@
+"""One connection of a client: what is said on it, and what it came to.
+
+Here: what a server tells of a connection, the judging of its client, and the result. Not here: the
+folders, the faults, the wording of problems.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.backend.model import ScriptedModel
+from harness.clients.live import ClientJudge
+from harness.clients.verdicts import DutyVerdict
+from harness.scenario.loader import Loaded
+from harness.stage.problems import problems_of
+
+# So many messages of a connection are judged; a client that floods is told of.
+MOST_FRAMES = 100_000
+# A problem that comes again and again is told so many times.
+MOST_NOTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a connection came to. `scenario` is "" where none was left for it."""
+
+    connection: str
+    scenario: str
+    problems: tuple[str, ...] = ()
+    duties: tuple[DutyVerdict, ...] = ()
+
+    @property
+    def red(self) -> bool:
+        """Whether something was wrong."""
+        return bool(self.problems) or any(one.red for one in self.duties)
+
+    def json(self) -> dict[str, Any]:
+        """The result as a JSON object."""
+        return {
+            "connection": self.connection,
+            "scenario": self.scenario,
+            "problems": list(self.problems),
+            "duties": [one.json() for one in self.duties],
+        }
+
+
+@dataclass(slots=True)
+class StagedConnection:
+    """One connection while it lasts, by its number; tell it what is on the wire."""
+
+    number: str
+    loaded: Loaded
+    notes: list[str] = field(default_factory=list[str])
+    _judge: ClientJudge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._judge = ClientJudge(self.loaded.id, max_frames=MOST_FRAMES)
+        self._judge.opened(self.number)
+
+    def came(self, raw: bytes) -> None:
+        """The client has sent a message."""
+        self._judge.client_sent(self.number, raw)
+
+    def went(self, raw: bytes) -> None:
+        """A message is sent to the client."""
+        self._judge.server_sent(self.number, raw)
+
+    def note(self, problem: str) -> None:
+        """Something was wrong that no message shows."""
+        if len(self.notes) < MOST_NOTES:
+            self.notes.append(problem)
+
+    def closed(self) -> None:
+        """The connection has ended."""
+        self._judge.closed(self.number)
+
+    def result(self, model: ScriptedModel, work: Path) -> Ended:
+        """What it came to, once the server has ended what it did for it."""
+        duties = tuple(self._judge.finish())
+        if self._judge.cut_off:
+            self.note(self._judge.cut_off)
+        found = problems_of(self.loaded, model, self._judge.trace, work)
+        return Ended(self.number, self.loaded.id, (*self.notes, *found), duties)
+
+    def failed(self, problem: str) -> Ended:
+        """What it came to where it could not be served to its end."""
+        self.note(problem)
+        return Ended(self.number, self.loaded.id, tuple(self.notes), tuple(self._judge.finish()))

@@ -1,0 +1,164 @@
+"""`agent app-server --scenario … --listen …`: from the options to the exit status of a stage.
+
+Here live the options as they were given, the one line of error where they cannot be played, the
+stage's private folder, its signals, what is said on standard error, and the file of `--json`. A
+plain server never imports this.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+
+import anyio
+
+from harness.errors import UsageError as HarnessUsageError
+from harness.stage.choice import Choice, load_choice
+from harness.stage.connection import Ended
+from harness.stage.report import is_red, last_lines, lines_of, report_text
+from reference_server.cli.listening import Listening, ListenOptions, listen
+from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
+from reference_server.cli.surroundings import UsageError, complain
+from reference_server.config.model import Config
+from reference_server.handlers import discover, discover_first
+from reference_server.harmless import harmless
+from reference_server.stage.stage import Bounds, Stage
+from reference_server.transport.stdio import StdioTransport
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class StageWords:
+    """What the command line says: scenarios as they were named, and when to end."""
+
+    scenarios: tuple[str, ...]
+    json: Path | None = None
+    connections: int | None = None
+    idle: float | None = None
+    once: bool = False
+
+
+@dataclass(slots=True)
+class _Told:
+    """The results so far, each said as it comes."""
+
+    ended: list[Ended] = field(default_factory=list[Ended])
+
+    def tell(self, one: Ended) -> None:
+        self.ended.append(one)
+        for line in lines_of(one):
+            # It quotes clients, models and files.
+            complain("\n".join(map(harmless, line.split("\n"))))
+
+
+def _chosen(words: Sequence[str], *, one_connection: bool) -> Choice:
+    """Load the scenarios. Raises UsageError with one line."""
+    try:
+        choice = load_choice(words)
+    except HarnessUsageError as error:
+        raise UsageError(str(error)) from error
+    if one_connection and not choice.alone:
+        raise UsageError(
+            f"--scenario {' '.join(words)}: {len(choice.unused)} scenarios, and standard input and "
+            "output are one connection; name one, or listen on ws://127.0.0.1:0"
+        )
+    return choice
+
+
+def _begin_report(path: Path) -> None:
+    """Make the file of the report empty now, so that none of an earlier run is read.
+
+    Raises UsageError where it cannot be written.
+    """
+    try:
+        path.write_bytes(b"")
+    except OSError as error:
+        raise UsageError(f"--json {path}: cannot be written: {error.strerror}") from error
+
+
+def run_stage(
+    words: StageWords,
+    listening: ListenOptions | None,
+    *,
+    overrides: tuple[str, ...],
+    requires_initialize: bool,
+) -> int:
+    """Play scenarios until the stage ends; gives the exit status: 1 where something was wrong.
+
+    Raises UsageError with one line where it cannot begin.
+    """
+    choice = _chosen(words.scenarios, one_connection=listening is None)
+    if words.json is not None:
+        _begin_report(words.json)
+    environment = dict(os.environ)
+    opened = None if listening is None else listen(listening, environment)
+    if opened is not None:
+        environment = opened.hidden_from_commands(environment)
+    hide_secrets_in_log(Config(environment=environment))
+    root = Path(os.path.realpath(tempfile.mkdtemp(prefix="agent-stage-")))
+    told = _Told()
+    stage = Stage(
+        choice,
+        root,
+        environment,
+        overrides=overrides,
+        requires_initialize=requires_initialize,
+        bounds=Bounds(words.connections, words.once, words.idle),
+        say=complain,
+        ended=told.tell,
+    )
+    # Else the first connection would wait for it.
+    import_module("reference_server.services")
+    discover_first()
+    discover()
+    try:
+        anyio.run(_serve, stage, opened)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    status = _finish(told.ended, choice, words.json)
+    leave_hung_threads(status)
+    return status
+
+
+async def _serve(stage: Stage, listening: Listening | None) -> None:
+    try:
+        start_helper()
+        _stop_on_signals(stage)
+        if listening is not None:
+            await listening.serve(stage, stage.missing)
+        else:
+            await stage.host(StdioTransport.take_over(), "")
+            stage.stop()
+    finally:
+        if listening is not None:
+            listening.close()
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _stop_on_signals(stage: Stage) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(stage.stop)
+
+    for number in _SIGNALS:
+        signal.signal(number, stop)
+
+
+def _finish(ended: Sequence[Ended], choice: Choice, report: Path | None) -> int:
+    for line in last_lines(ended, choice.unused):
+        complain(line)
+    if report is not None:
+        try:
+            report.write_text(report_text(ended, choice.unused), "utf-8")
+        except OSError as error:
+            complain(f"--json {report}: cannot be written: {error.strerror}")
+            return 1
+    return 1 if is_red(ended) else 0
