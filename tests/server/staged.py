@@ -139,7 +139,7 @@ class Staged:
     async def problems(self, number: int = 1) -> list[str]:
         """The problems of a connection, without the folder of their file."""
         ended = await self.result(number)
-        return [one.rsplit("/", 1)[-1] if ".yaml:" in one else one for one in ended.problems]
+        return [one.removeprefix(f"{self.root.parent}/mine/") for one in ended.problems]
 
 
 @asynccontextmanager
