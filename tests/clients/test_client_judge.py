@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from wire_talk import Wire
+from tests.clients.wire_talk import Wire
 
 from harness.clients.live import ClientJudge
 from harness.rules.discovery import all_rules, client_rules

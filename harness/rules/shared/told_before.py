@@ -1,0 +1,40 @@
+"""Whether the server had written a text before a client sent a message.
+
+Here: the most lenient question there is about what a client could know: a string anywhere in a
+message, on any connection of the trace. Not here: any rule.
+"""
+
+import json
+from typing import Any, cast
+
+from harness.trace.frame import Frame
+from harness.trace.order import came_before
+from harness.trace.trace import Trace
+
+
+def told_before(trace: Trace, frame: Frame, word: str) -> bool:
+    """Whether a string was a value in a message of the server, on any connection, before `frame`.
+
+    What came later the client cannot have known. That it came before says only that it can have.
+    """
+    quoted = json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    for one in trace.frames:
+        if not came_before(one, frame):
+            return False
+        if one.from_target and (quoted in one.raw or (b"\\" in one.raw and _holds(one.json, word))):
+            return True
+    return False
+
+
+def _holds(value: Any, word: str) -> bool:
+    """Whether a string stands in a JSON value; it may be written there with escapes."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            left += cast("dict[str, Any]", one).values()
+        elif isinstance(one, list):
+            left += cast("list[Any]", one)
+        elif one == word:
+            return True
+    return False
