@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.clients.wire_talk import Wire
 
 from harness.clients.live import ClientJudge
 from harness.rules.discovery import all_rules, client_rules
+from tests.clients.wire_talk import Wire
 
 
 def test_every_duty_has_a_verdict_and_no_rule_on_servers_has() -> None:

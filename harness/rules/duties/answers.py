@@ -65,7 +65,7 @@ class AnswerKnown(Monitor):
 
     The request came before on the same connection, and an id keeps its type: "1" does not answer
     the request 1. Left open: an error whose id is null, by which a JSON-RPC peer says that it could
-    not read a message.
+    not read a message, and what has neither result nor error (duty.message-form).
     """
 
     @on_harness_message
@@ -75,7 +75,7 @@ class AnswerKnown(Monitor):
         question = self.conversation.request_of(frame)
         if question is not None:
             return [Witness(request_subject(question), (question, frame))]
-        if as_id(frame.id) is None and frame.kind is Kind.ERROR:
+        if frame.kind is Kind.ERROR and (as_id(frame.id) is None or frame.error is MISSING):
             return None
         expected = "the id of a request that the server sent on this connection"
         return [wrong(f"answer to id {frame.id}", (frame,), whole(frame, "id"), expected)]

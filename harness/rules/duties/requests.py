@@ -48,7 +48,7 @@ class MessageForm(Monitor):
         if frame.deliberate:
             return None
         subject = f"connection {frame.connection}"
-        if frame.kind is Kind.MALFORMED:
+        if frame.kind is Kind.MALFORMED or self._has_no_method(frame):
             return None if frame.damage else [self._formless(subject, frame)]
         if frame.kind is Kind.REQUEST and as_id(frame.id) is None:
             return [wrong(subject, (frame,), whole(frame, "id"), "a number")]
@@ -56,6 +56,11 @@ class MessageForm(Monitor):
         if params is not None and not isinstance(params, dict):
             return [wrong(subject, (frame,), whole(frame, "params"), "an object")]
         return [Witness(subject, (frame,))]
+
+    def _has_no_method(self, frame: Frame) -> bool:
+        """Whether it is of the form of no answer that the client could give: a lost method."""
+        says_nothing = frame.error is MISSING and frame.result is MISSING
+        return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)
 
     def _formless(self, subject: str, frame: Frame) -> Violation:
         keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]

@@ -21,13 +21,14 @@ def told_before(trace: Trace, frame: Frame, word: str) -> bool:
     for one in trace.frames:
         if not came_before(one, frame):
             return False
-        if one.from_target and (quoted in one.raw or (b"\\" in one.raw and _holds(one.json, word))):
+        perhaps = quoted in one.raw or b"\\" in one.raw
+        if one.from_target and perhaps and _holds(one.json, word):
             return True
     return False
 
 
 def _holds(value: Any, word: str) -> bool:
-    """Whether a string stands in a JSON value; it may be written there with escapes."""
+    """Whether a string is a value, and not the name of a member, somewhere in a JSON value."""
     left = [value]
     while left:
         one = left.pop()
