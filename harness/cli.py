@@ -222,12 +222,23 @@ def check(
         bool,
         typer.Option("--settled", help="the server was at rest in the end: judge what is owed"),
     ] = False,
+    side: Annotated[
+        str, typer.Option(metavar="SIDE", help="whose messages: server, client or both")
+    ] = "server",
+    json: Annotated[
+        Path | None, typer.Option("--json", help="a file for the verdicts on the client's duties")
+    ] = None,
 ) -> None:
     """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
-    from harness.commands.check import check_files
+    from harness.commands.check import Sides, check_files
+    from harness.errors import UsageError
 
     with recorded.errors():
-        status = check_files(traces, target=target, settled=settled, say=typer.echo)
+        if side not in tuple(Sides):
+            raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
+        status = check_files(
+            traces, target=target, settled=settled, side=Sides(side), json_file=json, say=typer.echo
+        )
     raise typer.Exit(status)
 
 

@@ -1,0 +1,121 @@
+"""`harness check --side client`: findings, duties that were kept, owed answers, JSON."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.commands.check import Sides, check_files
+from harness.commands.check_clients import check_client
+from harness.errors import UsageError
+from harness.trace.store import TraceFormatError
+
+ROOT = Path(__file__).parents[3]
+DUTIFUL = ROOT / "fixtures/traces/clients/dutiful.jsonl"
+STEER = ROOT / "fixtures/traces/real-0.107.0/steer.jsonl"
+QUESTION = {
+    "method": "item/fileChange/requestApproval",
+    "id": 0,
+    "params": {"threadId": "thr_1", "turnId": "turn_1", "itemId": "item_1"},
+}
+
+
+def said(*paths: Path, **how: Any) -> tuple[int, list[str]]:
+    lines: list[str] = []
+    return check_files(paths, say=lines.append, **how), lines
+
+
+def recording(tmp_path: Path, *rows: tuple[float, str, Any]) -> Path:
+    path = tmp_path / "recording.jsonl"
+    entries = [{"t": at, "dir": towards, "msg": message} for at, towards, message in rows]
+    path.write_text("".join(json.dumps(one) + "\n" for one in entries), "utf-8")
+    return path
+
+
+def test_a_client_that_keeps_its_duties_is_green() -> None:
+    status, lines = said(DUTIFUL, side=Sides.CLIENT)
+    assert status == 0
+    assert lines[0].endswith("; the client's duties: 18 kept, 0 broken, 0 never came up")
+    assert "duty.answer-known" in lines[1]
+
+
+def test_a_broken_duty_is_told_with_its_clause_and_message() -> None:
+    status, lines = said(STEER, side=Sides.CLIENT)
+    assert status == 1
+    assert "2 broken (MUST 1, SHOULD 2)" in lines[0]
+    text = "\n".join(lines)
+    assert "MUST   duty.params-complete: request turn/steer id 8 (line 25)" in text
+    assert (
+        "clause   turn-steer.params: turn/steer needs threadId, input and expectedTurnId." in text
+    )
+    assert "actual   params.expectedTurnId: missing; params has threadId, input" in text
+    assert '→ {"method":"turn/steer","id":8' in text
+    assert lines[-1].startswith("         duty.") or lines[-1].startswith("  never: ")
+
+
+def test_servers_are_judged_without_the_duties_and_both_sides_one_after_the_other() -> None:
+    _, server = said(STEER)
+    _, client = said(STEER, side=Sides.CLIENT)
+    _, both = said(STEER, side=Sides.BOTH)
+    assert not any("duty." in line for line in server)
+    assert both[: len(server) + len(client)] == [*server, *client]
+
+
+def test_what_a_recording_did_on_purpose_counts(tmp_path: Path) -> None:
+    entry = {"t": 0.0, "dir": "C>S", "raw": '{"method":'}
+    path = tmp_path / "raw.jsonl"
+    path.write_text(json.dumps(entry) + "\n", "utf-8")
+    found = check_client(path)
+    assert [one.rule for one in found.duties if one.verdict == "FAIL"] == ["duty.message-form"]
+    assert found.red
+
+
+@pytest.mark.parametrize(
+    ("last", "settled", "suspected", "broken"),
+    [(0.5, False, 0, 0), (3.0, False, 1, 0), (3.0, True, 0, 1), (0.5, True, 0, 1)],
+)
+def test_an_answer_that_never_came_is_suspected_after_a_silence_and_judged_when_settled(
+    tmp_path: Path, last: float, settled: bool, suspected: int, broken: int
+) -> None:
+    path = recording(
+        tmp_path, (0.0, "S>C", QUESTION), (last, "S>C", {"method": "thread/news", "params": {}})
+    )
+    found = check_client(path, settled=settled)
+    assert len(found.checked.suspected) == suspected
+    failed = [one.rule for one in found.duties if one.verdict == "FAIL"]
+    assert failed == ["duty.answers"] * broken
+    assert found.red is bool(broken)
+
+
+def test_no_answer_is_owed_to_a_server_that_ended(tmp_path: Path) -> None:
+    ended = {"note": "server stdout EOF", "rc": 1}
+    path = recording(tmp_path, (0.0, "S>C", QUESTION), (9.0, "##", ended))
+    found = check_client(path)
+    assert found.checked.suspected == []
+    assert "and the server ended" in "\n".join(found.lines())
+
+
+def test_the_verdicts_go_to_a_file(tmp_path: Path) -> None:
+    report = tmp_path / "duties.json"
+    assert said(DUTIFUL, STEER, side=Sides.BOTH, json_file=report)[0] == 1
+    found = json.loads(report.read_text("utf-8"))
+    assert found["verdict"] == "RED"
+    assert [one["verdict"] for one in found["files"]] == ["GREEN", "RED"]
+    first = found["files"][1]["duties"][0]
+    assert set(first) == {"rule", "level", "verdict", "clause", "expected", "actual", "wire"}
+    duties = {one["rule"]: one for one in found["files"][1]["duties"]}
+    assert duties["duty.params-complete"]["verdict"] == "FAIL"
+    assert duties["duty.answers"]["verdict"] == "NOT_EXERCISED"
+
+
+def test_a_file_for_the_verdicts_needs_the_side_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="it needs --side client, or both"):
+        said(DUTIFUL, json_file=tmp_path / "x.json")
+    with pytest.raises(UsageError, match="No such file or directory"):
+        said(DUTIFUL, side=Sides.CLIENT, json_file=tmp_path / "none" / "x.json")
+
+
+def test_a_trace_without_a_session_has_no_client_to_judge() -> None:
+    with pytest.raises(TraceFormatError, match="no duty judges a client on the surface 'exec'"):
+        check_client(ROOT / "fixtures/traces/good/exec-plain.jsonl")
