@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from harness.commands import fault_list, vocabulary
 from harness.errors import UsageError
 from harness.faults.base import all_faults
+from harness.faults.duties import client_faults
 from harness.judge.base import Monitor, Side
 from harness.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files, bundled_scenario
@@ -113,7 +114,11 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
         yield from _clause(load_book().requirement(rule.id))
     yield ""
     if rule.side is Side.CLIENT:
-        yield "judges clients: harness check --side client; agent app-server --scenario"
+        yield "a duty of clients, judged by harness check --side client and behind"
+        yield "agent app-server --scenario; no server is judged by it"
+        for fault in client_faults().values():
+            if fault.rule == rule.id:
+                yield f"broken for example where: {fault.reason}"
         return
     if rule.needs:
         yield f"needs: {', '.join(rule.needs)}"

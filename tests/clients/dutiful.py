@@ -31,7 +31,11 @@ def dutiful() -> Trace:
     talk.asks("skills/config/write", path=SKILL, enabled=True).answers({})
     talk.policy()
     said = [{"type": "text", "text": "$tidy"}, {"type": "skill", "name": "tidy", "path": SKILL}]
-    sandbox = {"type": "workspaceWrite", "writableRoots": ["/tmp"], "networkAccess": False}
+    sandbox = {
+        "type": "workspaceWrite",
+        "writableRoots": ["/home/user/project"],
+        "networkAccess": False,
+    }
     talk.asks("turn/start", threadId=THREAD, input=said, effort="low", sandboxPolicy=sandbox)
     talk.reply_turn().status("active").turn_started()
     talk.started(command_item()).question().decides("acceptForSession").resolved()

@@ -121,7 +121,7 @@ def test_a_requirement_says_who_is_bound_where_it_comes_from_and_what_judges_it(
     joined = " ".join(TEXT.split())
     assert "turn.started-once; line 169; derived from turn.started-announced and" in joined
     assert "input.types; line 63; stated; both are bound; rules `shape.response`" in joined
-    answer = "rpc.answer-form; line 16; stated; the client is bound; rules `harness.own-answer`"
+    answer = "rpc.answer-form; line 16; stated; the client is bound; rules `duty.answer-form`"
     assert answer in joined
     assert "limits.page-size; line 355; stated; no rule: not observable from outside" in joined
 
