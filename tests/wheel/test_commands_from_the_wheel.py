@@ -27,6 +27,9 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness check no.jsonl", 2, "harness: no.jsonl: No such file or directory"),
         ("harness show no.jsonl", 2, "harness: no.jsonl: No such file or directory"),
         ("harness explain turn.completes", 0, r"turn.completes \(MUST\)"),
+        ("harness explain duty.answers", 0, "a duty of clients, judged by harness check"),
+        ("harness check --side nobody no.jsonl", 2, "--side 'nobody': expected server, client"),
+        ("harness docs client-duties", 0, "# Duties of clients"),
         ("harness list", 0, "turn.completes "),
         ("harness list --markdown", 0, "`turn.completes`"),
         ("harness doctor", 2, "give --server-cmd 'program arguments'"),
@@ -71,7 +74,7 @@ def test_a_run_is_recorded_and_its_status_told_after_a_run_of_one_rule(
     assert "| interrupt.reply-empty | MUST |" in said.out
     assert (empty / "told/status.md").is_file()
     trace = next((empty / ".harness/traces/reference/turns").glob("*.jsonl"))
-    for command in ("check", "show"):
+    for command in ("check", "check --side both", "show"):
         assert _said(fresh, empty, f"harness {command} {trace.relative_to(empty)}").status == 0
 
 
