@@ -33,14 +33,16 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 class ModelServer:
     """The HTTP side. `url` is the base URL to give to a server under test.
 
-    The port is reserved for its whole life: a socket holds it even while nothing listens.
+    The port is reserved for its whole life: a socket holds it even while nothing listens. Raises
+    `OSError` where the address cannot be had.
     """
 
-    def __init__(self, tasks: TaskGroup) -> None:
+    def __init__(self, tasks: TaskGroup, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self._tasks = tasks
-        self._socket = _bound(0)
+        self._host = host
+        self._socket = _bound(port, host)
         self._server: _Server | None = None
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self.url = f"{_address(self._socket)}/v1"
         self.strays: list[str] = []
         self._models: list[ScriptedModel] = []
 
@@ -53,7 +55,7 @@ class ModelServer:
         elif not listening and self._server is not None:
             port: int = self._socket.getsockname()[1]
             await self._stop(self._server)
-            self._socket = _bound(port)
+            self._socket = _bound(port, self._host)
 
     async def close(self) -> None:
         """Stop the server and release its port."""
@@ -89,10 +91,15 @@ class ModelServer:
         elif scope["method"] == "POST" and path.endswith("/responses"):
             await self._call(receive, send)
         else:
-            self.strays.append(f"{scope['method']} {path}")
+            self.stray(f"{scope['method']} {path}")
             await whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
 
-    def _model_of(self, body: bytes) -> ScriptedModel | None:
+    def stray(self, words: str) -> None:
+        """Note something that no model was asked."""
+        self.strays.append(words)
+
+    def model_of(self, body: bytes) -> ScriptedModel | None:
+        """The model that answers a call, None for none."""
         if len(self._models) == 1:
             return self._models[0]
         return next((model for model in self._models if model.claims(body)), None)
@@ -101,10 +108,14 @@ class ModelServer:
         body = await body_of(receive)
         if body is None:
             return  # It disconnected before its request was complete: that is no call.
-        model = self._model_of(body)
+        await self.reply(body, receive, send)
+
+    async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer a call whose body was read."""
+        model = self.model_of(body)
         if model is None:
             what = "of no running scenario" if self._models else "while no scenario was running"
-            self.strays.append(f"a model call {what}")
+            self.stray(f"a model call {what}")
             await whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
             return
         answer = model.answer(body)
@@ -142,13 +153,25 @@ async def model_server() -> AsyncGenerator[ModelServer]:
             await app.close()
 
 
-def _bound(port: int) -> socket.socket:
+def _bound(port: int, host: str = "127.0.0.1") -> socket.socket:
     """A socket that is bound to the port (0 for a free one) and does not listen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio turns off Nagle's algorithm: small chunks are sent at once.
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind(("127.0.0.1", port))
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
     return bound
+
+
+def _address(bound: socket.socket) -> str:
+    """The address by which a bound socket is reached from this machine."""
+    name: tuple[str, int] = bound.getsockname()[:2]
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name[0], name[0]), name[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager
