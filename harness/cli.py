@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 from harness.commands import (
     fault_options,
     fuzz_options,
+    model_options,
     mutate_options,
     record_options,
     recorded,
@@ -373,6 +374,7 @@ app.command()(recorded.ledger)
 app.command()(fault_options.faulty)
 app.command()(record_options.record)
 app.command()(mutate_options.mutate)
+app.command()(model_options.model)
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")

@@ -25,6 +25,10 @@ class Gates:
         for event in self._open.values():
             event.set()
 
+    def is_open(self, name: str) -> bool:
+        """Whether nobody waits at the gate, now or later."""
+        return self._all_open or self._event(self._open, name).is_set()
+
     async def pass_through(self, name: str) -> None:
         """Mark the gate as reached, then wait until it is open."""
         self.reach(name)

@@ -122,9 +122,15 @@ class ScriptedModel:
         """The number of steps that no call has used."""
         return self._tracks.unplayed
 
-    def left(self) -> list[tuple[str, int]]:
-        """The steps that no call has used, each by its thread's alias and its index."""
-        return [(track.alias, index) for track in self._tracks.all for index in track.left()]
+    @property
+    def unplayed_steps(self) -> dict[str, list[int]]:
+        """The indexes of the steps that no call has used, by the alias of their thread."""
+        return {track.alias: track.unplayed_steps for track in self._tracks.all}
+
+    @property
+    def over(self) -> bool:
+        """Whether every step was used, and as often as it says."""
+        return all(track.over for track in self._tracks.all)
 
     async def called(self, number: int, *, ended: bool = False) -> None:
         """Wait until the call of that number was made, or until its answer is over."""

@@ -25,14 +25,21 @@ class Track:
         self._user_messages = 0
 
     @property
-    def unplayed(self) -> int:
-        """The number of steps that no call has used, except those with `when`."""
-        return len(self.left())
-
-    def left(self) -> list[int]:
-        """The indices of the steps that no call has used, without those with `when`."""
+    def unplayed_steps(self) -> list[int]:
+        """The indexes of the steps that no call has used, except those with `when`."""
         first = self._cursor + (1 if self._played else 0)
         return [at for at in range(first, len(self.script)) if self.script[at].when is None]
+
+    @property
+    def unplayed(self) -> int:
+        """The number of steps that no call has used, except those with `when`."""
+        return len(self.unplayed_steps)
+
+    @property
+    def over(self) -> bool:
+        """Whether every step was used, and as often as it says."""
+        repeats = bool(self._played) and isinstance(self._times(), int)
+        return not (repeats or self.unplayed_steps)
 
     def next_step(self, user_messages: int, fits: Fits = lambda _when: True) -> int:
         """The index of the step for a call, -1 where the script is at its end.

@@ -44,6 +44,7 @@ __all__ = [
     "load_scenario",
     "load_text",
     "scenario_id",
+    "with_filler",
     "without",
 ]
 
@@ -269,6 +270,11 @@ def _beside(scenario: Scenario, document: Document, path: Path) -> None:
             place = document.place(("workspace", "files", name, "from"))
             message = f"there is no file {content.source!r} beside this one"
             raise ScenarioError(path, place, message)
+
+
+def with_filler(document: Document, path: Path, identity: str) -> Any:
+    """The value of a file, with its `{fake: kind}` replaced. Raises `ScenarioError`."""
+    return _filled(document.value, identity, path, document, ())
 
 
 def _filled(value: Any, identity: str, path: Path, document: Document, loc: Loc) -> Any:

@@ -55,7 +55,8 @@ def _of_steps(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
     if any(one.model_calls is not None for one in (expect, *expect.any_of)):
         return
     calls = f"the model was called {len(model.calls)} time(s)" if model.calls else "no call came"
-    for alias, index in model.left():
+    unplayed = model.unplayed_steps.items()
+    for alias, index in ((alias, at) for alias, steps in unplayed for at in steps):
         place = _place(loaded, *_step(loaded, alias, index))
         of = f" of {alias}" if isinstance(loaded.scenario.model, dict) else ""
         yield f"{place}: model step {index + 1}{of} was never played: {calls}"

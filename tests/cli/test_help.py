@@ -18,6 +18,7 @@ HARNESS = (
     "faulty",
     "record",
     "mutate",
+    "model",
     "example",
     "docs",
     "status",

@@ -1,0 +1,116 @@
+"""The model's side of a file alone: of a scenario, or of a file that holds nothing else.
+
+Here: which scripts a file has, and where their steps stand. Not here: playing them (backend), the
+rest of a scenario (loader).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from harness.backend.script import ModelStep, Script
+from harness.backend.strict import Strict
+from harness.errors import UsageError
+from harness.scenario.explain import first_mistake
+from harness.scenario.identity import FAMILY
+from harness.scenario.loader import load, with_filler
+from harness.scenario.model import ModelSide, Scenario
+from harness.scenario.named import named_files
+from harness.scenario.yaml12 import Document, ScenarioError, parse_file
+from harness.trace.values import obj
+
+# What a scenario has beside its model that changes what a server does, and what to call it.
+_BESIDE = {
+    "settings": "its settings",
+    "workspace": "its files",
+    "config": "its config",
+    "mcp": "its MCP servers",
+}
+
+
+class ModelFile(Strict):
+    """A file with the model's side alone: `model:` as in a scenario, and perhaps a `title:`."""
+
+    title: str = Field(default="", max_length=200)
+    strict_model: bool = False
+    model: ModelSide = Field(default_factory=list[ModelStep])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelScript:
+    """The model's side of one file: a script for each thread, by its alias.
+
+    `name` is the scenario's id, or the file's name. `left_out` says what else of a scenario a
+    server would need, which is not set up by whoever plays the model alone.
+    """
+
+    name: str
+    title: str
+    path: Path
+    scripts: Mapping[str, Script]
+    document: Document
+    by_thread: bool
+    left_out: tuple[str, ...] = ()
+
+    def line(self, alias: str, step: int) -> int:
+        """The line of a step in the file."""
+        at = ("model", alias, step) if self.by_thread else ("model", step)
+        return self.document.place(at)[0]
+
+
+def model_script(word: str) -> ModelScript:
+    """The model's side of a file, or of a scenario by its id.
+
+    Raises `UsageError`: no such file, a mistake in it, or no step.
+    """
+    path = _file(word)
+    found = _alone(path) or _of_scenario(path)
+    if not any(found.scripts.values()):
+        raise UsageError(f"{word}: its model: has no step, so that there is nothing to answer")
+    return found
+
+
+def _file(word: str) -> Path:
+    if Path(word).is_file():
+        return Path(word)
+    files = named_files([word])
+    if len(files) != 1:
+        raise UsageError(f"{word}: {len(files)} scenarios; name one")
+    return files[0]
+
+
+def _alone(path: Path) -> ModelScript | None:
+    """The script of a file that has nothing beside it; None for a scenario."""
+    if not path.is_file() or path.name.endswith(FAMILY):
+        return None
+    document = parse_file(path)
+    members = obj(document.value)
+    if not members:
+        message = "expected a mapping with model: and the steps of a script; found no mapping"
+        raise ScenarioError(path, document.place(()), message)
+    if members.keys() & (Scenario.model_fields.keys() - ModelFile.model_fields.keys()):
+        return None
+    try:
+        file = ModelFile.model_validate(with_filler(document, path, path.name))
+    except ValidationError as error:
+        raise first_mistake(error, document, path, ModelFile) from error
+    by_thread = isinstance(file.model, dict)
+    scripts = file.model if isinstance(file.model, dict) else {"": file.model}
+    return ModelScript(path.name, file.title, path, scripts, document, by_thread)
+
+
+def _of_scenario(path: Path) -> ModelScript:
+    loaded = load(path)
+    scenario = loaded.scenario
+    given = scenario.model_fields_set
+    return ModelScript(
+        loaded.id,
+        scenario.title,
+        loaded.path,
+        scenario.scripts(),
+        loaded.document,
+        by_thread=isinstance(scenario.model, dict),
+        left_out=tuple(words for name, words in _BESIDE.items() if name in given),
+    )
