@@ -91,12 +91,21 @@ def covered(trace: Trace) -> list[str]:
     book = load_book()
     rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
     rows = judged(book, trace, rules=rules).finish(trace.end)
-    broken = {row.rule for row in rows if row.verdict is Verdict.FAIL and row.level is Level.MUST}
+    known = load_profile(trace.header.profile).deviations if trace.header.profile else ()
+    known_rules = {one.rule for one in known}
+    broken = {
+        row.rule
+        for row in rows
+        if row.verdict is Verdict.FAIL
+        and row.level is Level.MUST
+        and row.rule not in known_rules
+        and not row.rule.startswith("harness.")
+    }
     passed = {row.rule for row in rows if row.verdict is Verdict.PASS and row.level is Level.MUST}
     telling = [
         rule
         for family in _TELLING
-        for rule in sorted(passed - broken)
+        for rule in sorted(passed - broken - known_rules)
         if rule.split(".")[0] == family
     ]
     return [*sorted(broken), *telling][:MOST_COVERED]

@@ -26,7 +26,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if value.count("\n") > 1 and value.endswith("\n") else None
-    if style is None and plain_scalar(value) != value:
+    if style is None and ("\n" in value or plain_scalar(value) != value):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)  # pyright: ignore[reportUnknownMemberType]
 
@@ -34,7 +34,17 @@ def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)  # pyright: ignore[reportUnknownMemberType]
 
 
-def as_text(value: dict[str, Any], origin: str) -> str:
-    """The text of a file with this value; `origin` says in a comment where it comes from."""
-    body: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+def as_text(value: dict[str, Any], origin: str, *, short: bool = False) -> str:
+    """The text of a file with this value; `origin` says in a comment where it comes from.
+
+    With `short`, what holds no other collection stands in one line, as people write scenarios.
+    """
+    body: str = yaml.dump(
+        value,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+        default_flow_style=None if short else False,
+    )
     return f"# {origin}\n{body}"

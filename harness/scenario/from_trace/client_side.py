@@ -278,7 +278,7 @@ class ClientSide:
                 return
         body: Step = {"method": method}
         if "params" in obj(frame.json):
-            body["params"] = self._said(params)
+            body["params"] = self._said(self._for_any_target(frame))
         if frame.deliberate:
             body["deliberate"] = True
         if answer is None or later:
@@ -286,10 +286,21 @@ class ClientSide:
             if answer is not None:
                 self._now.unanswered[body["as"]] = answer.seq
         elif answer.kind is Kind.ERROR:
-            body["expect"] = "error"
+            # That every server must refuse it, a recording does not say.
+            body["expect"] = "any" if self._recorded else "error"
         body |= on
         self._add({"request": body})
         self._result_of(frame, answer, body)
+
+    def _for_any_target(self, frame: Frame) -> Any:
+        """The parameters of a request without the model, of which each target has its own."""
+        params = frame.params
+        if not self._recorded or frame.method not in ("thread/resume", "thread/fork"):
+            return params
+        found = self._without_null(dict(obj(params)), frame.method)
+        if found.pop("model", None) is not None:
+            self._shop.note(f"the model of {frame.method} is left to the target")
+        return found
 
     def _result_of(self, frame: Frame, answer: Frame | None, body: Step) -> None:
         """Name what came back: threads and turns at once, the rest where it is said again."""

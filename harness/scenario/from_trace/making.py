@@ -179,7 +179,7 @@ def _written(value: dict[str, Any], notes: Collection[str], origin: str) -> str:
         for note in notes:
             head += textwrap.wrap(_plain(note), _WIDTH, initial_indent="- ", subsequent_indent="  ")
     ordered = {key: value[key] for key in _ORDER if key in value}
-    return as_text(ordered, "\n# ".join(head))
+    return as_text(ordered, "\n# ".join(head), short=True)
 
 
 _ORDER: Final = (

@@ -202,10 +202,12 @@ class ModelSide:
                 )
                 continue
             value = part_of(item, self._shop)
+            if made is not None and made.is_tool:
+                # For the files that it needs, and what it made of them; a patch as it was meant.
+                told = self._shop.part(made)
+                value = told if value and "patch" in value else value
             if value is not None:
                 call.parts.append(Part(seq, value))
-            if made is not None and made.is_tool:
-                self._shop.part(made)  # For the files that it needs, and what it made of them.
 
     def _next(self, queue: list[tuple[Turn, Made]], wanted: str, *, tool: bool) -> Made | None:
         for at, (_, made) in enumerate(queue):
