@@ -12,11 +12,12 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
+from harness.faults.duties import client_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.judge.base import judges
 from harness.report.jsonform import read_report
 from harness.results.report import Report, RuleResult
-from harness.rules.discovery import all_rules
+from harness.rules.discovery import all_rules, client_rules
 from harness.spec.book import Book
 from harness.spec.loading import load_book
 from harness.spec.rows import Requirement
@@ -180,6 +181,12 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
         "target's traces, one was found"
     )
     yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
+    duties, of_clients = client_rules(), client_faults().values()
+    caught = {one.rule for one in of_clients} & set(duties)
+    yield (
+        f"duties of clients with a killer: {len(caught)} of {len(duties)}; "
+        f"faults of clients: {len(of_clients)}; no target is judged by them"
+    )
     judged = [one for one in book.requirements if one.rules]
     owed = Counter(one.owed for one in book.requirements if one.owed)
     excluded = sum(1 for one in book.requirements if one.excluded)
@@ -228,7 +235,8 @@ def _requirement_table(
             for rule in requirement.rules
             for name in _scenarios(target, rule)
         }
-        killers = [fault.id for fault in faults.values() if fault.rule in requirement.rules]
+        every = (*faults.values(), *client_faults().values())
+        killers = [fault.id for fault in every if fault.rule in requirement.rules]
         cells = [target.report.requirements.get(requirement.id, "-") for target in targets]
         yield (
             f"| {requirement.id} | {requirement.clause.basis} | {_judged(requirement)} "

@@ -16,6 +16,7 @@ from harness.report.jsonform import to_plain
 from harness.results.merge import merge
 from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
+from harness.rules.discovery import client_rules
 from harness.surface.known import classify_of
 from harness.target.profile import Profile
 from harness.trace.store import load, save
@@ -108,6 +109,10 @@ def test_two_commands_of_one_profile_are_told_apart_and_the_words_are_explained(
     one.command, other.command = "python one.py", "python other.py"
     lines = list(status_lines(base=stored(tmp_path, one=one, other=other)))
     assert lines[0].endswith("| p (python one.py) | p (python other.py) |")
+    assert any(
+        line.startswith(f"duties of clients with a killer: {len(client_rules())} of ")
+        for line in lines
+    )
     for word in ("faults: ", "killed: ", "owed: "):
         assert [line for line in lines if line.startswith(word)]
 
