@@ -25,7 +25,19 @@ from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 _GATES = "/gates"
 
 
-class Listener(Protocol):
+class GateListener(Protocol):
+    """Who is told of gates."""
+
+    def waits(self, gate: str) -> None:
+        """An answer waits at a gate."""
+        ...
+
+    def opened(self, gate: str) -> None:
+        """A gate was opened at which an answer waited."""
+        ...
+
+
+class Listener(GateListener, Protocol):
     """Who is told what happens, in order."""
 
     def begins(self, conversation: Conversation) -> None:
@@ -40,14 +52,6 @@ class Listener(Protocol):
         """The answer to a call is over (`served.call.ended`)."""
         ...
 
-    def waits(self, gate: str) -> None:
-        """An answer waits at a gate."""
-        ...
-
-    def opened(self, gate: str) -> None:
-        """A gate was opened at which an answer waited."""
-        ...
-
     def refused(self, what: str, why: str) -> None:
         """A request came that is no call of this model."""
         ...
@@ -60,7 +64,7 @@ class Listener(Protocol):
 class ToldGates(Gates):
     """Gates that tell a listener who waits at them."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: GateListener) -> None:
         super().__init__()
         self.waiting: list[str] = []
         self._listener = listener
