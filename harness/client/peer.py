@@ -23,9 +23,14 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Peer:
-    """A connected client. Run `pump` in a task group; it ends when the connection does."""
+    """A connected client. Run `pump` in a task group; it ends when the connection does.
 
-    def __init__(self, transport: Transport, recorder: Recorder, *, name: str = "c1") -> None:
+    Its requests have ids from `first_id` on.
+    """
+
+    def __init__(
+        self, transport: Transport, recorder: Recorder, *, name: str = "c1", first_id: int = 1
+    ) -> None:
         self.transport = transport
         self.recorder = recorder
         self.name = name
@@ -37,7 +42,7 @@ class Peer:
         self.when_ended: Callable[[], None] | None = None
         """Called when the connection has ended, after its last message."""
         self.ended = anyio.Event()
-        self._next_id = 0
+        self._next_id = first_id - 1
         self._may_read = anyio.Event()
         self._may_read.set()
 

@@ -84,6 +84,11 @@ class Judge:
         """The ledger of each connection that the harness has not ended."""
         return [connection.owed for connection in self._open().values()]
 
+    def fresh(self) -> list[Row]:
+        """The violations found since this was asked last, for who shows them as they come."""
+        found, self._rows.fresh = self._rows.fresh, []
+        return found
+
     def finish(self, end: End) -> list[Row]:
         """Judge what never came (only when QUIESCENT) and give all rows."""
         if end is End.QUIESCENT:

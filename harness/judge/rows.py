@@ -28,6 +28,8 @@ class TraceRows:
         self._seen: set[tuple[str, str]] = set()
         self._found: set[tuple[str, str]] = set()
         self.broken: set[str] = set()
+        self.fresh: list[Row] = []
+        """Violations that nobody has taken yet, in the order in which they were found."""
 
     def rows(self, rules: Iterable[type[Monitor]]) -> list[Row]:
         """All rows, in the order of these rules."""
@@ -59,6 +61,7 @@ class TraceRows:
             actual=traceback.format_exc(limit=-3),
         )
         self._violations[monitor.id].append(row)
+        self.fresh.append(row)
 
     def _witness(self, monitor: Monitor, outcome: Witness) -> None:
         rows, key = self._witnesses[monitor.id], (monitor.id, outcome.subject)
@@ -72,6 +75,7 @@ class TraceRows:
             return
         self._found.add(key)
         rows.append(_violation_row(monitor, outcome))
+        self.fresh.append(rows[-1])
 
 
 def _witness_row(monitor: Monitor, outcome: Witness) -> Row:
