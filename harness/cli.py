@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from harness.commands import (
+    connect_options,
     fault_options,
     fuzz_options,
     model_options,
@@ -375,6 +376,7 @@ app.command()(fault_options.faulty)
 app.command()(record_options.record)
 app.command()(mutate_options.mutate)
 app.command()(model_options.model)
+app.command()(connect_options.connect)
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")

@@ -124,10 +124,22 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("anyio",),
     ),
+    "harness.connect": (
+        (
+            "harness.results",
+            "harness.spec",
+            "harness.trace",
+            "harness.wire",
+            *JUDGE,
+            *PLAYS,
+        ),
+        ("anyio", "prompt_toolkit"),
+    ),
     "harness.commands": (
         (
             "harness.clients",
             "harness.compare",
+            "harness.connect",
             "harness.faults",
             "harness.fuzz",
             "harness.ledger",

@@ -19,6 +19,7 @@ HARNESS = (
     "record",
     "mutate",
     "model",
+    "connect",
     "example",
     "docs",
     "status",

@@ -1,0 +1,1 @@
+"""Speaking to a server by hand: `harness connect`."""

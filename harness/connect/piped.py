@@ -1,0 +1,72 @@
+"""The plain form: lines come from a file or a pipe, what happens is printed as it happens.
+
+Here: reading lines, one after the other, each waited for; mistakes with their line. Not here: what
+a line does (actions), the form for a terminal (terminal).
+"""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import anyio
+import anyio.lowlevel
+
+from harness.connect.actions import Actions
+from harness.errors import UsageError
+
+_CHUNK = 64 * 1024
+# A line longer than this is cut there.
+_LONGEST = 16 * 1024 * 1024
+
+Mistake = Callable[[str], None]
+
+
+async def follow(actions: Actions, mistake: Mistake) -> bool:
+    """Do what the lines of standard input say; gives whether all of them could be done.
+
+    It ends early at `:quit`, and where the server is gone.
+    """
+    right, number = True, 0
+    async for line in _lines():
+        number += 1
+        try:
+            await actions.do(line)
+        except UsageError as error:
+            right = False
+            mistake(f"line {number}: {error}")
+        if actions.over or actions.talk.unasked_end:
+            break
+    return right
+
+
+async def _lines() -> AsyncGenerator[str]:
+    rest = b""
+    while chunk := await _read():
+        rest += chunk
+        *whole, rest = rest.split(b"\n")
+        for line in whole:
+            yield _text(line)
+        if len(rest) > _LONGEST:
+            yield _text(rest)
+            rest = b""
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+async def _read() -> bytes:
+    await _until(anyio.wait_readable, 0)
+    try:
+        return os.read(0, _CHUNK)
+    except OSError:
+        return b""
+
+
+async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await wait(descriptor)
+    except (PermissionError, ValueError):
+        # A file: it can always be read.
+        await anyio.lowlevel.checkpoint()
