@@ -99,10 +99,11 @@ class ThreadView:
     """One thread id, with everything that named it.
 
     `request` and `reply` are of its thread/start; `opened` holds the answers of thread/start,
-    thread/resume and thread/fork that gave it to this client, `left` and `resumed` the requests by
-    which it left it (the params of thread/unsubscribe are not shown, so it may be any) and opened
-    it again: what is told in between may not come here, or come twice. `put_away` are the
-    notifications that it was archived or closed, after which nobody need follow it any more.
+    thread/resume and thread/fork that gave it to this client. `left` are the messages by which it
+    left it, or may have: its thread/unsubscribe (whose params are not shown, so it may be any), and
+    an archiving, its own or one that it is told of, which may close the thread. `resumed` are the
+    requests by which it opened it again: what is told in between may not come here, or come twice.
+    `put_away` are the notifications that it was archived or closed: nobody need follow it then.
     """
 
     id: str
@@ -278,7 +279,7 @@ class Conversation:
         elif frame.method == "thread/rollback":
             # Its params are not shown, so it may be of any thread.
             self._rolled_back = frame
-        elif frame.method in ("thread/unsubscribe", "thread/resume"):
+        elif frame.method in ("thread/unsubscribe", "thread/archive", "thread/resume"):
             self._gap(frame, text(params.get("threadId")))
         elif frame.method == "turn/interrupt":
             self._interrupt(text(params.get("threadId")), text(params.get("turnId")), frame)
@@ -338,6 +339,8 @@ class Conversation:
             named = text(params.get("threadId"))
             for thread in [self.thread(named)] if named else self.threads.values():
                 thread.put_away.append(frame)
+            if method == "thread/archived":
+                self._gap(frame, named)
         elif method == "thread/status/changed":
             self.thread(text(params.get("threadId"))).statuses.append(frame)
         elif method == "thread/started":

@@ -16,6 +16,7 @@ from tests.rules.traces import (
     user_message,
 )
 
+WHILE_TURN = "status.active-while-turn"
 ONCE, COMPLETES = "turn.started-once", "turn.completes"
 INCLUDES, STARTED = "read.includes-turns", "item.completed-after-started"
 DELTAS, DELTA = "delta.rebuilds-reply", "item.started-before-delta"
@@ -68,6 +69,21 @@ def back_after_an_archive(*before: str) -> Talk:
     status = {"type": "active", "activeFlags": []}
     talk.answers({"thread": thread_object(status=status), **settings()})
     return talk.end_turn()
+
+
+def turn_of_a_thread_once_archived(*, by_us: bool = True) -> Talk:
+    """After an archiving nobody follows the thread, and the client starts a turn all the same."""
+    talk = Talk().start_thread()
+    if by_us:
+        talk.asks("thread/archive", threadId=THREAD).answers({})
+    talk.tells("thread/archived", threadId=THREAD).tells("thread/unarchived", threadId=THREAD)
+    return silent_turn(talk)
+
+
+def silent_turn(talk: Talk) -> Talk:
+    """A turn during which no status is told."""
+    talk.ask_turn(text="hello").reply_turn(TURN).turn_started(TURN)
+    return talk.item(SAID, TURN).turn_completed(TURN)
 
 
 def greeted() -> Talk:
@@ -179,6 +195,12 @@ LEGAL: list[Legal] = [
         UNSHOWN,
     ),
     Legal("turn.started-first", "back-after-an-archive", back_after_an_archive),
+    Legal(WHILE_TURN, "turn-of-a-thread-once-archived", turn_of_a_thread_once_archived),
+    Legal(
+        WHILE_TURN,
+        "turn-of-a-thread-others-archived",
+        lambda: turn_of_a_thread_once_archived(by_us=False),
+    ),
     Legal(
         "turn.started-first",
         "back-after-an-archive-that-was-told",

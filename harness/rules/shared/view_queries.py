@@ -71,7 +71,7 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
 
     True where the client started the turn, or had opened the thread before `turn/started` came;
     False where it left the thread during the turn, and where it started the turn without following
-    the thread and opened that later: only from then on is it certainly told.
+    the thread, which it had left or opened later: whether starting a turn is following is open.
     """
     if turn is None:
         return False
@@ -79,19 +79,19 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
     if thread is not None and _left_in(thread, turn):
         return False
     if turn.reply is not None:
-        return thread is None or not _opened_later(thread, turn.reply)
+        return thread is None or not _away_at(thread, turn.reply)
     if thread is None or not thread.opened or not turn.started:
         return False
     return came_before(thread.opened[0], turn.started[0])
 
 
-def _opened_later(thread: ThreadView, reply: Frame) -> bool:
-    """Whether the client followed the thread only after its turn/start was answered."""
+def _away_at(thread: ThreadView, reply: Frame) -> bool:
+    """Whether the client did not follow the thread when its turn/start was answered."""
     before = [one for one in thread.opened if came_before(one, reply)]
+    if not before:
+        return bool(thread.opened)
     parted = (*thread.left, *thread.put_away)
-    if before and not any(came_between(before[-1], one, reply) for one in parted):
-        return False
-    return len(before) < len(thread.opened)
+    return any(came_between(before[-1], one, reply) for one in parted)
 
 
 def _left_in(thread: ThreadView, turn: TurnView) -> bool:
