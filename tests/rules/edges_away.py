@@ -80,6 +80,17 @@ def turn_of_a_thread_once_archived(*, by_us: bool = True) -> Talk:
     return silent_turn(talk)
 
 
+def read_by_who_archived() -> Talk:
+    """Whoever archived a thread need not be told how its status goes on."""
+    talk = Talk().start_thread()
+    talk.asks("thread/archive", threadId=THREAD).answers({})
+    talk.tells("thread/archived", threadId=THREAD).tells("thread/unarchived", threadId=THREAD)
+    for status in ({"type": "idle"}, ACTIVE):
+        shown = thread_object(status=status)
+        talk.asks("thread/read", threadId=THREAD).answers({"thread": shown})
+    return talk
+
+
 def silent_turn(talk: Talk) -> Talk:
     """A turn during which no status is told."""
     talk.ask_turn(text="hello").reply_turn(TURN).turn_started(TURN)
@@ -201,6 +212,7 @@ LEGAL: list[Legal] = [
         "turn-of-a-thread-others-archived",
         lambda: turn_of_a_thread_once_archived(by_us=False),
     ),
+    Legal("status.change-notified", "read-by-who-archived", read_by_who_archived),
     Legal(
         "turn.started-first",
         "back-after-an-archive-that-was-told",

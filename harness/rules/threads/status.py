@@ -29,6 +29,7 @@ from harness.rules.shared.view_queries import (
     completed_before,
     opened_here,
     thread_members,
+    was_away,
 )
 from harness.rules.shared.violations import Member, member, wrong
 from harness.rules.threads.status_changes import ACTIVE, RELOADING
@@ -310,8 +311,8 @@ class ChangeNotified(_Answered):
     Answers to thread/start, thread/read and thread/list show a thread in two statuses, of idle,
     active and systemError; some thread/status/changed of the thread must have come since the first
     of the two was asked for. Its place, and what it says, are open. Left open: statuses on both
-    sides of a request that can unload or load the thread, threads that this client has left, and
-    notLoaded (the text has list and read show it).
+    sides of a request that can unload or load the thread, threads that this client has left or that
+    were archived or closed, and notLoaded (the text has list and read show it).
     """
 
     def begin(self) -> None:
@@ -336,7 +337,8 @@ class ChangeNotified(_Answered):
         for thread, shown in self.shown(frame):
             before = self._last.get(thread.id)
             self._last[thread.id] = shown
-            if before is not None and before.status != shown.status and not self._left:
+            changed = before is not None and before.status != shown.status
+            if before and changed and not self._left and not was_away(thread, frame):
                 self._changes.append((thread, before, shown))
         return None
 
