@@ -77,6 +77,7 @@ def merge(
     report.agent = shlex.join(profile.exec.command)
     report.sdk = shlex.join(profile.sdk.command)
     report.interrupted = interrupted
+    report.server = "; ".join(dict.fromkeys(one.server for one in outcomes if one.server))
     report.scenarios = [_scenario(outcome) for outcome in outcomes]
     records = [(place, one.record) for place, one in enumerate(outcomes) if one.record is not None]
     report.revision, report.choices = book.revision, chosen(records)

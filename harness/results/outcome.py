@@ -70,7 +70,7 @@ class ScenarioOutcome:
     `before` are probes that were played first and showed that nothing can be played. They are no
     scenarios of the run, but rules that their traces break count. `record` is what the trace shows
     beside verdicts, None where there is none, or in a race. `snapshot` is None in a run that keeps
-    no snapshots.
+    no snapshots. `server` is what the server calls itself.
     """
 
     id: str
@@ -94,6 +94,7 @@ class ScenarioOutcome:
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
     record: Record | None = None
     snapshot: Kept | None = None
+    server: str = ""
 
     @property
     def race_id(self) -> RaceId:

@@ -167,6 +167,9 @@ class Report:
     `interrupted` is the name of the signal that ended it before all was played, "" for none.
     `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
     messages themselves; `revision` stands for the documents by which it was judged.
+
+    `server` is what the server calls itself in its answer to `initialize`, "" where it does not
+    say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
     """
 
     target: str
@@ -186,6 +189,9 @@ class Report:
     revision: str = ""
     choices: Chosen = field(default_factory=Chosen)
     spoken: Spoken = field(default_factory=Spoken)
+    server: str = ""
+    started: str = ""
+    took: float = 0.0
 
     @property
     def programs(self) -> Programs:

@@ -29,6 +29,7 @@ from harness.runner.judging import (
 from harness.runner.races import Playing, Race
 from harness.runner.repeat import Attempt, Repeats, failures
 from harness.runner.run import Run
+from harness.runner.server_name import server_name
 from harness.runner.servers import SetupFailed
 from harness.runner.silence import Silences, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
@@ -116,6 +117,7 @@ class WorkerSession:
         if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
             self._note_told(run)
         outcome = self._judged(run, loaded)
+        outcome.server = server_name(run.trace)
         if not loaded.scenario.faults:  # What they made of its messages no server has chosen.
             outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)

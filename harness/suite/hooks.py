@@ -10,15 +10,19 @@ import argparse
 import gc
 import os
 import shlex
+import time
 from collections.abc import Generator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.errors import UsageError
+from harness.report.jsonform import DISTRIBUTION
 from harness.report.scenario_story import Stories
 from harness.results.baseline_globs import check_globs
 from harness.results.merge import merge
@@ -39,7 +43,7 @@ from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.fuzzing import Fuzzing
 from harness.suite.items import Play, ScenarioFile, ScenarioItem
-from harness.suite.junit import name_rule, name_scenario
+from harness.suite.junit import describe_run, name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
 from harness.suite.report_file import unwritable
 from harness.suite.reporting import Synthetic, emit, tell, write_json
@@ -104,6 +108,7 @@ class PytestPlugin:
         self._loose: list[Finding] = []
         self._failing = Failing(config, strict=self.config.strict)
         self.report: Report | None = None
+        self._started, self._begun = datetime.now(UTC), time.monotonic()
         stop = self._stopping
         self._snapshots = (
             Snapshots(option, self.config, everything=named.everything and not named.rules)
@@ -237,6 +242,7 @@ class PytestPlugin:
         if self._snapshots is not None:
             self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
         self.report = self._merged()
+        describe_run(self._pytest, self.report, version(DISTRIBUTION))
         self._failing.count(len(self.report.rules), again=True)
         emit(self.report, session, self.config.book)
 
@@ -252,7 +258,7 @@ class PytestPlugin:
             left, left_races = self._stopping.unplayed(self._outcomes, self._races)
             outcomes, races = outcomes + left, races + left_races
         own = own_of([*self._given, *(Path(one.path) for one in outcomes)])
-        return merge(
+        report = merge(
             outcomes,
             self._loose,
             races=races,
@@ -268,6 +274,9 @@ class PytestPlugin:
             interrupted=interrupted,
             own=own.named_by,
         )
+        report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
+        report.took = round(time.monotonic() - self._begun, 3)
+        return report
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

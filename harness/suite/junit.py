@@ -1,6 +1,7 @@
 """Names of scenarios and rules in JUnit files, so that tools can group them and find files.
 
-Here: class name, name and file of a test case. Not here: the rest of the file, which pytest writes.
+Here: class name, name and file of a test case, and the properties of the run. Not here: the rest of
+the file, which pytest writes.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.results.report import Report
 from harness.scenario.identity import bundled_folder
 from harness.scenario.race_id import RaceId
 
@@ -41,6 +43,25 @@ def name_rule(config: pytest.Config, report: pytest.TestReport) -> None:
             case.add_attribute(
                 "file", _of_package(config, report.location[0]) or report.location[0]
             )
+
+
+def describe_run(config: pytest.Config, report: Report, harness_version: str) -> None:
+    """Properties of the test suite: what was judged, by what, when, and what came of it."""
+    verdict = "RED" if report.red else "GREEN"
+    properties = {
+        "harness": harness_version,
+        "target": report.target,
+        "command": report.command or report.agent or report.sdk,
+        "server": report.server,
+        "revision": report.revision,
+        "started": report.started,
+        "verdict": f"INTERRUPTED ({verdict} so far)" if report.interrupted else verdict,
+    }
+    for plugin in config.pluginmanager.get_plugins():
+        writer: Any = plugin
+        if hasattr(writer, "add_global_property"):
+            for name, value in properties.items():
+                writer.add_global_property(name, value)
 
 
 def _cases(config: pytest.Config, report: pytest.TestReport) -> Iterator[tuple[Any, list[str]]]:

@@ -1,0 +1,49 @@
+"""The report files of a run say what was judged, by what and when, in forms that CI reads."""
+
+import json
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import call
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a run of one scenario, by two workers, left its reports."""
+    folder = tmp_path_factory.mktemp("reports")
+    words = ["--target", "reference", "turns/plain-turn", "-n", "2"]
+    said = call("harness", "run", *words, "--json", "r.json", "--junit", "r.xml", cwd=folder)
+    assert said.status == 0, said.out
+    return folder
+
+
+def test_the_json_report_names_both_sides_and_the_time(folder: Path) -> None:
+    report = json.loads((folder / "r.json").read_text("utf-8"))
+    assert report["harness"] == version("agent-session-harness")
+    assert report["server"].startswith("agent/")
+    age = datetime.now(UTC) - datetime.fromisoformat(report["started"])
+    assert 0 <= age.total_seconds() < 3600
+    assert report["took"] >= report["scenarios"][0]["seconds"] > 0
+
+
+def test_the_junit_file_has_the_same_as_properties(folder: Path) -> None:
+    report = json.loads((folder / "r.json").read_text("utf-8"))
+    suite = ElementTree.parse(folder / "r.xml").getroot()[0]
+    found = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    same = ("harness", "target", "command", "server", "revision", "started")
+    assert found == {name: report[name] for name in same} | {"verdict": "GREEN"}
+
+
+def test_the_junit_file_has_a_case_with_a_time_for_each_id(folder: Path) -> None:
+    report = json.loads((folder / "r.json").read_text("utf-8"))
+    cases = list(ElementTree.parse(folder / "r.xml").getroot()[0].iter("testcase"))
+    times = {(one.attrib["classname"], one.attrib["name"]): one.attrib["time"] for one in cases}
+    assert len(times) == len(cases)
+    ids = {(f"rules.{one['id'].split('.')[0]}", one["id"]) for one in report["rules"]}
+    assert set(times) == {*ids, ("scenarios.turns", "turns/plain-turn")}
+    assert float(times["scenarios.turns", "turns/plain-turn"]) > 0
