@@ -21,6 +21,7 @@ from harness.commands import (
     mutate_options,
     record_options,
     recorded,
+    run_options,
 )
 
 app = typer.Typer(
@@ -128,6 +129,7 @@ def run(
         bool,
         typer.Option("--snapshots-strict", help="new and changed ones fail, as where CI is set"),
     ] = False,
+    markdown: run_options.Markdown = "",
     verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
 ) -> None:
     """Play scenarios against a server and judge it (pytest, shielded from local settings).
@@ -137,8 +139,10 @@ def run(
     from harness.runner.console import hold_interrupt, quiet_interrupt
 
     quiet_interrupt()
-    _check_files(("--json", json), ("--junit", junit))
-    json, junit = _to_stdout(json, junit)
+    _check_files(("--json", json), ("--junit", junit), ("--markdown", markdown))
+    json, junit, markdown = _to_stdout(
+        ("--json", json), ("--junit", junit), ("--markdown", markdown)
+    )
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
     # No plugin of the environment: what others need costs seconds, and may warn or fail. Workers
@@ -159,6 +163,7 @@ def run(
         ("--harness-baseline", baseline),
         ("--harness-require", require),
         ("--harness-json", json),
+        ("--harness-markdown", markdown),
         ("--junit-xml", junit),
         ("--harness-snapshots", snapshots),
     ):
@@ -199,20 +204,19 @@ def _check_files(*named: tuple[str, str]) -> None:
             raise typer.Exit(4)
 
 
-def _to_stdout(json: str, junit: str) -> tuple[str, str]:
-    """The two files, `-` being standard output; all else is then printed to standard error."""
-    if "-" not in (json, junit):
-        return json, junit
-    if json == junit:
-        typer.echo(
-            "harness: --json - --junit -: one of them only; name a file for the other", err=True
-        )
+def _to_stdout(*named: tuple[str, str]) -> list[str]:
+    """The files, `-` being standard output; all else is then printed to standard error."""
+    printed = [option for option, path in named if path == "-"]
+    if len(printed) > 1:
+        both = " ".join(f"{option} -" for option in printed)
+        typer.echo(f"harness: {both}: one of them only; name a file for the other", err=True)
         raise typer.Exit(4)
+    if not printed:
+        return [path for _, path in named]
     kept = os.dup(1)
     os.set_inheritable(kept, True)
     os.dup2(2, 1)
-    stream = f"/dev/fd/{kept}"
-    return stream if json == "-" else json, stream if junit == "-" else junit
+    return [f"/dev/fd/{kept}" if path == "-" else path for _, path in named]
 
 
 @app.command()

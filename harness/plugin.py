@@ -17,6 +17,7 @@ _NEEDS_A_TARGET = (
     "baseline",
     "require",
     "harness_json",
+    "harness_markdown",
     "harness_strict",
     "race",
     "keep_going",
@@ -62,6 +63,8 @@ def _options(add: Callable[..., None]) -> None:
     many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
     add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
+    page = "write the report as a Markdown page, for a pull request or the summary of a CI job"
+    add("--harness-markdown", default="", metavar="FILE", help=page)
     # The command `harness run` has names of its own for some options, and plays scenarios only.
     add("--harness-run", action="store_true", help=argparse.SUPPRESS)
 

@@ -88,14 +88,14 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
     race = proof.race_id
     return [
         "",
-        f"scenario  {path}:{_line(proof)}",
+        f"scenario  {path}:{proof_line(proof)}",
         *([f"race      {race.action} at {race.position}"] if proof.race else []),
         f"repeat    {again}",
         *reproduction(proof.trace, programs.target, surface),
     ]
 
 
-def _line(proof: Proof) -> int:
+def proof_line(proof: Proof) -> int:
     """The line of the step that was being played when the proof was seen."""
     trace, line = stored(proof.trace), 1
     if trace is None or not proof.row.frames:

@@ -6,7 +6,8 @@ which outcomes arrive makes no difference, so any number of workers gives the sa
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
@@ -41,6 +42,7 @@ def _no_own(glob: str) -> Collection[str]:
     return ()
 
 
+_NO_PLACES: Final[Mapping[Deviation, str]] = {}
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
 
 
@@ -60,13 +62,14 @@ def merge(
     lacks: Sequence[Lack] = (),
     interrupted: str = "",
     own: Own = _no_own,
+    places: Mapping[Deviation, str] = _NO_PLACES,
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all bundled scenarios, `own` gives the ids of the user's: an entry
     about a scenario that was not played is not stale. Entries that are `shipped` are only about
     bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted`
-    (its name) makes no entry stale.
+    (its name) makes no entry stale. `places` says where the entries of a baseline stand.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -109,7 +112,7 @@ def merge(
             ours = bundled if surface == SESSION else bundled_on(surface)
             return {*played, *ours, *theirs}
 
-        _judge_baseline(report, outcomes, loose, entries, existing, again)
+        _judge_baseline(report, outcomes, loose, entries, existing, again, places)
     return report
 
 
@@ -262,6 +265,7 @@ def _judge_baseline(
     entries: Sequence[Deviation],
     existing: Callable[[Deviation], Collection[str]],
     again: Again,
+    places: Mapping[Deviation, str],
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
     for outcome in outcomes:
@@ -283,6 +287,7 @@ def _judge_baseline(
                 f"the deviation {_entry(entry)} is not seen any more: {one.why} ({entry.reason})",
                 Level.MUST,
                 repeat=again.of_entry(entry),
+                where=places.get(entry, ""),
             )
         )
     report.unchecked += [_entry(entry) for entry in state.unchecked]

@@ -130,7 +130,8 @@ class RaceResult:
 class Issue:
     """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
 
-    `repeat` is the command that reproduces it, "" where there is none.
+    `repeat` is the command that reproduces it, "" where there is none; `where` the place of the
+    baseline's entry that it is about, such as `known.toml:4:1`, "" for none.
     """
 
     id: str
@@ -138,6 +139,7 @@ class Issue:
     level: Level
     known: str = ""
     repeat: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

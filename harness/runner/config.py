@@ -5,7 +5,7 @@ Here: `Config`, and `configure`, which makes it from the options. Not here: play
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ class Config:
     profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
     what the profile promised. `run` names the run whose traces are kept, "" keeps none. With
     `keep_going` every scenario is played, however hopeless the
-    server is. `surfaces` are those on which the target is played.
+    server is. `surfaces` are those on which the target is played. `places` says where the entries
+    of the baseline file stand (`known.toml:4:1`).
     """
 
     profile: Profile
@@ -54,6 +55,7 @@ class Config:
     keep_going: bool = False
     run: str = ""
     surfaces: tuple[str, ...] = (SESSION,)
+    places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
@@ -131,11 +133,13 @@ def configure(
     shipped = [
         entry for index, entry in enumerate(entries) if profile.of_built_in("deviations", index)
     ]
+    places: dict[Deviation, str] = {}
     if baseline:
         added = load_baseline(Path(baseline))
         for index, entry in enumerate(added.entries):
             check_entry(entry, added.place(index, "rule"), rules)
             spoken.append(Spoken(entry.scenario, added.place(index, "scenario")))
+            places[entry] = str(added.place(index, "rule"))
         entries += added.entries
     only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
     for name in only:
@@ -162,6 +166,7 @@ def configure(
         keep_going=keep_going,
         run=run,
         surfaces=surfaces,
+        places=places,
     )
 
 

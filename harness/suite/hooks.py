@@ -23,6 +23,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.report.jsonform import DISTRIBUTION
+from harness.report.markdown import markdown
 from harness.report.scenario_story import Stories
 from harness.results.baseline_globs import check_globs
 from harness.results.merge import merge
@@ -42,11 +43,12 @@ from harness.scenario.bundled import bundled_on
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.fuzzing import Fuzzing
+from harness.suite.github import GithubStep, in_actions
 from harness.suite.items import Play, ScenarioFile, ScenarioItem
 from harness.suite.junit import describe_run, name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
 from harness.suite.report_file import unwritable
-from harness.suite.reporting import Synthetic, emit, tell, write_json
+from harness.suite.reporting import Synthetic, emit, tell, write_json, write_text
 from harness.suite.snapshots import Snapshots
 from harness.suite.stopping import Stopping
 from harness.target.host import Lack
@@ -128,6 +130,13 @@ class PytestPlugin:
             self._furnish,
             lambda: bool(self._stopping.interruption.signal),
         )
+
+        github = GithubStep(config, lambda: self.report, self._page)
+        if worker is None and option.harness_run and in_actions(os.environ):
+            config.pluginmanager.register(github, "harness-github")
+
+    def _page(self, report: Report) -> str:
+        return markdown(report, self.config.book, version(DISTRIBUTION))
 
     def _furnish(self, file: ScenarioFile) -> None:
         play: Play = self._session.play
@@ -273,6 +282,7 @@ class PytestPlugin:
             lacks=config.lacks,
             interrupted=interrupted,
             own=own.named_by,
+            places=config.places,
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
@@ -304,6 +314,9 @@ class PytestPlugin:
         path = self._pytest.option.harness_json
         if path and self.report is not None:
             write_json(self.report, Path(path), int(session.exitstatus))
+        path = self._pytest.option.harness_markdown
+        if path and self.report is not None:
+            write_text(self._page(self.report), Path(path))
         if self.report is not None:
             keep_report(self.report, self.config, int(session.exitstatus))
             self._failing.remember()
@@ -311,12 +324,13 @@ class PytestPlugin:
 
 def _check_report_files(config: pytest.Config) -> None:
     """Raise `UsageError` if a report could not be written at the end of the run."""
-    path = config.option.harness_json
-    if path == "-":
-        raise UsageError("--harness-json -: pytest prints there; use harness run --json -")
-    problem = unwritable(path) if path else ""
-    if problem:
-        raise UsageError(f"--harness-json {path}: {problem}")
+    option = config.option
+    for name, path in (("json", option.harness_json), ("markdown", option.harness_markdown)):
+        if path == "-":
+            raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
+        problem = unwritable(path) if path else ""
+        if problem:
+            raise UsageError(f"--harness-{name} {path}: {problem}")
     path = getattr(config.option, "xmlpath", None)
     problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
     if problem:

@@ -55,8 +55,14 @@ def tell(report: Report, terminal: Any, book: Book, note: str = "") -> None:
 def write_json(report: Report, path: Path, status: int) -> None:
     """Write the report as JSON; the reader of a pipe may close it before the end."""
     text = json.dumps(to_plain(report, status), ensure_ascii=False, indent=1)
+    # Only within a text: the same character, and no command where GitHub reads what is printed.
+    write_text(text.replace("##[", "##\\u005b") + "\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a whole file, or to a pipe whose reader may close it before the end."""
     with contextlib.suppress(BrokenPipeError):
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
 
 def _rule_report(rule: RuleResult, story: str, root: Path, *, strict: bool) -> pytest.TestReport:
