@@ -63,13 +63,15 @@ def merge(
     interrupted: str = "",
     own: Own = _no_own,
     places: Mapping[Deviation, str] = _NO_PLACES,
+    expiring: Sequence[Issue] = (),
 ) -> Report:
     """The report of a run. `loose` are the workers' findings outside any scenario.
 
     `bundled` are the ids of all bundled scenarios, `own` gives the ids of the user's: an entry
     about a scenario that was not played is not stale. Entries that are `shipped` are only about
     bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted`
-    (its name) makes no entry stale. `places` says where the entries of a baseline stand.
+    (its name) makes no entry stale. `places` says where the entries of a baseline stand,
+    `expiring` what is told of their last days.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
@@ -98,7 +100,7 @@ def merge(
     report.withheld = not_judged(report, lacks)
     again = Again(report, every)
     raced = [one for race in races for one in race.findings]
-    report.issues = _issues(every, [*loose, *raced], again)
+    report.issues = [*_issues(every, [*loose, *raced], again), *expiring]
     report.requirements = requirements(book, report.rules)
     if interrupted:
         report.unchecked = [_entry(entry) for entry in entries]

@@ -11,8 +11,10 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.judge.base import Monitor, judges
+from harness.results import expiry
 from harness.results.baseline import load_baseline
 from harness.results.baseline_globs import Spoken
+from harness.results.report import Issue
 from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
 from harness.runner.withheld import withdraw
@@ -37,7 +39,7 @@ class Config:
     what the profile promised. `run` names the run whose traces are kept, "" keeps none. With
     `keep_going` every scenario is played, however hopeless the
     server is. `surfaces` are those on which the target is played. `places` says where the entries
-    of the baseline file stand (`known.toml:4:1`).
+    of the baseline file stand (`known.toml:4:1`), `expiring` what is told of their last days.
     """
 
     profile: Profile
@@ -56,6 +58,7 @@ class Config:
     run: str = ""
     surfaces: tuple[str, ...] = (SESSION,)
     places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
+    expiring: tuple[Issue, ...] = ()
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
@@ -149,6 +152,9 @@ def configure(
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
     entries = [one for one in entries if _concerned(one, rules, surfaces)]
+    day = expiry.today()
+    expiring = expiry.expiring(entries, day, places)
+    entries = [one for one in entries if expiry.alive(one, day)]
     rules = {name: one for name, one in rules.items() if _judges_any(one, surfaces)}
     return Config(
         profile,
@@ -167,6 +173,7 @@ def configure(
         run=run,
         surfaces=surfaces,
         places=places,
+        expiring=tuple(expiring),
     )
 
 

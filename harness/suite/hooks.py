@@ -283,6 +283,7 @@ class PytestPlugin:
             interrupted=interrupted,
             own=own.named_by,
             places=config.places,
+            expiring=config.expiring,
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)

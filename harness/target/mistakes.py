@@ -20,6 +20,7 @@ _WORDS = (
     ("a valid list", "a list"),
     ("a valid number", "a number"),
     ("a valid boolean", "true or false"),
+    ("a valid date", "a day such as 2027-01-31, without quotes"),
     ("Value error, ", ""),
     ("List should have at least 1 item after validation, not 0", "it should have an entry"),
 )

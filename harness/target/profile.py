@@ -8,6 +8,7 @@ whether names in it exist (runner.name_checks), starting anything.
 import re
 import shlex
 from collections.abc import Mapping
+from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -55,7 +56,7 @@ class Deviation(_Table):
     """One known contradiction of the specification, or one entry of a baseline.
 
     `rule` is a rule id, `scenario` a glob over scenario ids, `pinned` a text that the violation
-    must contain, `flaky` whether it may also be absent.
+    must contain, `flaky` whether it may also be absent, `expires` the last day on which it counts.
     """
 
     rule: str
@@ -63,6 +64,7 @@ class Deviation(_Table):
     scenario: str = "*"
     pinned: str = ""
     flaky: bool = False
+    expires: date | None = None
 
 
 class Tool(_Table):

@@ -74,6 +74,8 @@ def test_what_a_baseline_accepts_leaves_out_the_findings_of_the_run_itself() -> 
     assert own
     assert set(finding_kinds()) - accepted_ids() == {
         "baseline.stale",
+        "baseline.expired",
+        "baseline.expires-soon",
         "harness.worker-died",
         *own,
     }
