@@ -107,6 +107,9 @@ def run(
     ] = "",
     race: Annotated[str, typer.Option(help="races: all, ACTION, or ACTION@POSITION; or A,B")] = "",
     baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
+    update_baseline: run_options.UpdateBaseline = False,
+    reason: run_options.Reason = "",
+    expires: run_options.Expires = "",
     require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
     timeout_scale: Scale = 1.0,
@@ -161,6 +164,8 @@ def run(
         ("-k", keyword),
         ("--harness-race", race),
         ("--harness-baseline", baseline),
+        ("--harness-reason", run_options.asked_reason(reason, wanted=update_baseline)),
+        ("--harness-expires", expires),
         ("--harness-require", require),
         ("--harness-json", json),
         ("--harness-markdown", markdown),
@@ -170,6 +175,7 @@ def run(
         arguments += [name, value] if value else []
     for name, given in (
         ("--harness-strict", strict),
+        ("--harness-update-baseline", update_baseline),
         ("--harness-keep-going", keep_going),
         ("--harness-snapshots-strict", snapshots_strict),
         ("-x", exit_first),

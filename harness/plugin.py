@@ -15,6 +15,9 @@ import pytest
 _NEEDS_A_TARGET = (
     "rule",
     "baseline",
+    "update_baseline",
+    "reason",
+    "expires",
     "require",
     "harness_json",
     "harness_markdown",
@@ -49,6 +52,11 @@ def _options(add: Callable[..., None]) -> None:
     # pytest has a --strict of its own.
     add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
     add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")
+    update = "write what is found into the file of --baseline, and take out what is gone"
+    add("--update-baseline", action="store_true", help=update)
+    why = "why the entries of --update-baseline are accepted; every report shows it"
+    add("--reason", default="", metavar="TEXT", help=why)
+    add("--expires", default="", metavar="DAY", help="the last day of these entries: 2027-01-31")
     add("--require", default="", metavar="CAPS", help="capabilities that must be offered, or all")
     race = "races only: all, ACTION, or ACTION@POSITION; several with commas"
     add("--race", default="", metavar="WHAT", help=race)

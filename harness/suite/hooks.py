@@ -12,7 +12,7 @@ import os
 import shlex
 import time
 from collections.abc import Generator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -25,6 +25,8 @@ from harness.errors import UsageError
 from harness.report.jsonform import DISTRIBUTION
 from harness.report.markdown import markdown
 from harness.report.scenario_story import Stories
+from harness.results import expiry
+from harness.results.baseline import known_finding
 from harness.results.baseline_globs import check_globs
 from harness.results.merge import merge
 from harness.results.outcome import (
@@ -34,12 +36,14 @@ from harness.results.outcome import (
     finding_from_plain,
     finding_to_plain,
 )
+from harness.results.rejudge import take_as_known, take_race_as_known
 from harness.results.report import Report
 from harness.results.rerun_command import Programs
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_on
+from harness.suite.baselining import BaselineUpdate
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.fuzzing import Fuzzing
@@ -74,12 +78,14 @@ class PytestPlugin:
         # The controller has checked what this machine lacks, once for all workers.
         lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
         named = read_arguments(config)
+        self._update = BaselineUpdate(option) if option.update_baseline else None
         self.config = configure(
             target="spec" if option.target is None else option.target,
             server_cmd=option.server_cmd or "",
             agent_cmd=option.agent_cmd or "",
             sdk_cmd=option.sdk_cmd or "",
-            baseline=option.baseline,
+            # One that is to be written may not be there yet.
+            baseline="" if self._update is not None and self._update.begins else option.baseline,
             rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
             require=option.require,
             scale=option.timeout_scale,
@@ -143,6 +149,7 @@ class PytestPlugin:
         if self._snapshots is not None:
             play = partial(self._snapshots.play, self._session)
         file.play, file.tell = self._stopping.guarded(play), self._stories.scenario
+        file.accepts = self._update is not None
         file.race = self._stopping.guarded(self._session.race)
         file.tell_race = self._stories.race
 
@@ -251,6 +258,8 @@ class PytestPlugin:
         if self._snapshots is not None:
             self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
         self.report = self._merged()
+        if self._update is not None and not self.report.interrupted:
+            self._accept(self._update, self.report)
         describe_run(self._pytest, self.report, version(DISTRIBUTION))
         self._failing.count(len(self.report.rules), again=True)
         emit(self.report, session, self.config.book)
@@ -259,6 +268,26 @@ class PytestPlugin:
         """Whether nothing stopped the run: no signal, no `-x`, no worker that died."""
         stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
         return not stopped and all(one.id != "harness.worker-died" for one in self._loose)
+
+    def _accept(self, update: BaselineUpdate, report: Report) -> None:
+        """Write what was found into the baseline, and judge the run by what it says now."""
+        outcomes, races = list(self._outcomes.values()), list(self._races.values())
+        try:
+            added = update.write(report, outcomes, races, self._loose, only=self.config.only_rules)
+        except UsageError as error:
+            update.told = f"baseline: {error}"
+            return
+        gone = {one.where for one in report.issues if one.id == "baseline.stale"}
+        kept = [one for one in self.config.entries if self.config.places.get(one) not in gone]
+        expiring = [one for one in self.config.expiring if one.id != expiry.EXPIRED]
+        entries = (*kept, *added)
+        self.config = replace(self.config, entries=entries, expiring=tuple(expiring))
+        for outcome in outcomes:
+            take_as_known(outcome, added)
+        for race in races:
+            take_race_as_known(race, added)
+        self._loose = [known_finding(one, "", added) for one in self._loose]
+        self.report = self._merged()
 
     def _merged(self) -> Report:
         config, interrupted = self.config, self._stopping.interruption.name
@@ -295,7 +324,9 @@ class PytestPlugin:
         if self.collecting.unplayed:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
-            tell(self.report, terminalreporter, self.config.book, self.collecting.note)
+            notes = (self.collecting.note, self._update.told if self._update else "")
+            note = "\n".join(filter(None, notes))
+            tell(self.report, terminalreporter, self.config.book, note)
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
 
@@ -310,6 +341,9 @@ class PytestPlugin:
         status = self._failing.status(red=self.report is not None and self.report.red)
         if self.collecting.unplayed:
             status = self.collecting.status
+        if self._update is not None and self.report is not None and self.report.red:
+            # What went into no baseline: its scenario was shown as if it had.
+            status = status or pytest.ExitCode.TESTS_FAILED
         if status is not None and not interrupted:
             session.exitstatus = status
         path = self._pytest.option.harness_json

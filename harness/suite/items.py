@@ -43,6 +43,8 @@ class ScenarioFile(pytest.File):
     selection: Selection
     ids: dict[str, Path]
     known_rules: tuple[str, ...] = ()
+    # Whether what fails goes into a baseline.
+    accepts: bool = False
 
     def collect(self) -> Iterable[pytest.Item]:
         """The scenarios and their races that are wanted.
@@ -73,6 +75,7 @@ class ScenarioFile(pytest.File):
         # The node id is the scenario's id, so that it can be copied from pytest's output.
         item: ScenarioItem = ScenarioItem.from_parent(self, name=loaded.id, nodeid=loaded.id)  # pyright: ignore[reportUnknownMemberType]
         item.loaded, item.play, item.tell = loaded, self.play, self.tell
+        item.accepts = self.accepts
         item.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
         return item
 
@@ -86,6 +89,7 @@ class ScenarioFile(pytest.File):
             race: RaceItem = RaceItem.from_parent(self, name=name, nodeid=name)  # pyright: ignore[reportUnknownMemberType]
             race.loaded, race.action, race.only = loaded, action, position
             race.play, race.tell = self.race, self.tell_race
+            race.accepts = self.accepts
             race.extra_keyword_matches.update(loaded.tags, loaded.scenario.covers)
             race.add_marker("race")
             yield race
@@ -98,11 +102,13 @@ class ScenarioItem(pytest.Item):
     play: Play
     tell: Tell
     outcome: ScenarioOutcome | None = None
+    accepts: bool = False
 
     def runtest(self) -> None:
         """Play and judge it."""
         outcome = self.outcome = self.play(self.loaded)
-        _told(outcome.verdict, outcome.reason, lambda: self.tell(outcome))
+        reason = outcome.reason
+        _told(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """The story instead of a traceback of ours."""
@@ -122,11 +128,13 @@ class RaceItem(pytest.Item):
     play: PlayRace
     tell: TellRace
     outcome: RaceOutcome | None = None
+    accepts: bool = False
 
     def runtest(self) -> None:
         """Play and judge every placement."""
         outcome = self.outcome = self.play(self.loaded, self.action, self.only)
-        _told(outcome.verdict, outcome.reason, lambda: self.tell(outcome))
+        reason = outcome.reason
+        _told(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """The story instead of a traceback of ours."""
@@ -137,13 +145,18 @@ class RaceItem(pytest.Item):
         return self.loaded.path, 0, self.name
 
 
-def _told(verdict: Verdict, reason: str, story: Callable[[], str]) -> None:
-    """Turn a verdict into an outcome of pytest."""
+def _told(verdict: Verdict, reason: str, story: Callable[[], str], *, accepts: bool) -> None:
+    """Turn a verdict into an outcome of pytest.
+
+    A run that `accepts` what it finds decides at its end what goes into the baseline.
+    """
     match verdict:
         case Verdict.PASS:
             return
         case Verdict.KNOWN:
             pytest.xfail(reason)
+        case Verdict.FAIL if accepts:
+            pytest.xfail(f"for the baseline: {reason}")
         case Verdict.NOT_EXERCISED | Verdict.NOT_APPLICABLE:
             pytest.skip(f"{verdict}: {reason}")
         case _:
