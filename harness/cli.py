@@ -113,6 +113,9 @@ def run(
     require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
     timeout_scale: Scale = 1.0,
+    repeat: run_options.Repeat = 1,
+    retries: run_options.Retries = 0,
+    max_time: run_options.MaxTime = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="play on where the server hangs all the time")
     ] = False,
@@ -166,6 +169,9 @@ def run(
         ("--harness-baseline", baseline),
         ("--harness-reason", run_options.asked_reason(reason, wanted=update_baseline)),
         ("--harness-expires", expires),
+        ("--harness-repeat", str(repeat)),
+        ("--harness-retries", str(retries)),
+        ("--harness-max-time", "" if max_time is None else str(max_time)),
         ("--harness-require", require),
         ("--harness-json", json),
         ("--harness-markdown", markdown),

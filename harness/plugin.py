@@ -66,7 +66,11 @@ def _options(add: Callable[..., None]) -> None:
     add("--snapshots", default="", metavar="DIR", help=kept)
     strict = "what waits for review makes the run fail, as where CI is set"
     add("--snapshots-strict", action="store_true", help=strict)
-    add("--max-time", type=float, default=60.0, metavar="S", help="seconds for all of -m fuzz")
+    budget = "begin no scenario after so many seconds; of -m fuzz, all of it (60)"
+    add("--max-time", type=float, default=None, metavar="S", help=budget)
+    add("--repeat", type=int, default=1, metavar="N", help="play each scenario so many times")
+    again = "play a scenario that failed so many times more at most, until it passes"
+    add("--retries", type=int, default=0, metavar="N", help=again)
     add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
     many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
     add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)

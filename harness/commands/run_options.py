@@ -16,6 +16,12 @@ UpdateBaseline = Annotated[
 Reason = Annotated[str, typer.Option(help="why the new entries of the baseline are accepted")]
 Expires = Annotated[str, typer.Option(help="the last day of the new entries: 2027-01-31")]
 
+Repeat = Annotated[int, typer.Option(min=1, help="play each scenario so many times")]
+Retries = Annotated[int, typer.Option(min=0, help="plays more of what failed, until it passes")]
+MaxTime = Annotated[
+    float | None, typer.Option(metavar="S", help="begin no scenario after so many seconds")
+]
+
 
 def asked_reason(reason: str, *, wanted: bool) -> str:
     """The reason that was given, or that a person gives now; "" where nobody can be asked."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.terminal import rule_line
+from harness.report.terminal import rule_line, verdict_words
 from harness.results.report import Report, RuleResult, gravest, is_red
 from harness.results.rerun_command import named, play_again
 from harness.spec.book import Book
@@ -35,12 +35,6 @@ def markdown(report: Report, book: Book, harness: str) -> str:
     lines += _folded("Known deviations", list(_known(report)))
     lines += _folded("Not judged", list(_not_judged(report)))
     return "\n".join(lines).rstrip() + "\n"
-
-
-def verdict_words(report: Report) -> str:
-    """GREEN or RED, and whether that is the last word."""
-    verdict = "RED" if report.red else "GREEN"
-    return f"INTERRUPTED ({verdict} so far)" if report.interrupted else verdict
 
 
 def code(text: str) -> str:

@@ -52,8 +52,19 @@ def summary(report: Report, book: Book) -> Iterator[str]:
     yield from _not_judged(report)
     if report.unchecked:
         yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
+    yield f"verdict: {verdict_words(report)}"
+
+
+def verdict_words(report: Report) -> str:
+    """GREEN or RED, and whether that is the last word."""
     verdict = "RED" if report.red else "GREEN"
-    yield f"verdict: {f'INTERRUPTED ({verdict} so far)' if report.interrupted else verdict}"
+    if report.interrupted:
+        return f"INTERRUPTED ({verdict} so far)"
+    if report.unplayed:
+        whole = len(report.scenarios) + len(report.races)
+        left = f"{len(report.unplayed)} of {whole} were not played"
+        return f"{verdict} so far, NOT WHOLE: --max-time was over, and {left}"
+    return verdict
 
 
 def _choices(report: Report, book: Book) -> Iterator[str]:
@@ -82,7 +93,13 @@ def _score(report: Report) -> str:
 def _scenarios(report: Report) -> str:
     counts = Counter(str(scenario.verdict) for scenario in report.scenarios)
     seconds = sum(scenario.seconds for scenario in report.scenarios)
-    return f"scenarios: {len(report.scenarios)} ({_counted(counts)}), {seconds:.1f} s of play"
+    line = f"scenarios: {len(report.scenarios)} ({_counted(counts)}), {seconds:.1f} s of play"
+    again = [one for one in report.scenarios if one.runs > 1]
+    if not again:
+        return line
+    odd = sum(0 < one.failed_runs < one.runs for one in again)
+    plays = sum(one.runs for one in again)
+    return f"{line}; {len(again)} of them in {plays} plays, {odd} unsteady"
 
 
 def _races(report: Report) -> Iterator[str]:

@@ -88,6 +88,7 @@ def merge(
     report.revision, report.choices = book.revision, chosen(records)
     report.spoken = spoken(records)
     report.races = [_race(race) for race in races]
+    report.unplayed = [one.id for one in (*outcomes, *races) if one.over_time]
     # Each worker plays it; the first outcome counts.
     first = {one.id: one for owner in (*outcomes, *races) for one in reversed(owner.before)}
     every = [*outcomes, *placed, *first.values()]
@@ -132,6 +133,8 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         withheld=outcome.withheld,
         trace=outcome.kept,
         snapshot=outcome.snapshot,
+        runs=outcome.runs,
+        failed_runs=outcome.failed_runs,
     )
 
 

@@ -58,6 +58,9 @@ class Kept:
 class ScenarioOutcome:
     """One scenario on one target.
 
+    It was played `runs` times (`--repeat`, `--retries`), `failed_runs` of which failed; one that is
+    `over_time` was not begun, since the time of the run was over.
+
     In a race, `race` names the placement (`interrupt@item:1:started`). A placement that is `racy`
     was played several times (`runs`), and this is the most severe outcome.
 
@@ -95,6 +98,8 @@ class ScenarioOutcome:
     record: Record | None = None
     snapshot: Kept | None = None
     server: str = ""
+    failed_runs: int = 0
+    over_time: bool = False
 
     @property
     def race_id(self) -> RaceId:
@@ -131,6 +136,7 @@ class RaceOutcome:
     before: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
     missing: tuple[str, ...] = ()
     withheld: str = ""
+    over_time: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Builtins only."""

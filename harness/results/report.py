@@ -72,7 +72,7 @@ class ScenarioResult:
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
     offer, or `withheld` is the one that this machine cannot provide. `trace` is the file that holds
     the conversation, "" where it was not played. `snapshot` is what became of its transcript, None
-    where none is kept.
+    where none is kept. It was played `runs` times, `failed_runs` of which failed.
     """
 
     id: str
@@ -87,6 +87,8 @@ class ScenarioResult:
     withheld: str = ""
     trace: str = ""
     snapshot: Kept | None = None
+    runs: int = 1
+    failed_runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ class Report:
 
     `server` is what the server calls itself in its answer to `initialize`, "" where it does not
     say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
+    `unplayed` are the scenarios and races that were not begun, since `--max-time` was over.
     """
 
     target: str
@@ -194,6 +197,7 @@ class Report:
     server: str = ""
     started: str = ""
     took: float = 0.0
+    unplayed: list[str] = field(default_factory=list[str])
 
     @property
     def programs(self) -> Programs:

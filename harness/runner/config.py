@@ -17,6 +17,7 @@ from harness.results.baseline_globs import Spoken
 from harness.results.report import Issue
 from harness.rules.discovery import all_rules
 from harness.runner.name_checks import check_command, check_entry, check_profile
+from harness.runner.plays import Wanted
 from harness.runner.withheld import withdraw
 from harness.scenario.explain import unknown
 from harness.scenario.model import Scenario
@@ -29,6 +30,8 @@ from harness.target.profile import Deviation, Profile, load_profile, split_comma
 from harness.target.program import find_program
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
 
+_ONCE = Wanted()
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -40,6 +43,7 @@ class Config:
     `keep_going` every scenario is played, however hopeless the
     server is. `surfaces` are those on which the target is played. `places` says where the entries
     of the baseline file stand (`known.toml:4:1`), `expiring` what is told of their last days.
+    `plays` says how often a scenario is played, and until when.
     """
 
     profile: Profile
@@ -59,6 +63,7 @@ class Config:
     surfaces: tuple[str, ...] = (SESSION,)
     places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
     expiring: tuple[Issue, ...] = ()
+    plays: Wanted = _ONCE
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
@@ -81,6 +86,7 @@ def configure(
     lacks: Sequence[Lack] | None = None,
     keep_going: bool = False,
     run: str = "",
+    plays: Wanted = _ONCE,
 ) -> Config:
     """Check everything that can be checked before a server is started. Raises `UsageError`.
 
@@ -174,6 +180,7 @@ def configure(
         surfaces=surfaces,
         places=places,
         expiring=tuple(expiring),
+        plays=plays,
     )
 
 

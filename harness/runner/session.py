@@ -26,6 +26,7 @@ from harness.runner.judging import (
     outcome_of,
     setup_outcome,
 )
+from harness.runner.plays import repeated, retried, unplayed_race, unplayed_scenario
 from harness.runner.races import Playing, Race
 from harness.runner.repeat import Attempt, Repeats, failures
 from harness.runner.run import Run
@@ -72,9 +73,47 @@ class WorkerSession:
         self._told: dict[str, list[ToldBySession]] = {}
         self._played_before: list[ScenarioOutcome] = []
         self._last: tuple[str, Trace] | None = None
+        self._retrying = False
 
     def play(self, loaded: Loaded) -> ScenarioOutcome:
-        """Play and judge one scenario. Whatever breaks inside the harness is its ERROR."""
+        """Play and judge one scenario, as often as is wanted.
+
+        Whatever breaks inside the harness is its ERROR.
+        """
+        bounds, strict = self.config.plays, self.config.strict
+        level = Level(self.config.profile.hygiene)
+        if bounds.is_over:
+            nothing = ScenarioOutcome(
+                loaded.id, str(loaded.path), loaded.scenario.title, Verdict.NOT_EXERCISED
+            )
+            return unplayed_scenario(nothing, bounds)
+        if bounds.repeat > 1:
+            return self._known(
+                repeated(lambda: self._once(loaded), bounds, strict=strict, level=level)
+            )
+        first = self._once(loaded)
+        if not bounds.retries:
+            return first
+        self._retrying = True
+        try:
+            fresh = lambda: self._on_fresh(loaded)  # noqa: E731
+            return self._known(retried(first, fresh, bounds, strict=strict, level=level))
+        finally:
+            self._retrying = False
+
+    def _on_fresh(self, loaded: Loaded) -> ScenarioOutcome:
+        self._thread.retire()
+        return self._once(loaded)
+
+    def _known(self, outcome: ScenarioOutcome) -> ScenarioOutcome:
+        entries = self.config.entries
+        outcome.findings = [
+            one if one.known else known_finding(one, outcome.id, entries)
+            for one in outcome.findings
+        ]
+        return outcome
+
+    def _once(self, loaded: Loaded) -> ScenarioOutcome:
         try:
             outcome = self._play(loaded)
         except Exception:
@@ -123,7 +162,8 @@ class WorkerSession:
         self._keep(run.trace, outcome)
         if not loaded.scenario.faults:
             self._silences.note(loaded.id, traits_of(loaded), run, outcome)
-        if not run.overflow:  # A flood is no chance, and takes long.
+        repeats = self._retrying or self.config.plays.repeat > 1
+        if not run.overflow and not repeats:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
 
@@ -208,6 +248,12 @@ class WorkerSession:
 
     def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Place an action at every position of a scenario, or at the one of the name `only`."""
+        if self.config.plays.is_over:
+            name, path = str(RaceId(loaded.id, action, only)), str(loaded.path)
+            nothing = RaceOutcome(
+                name, loaded.id, path, loaded.scenario.title, action, Verdict.NOT_EXERCISED
+            )
+            return unplayed_race(nothing, self.config.plays)
         try:
             return Race(loaded, action, self._racing()).outcome(only)
         except Exception:

@@ -20,6 +20,7 @@ from harness.runner.interruption import Interrupted, Interruption
 from harness.trace.surfaces import SESSION
 
 MARK = "fuzz"
+DEFAULT_SECONDS = 60.0
 KINDS = ("inputs", "frames", "sessions")
 Guard = Callable[[Callable[[str], None]], Callable[[str], None]]
 
@@ -87,7 +88,8 @@ class Fuzzing:
         # Hypothesis keeps things of its own, else in a folder beside the user's files.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
         kinds = kinds_of(kind)
-        seconds = option.max_time * SHARES[kinds[0]] / sum(SHARES.values())
+        whole = DEFAULT_SECONDS if option.max_time is None else option.max_time
+        seconds = whole * SHARES[kinds[0]] / sum(SHARES.values())
         bounds = Bounds(kinds, option.fuzz_seed, seconds, option.fuzz_conversations)
         if option.fuzz_conversations is not None:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)

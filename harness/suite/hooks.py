@@ -41,6 +41,7 @@ from harness.results.report import Report
 from harness.results.rerun_command import Programs
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
+from harness.runner.plays import wanted
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_on
 from harness.suite.baselining import BaselineUpdate
@@ -61,7 +62,9 @@ from harness.target.profile import split_command
 from harness.trace.surfaces import SESSION
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
-RUN = "harness_run_name"
+RUN, DEADLINE = "harness_run_name", "harness_deadline"
+NOT_WHOLE = 6
+"""The exit status of a run whose time was over, and in which nothing that was played was wrong."""
 
 
 class PytestPlugin:
@@ -93,6 +96,12 @@ class PytestPlugin:
             keep_going=option.keep_going,
             lacks=lacks,
             run=run_name() if worker is None else worker[RUN],
+            plays=wanted(
+                option.repeat,
+                option.retries,
+                option.max_time,
+                None if worker is None else worker[DEADLINE],
+            ),
         )
         self._given = named.given()
         check_globs(self.config.spoken, self._given)
@@ -238,6 +247,7 @@ class PytestPlugin:
         """Tell a worker what this machine lacks, and what the run is called."""
         node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
         node.workerinput[RUN] = self.config.run
+        node.workerinput[DEADLINE] = self.config.plays.deadline
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
@@ -344,6 +354,8 @@ class PytestPlugin:
         if self._update is not None and self.report is not None and self.report.red:
             # What went into no baseline: its scenario was shown as if it had.
             status = status or pytest.ExitCode.TESTS_FAILED
+        if self.report is not None and self.report.unplayed and not self.report.red:
+            status = status or (NOT_WHOLE if session.exitstatus == 0 else None)
         if status is not None and not interrupted:
             session.exitstatus = status
         path = self._pytest.option.harness_json

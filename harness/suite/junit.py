@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.report.terminal import verdict_words
 from harness.results.report import Report
 from harness.scenario.identity import bundled_folder
 from harness.scenario.race_id import RaceId
@@ -47,7 +48,6 @@ def name_rule(config: pytest.Config, report: pytest.TestReport) -> None:
 
 def describe_run(config: pytest.Config, report: Report, harness_version: str) -> None:
     """Properties of the test suite: what was judged, by what, when, and what came of it."""
-    verdict = "RED" if report.red else "GREEN"
     properties = {
         "harness": harness_version,
         "target": report.target,
@@ -55,7 +55,7 @@ def describe_run(config: pytest.Config, report: Report, harness_version: str) ->
         "server": report.server,
         "revision": report.revision,
         "started": report.started,
-        "verdict": f"INTERRUPTED ({verdict} so far)" if report.interrupted else verdict,
+        "verdict": verdict_words(report),
     }
     for plugin in config.pluginmanager.get_plugins():
         writer: Any = plugin
