@@ -1,0 +1,193 @@
+"""action.yml does what its page says: its steps are run as the runner of GitHub Actions runs them.
+
+Its file, and the recipes of docs/ci.md, fit the schemas that are published for them.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fresh import Fresh
+from markdown_pages import blocks
+
+from tests.actions_runner import commands
+from tests.processes import ROOT, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
+
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+PAGE = ROOT / "docs" / "ci.md"
+RECIPES = {
+    block.body.splitlines()[0].removeprefix("# "): block.body
+    for block in blocks(PAGE)
+    if block.language == "yml"
+}
+
+
+@dataclass
+class Job:
+    """A job that has one step, which uses the action; `folder` is its checkout."""
+
+    folder: Path
+    temporary: Path
+    package: Path
+
+    def use(self, **given: str) -> tuple[int, str, dict[str, str]]:
+        """Run the steps of the action; gives the status, what was printed, and the outputs."""
+        inputs = {name: one.get("default", "") for name, one in ACTION["inputs"].items()}
+        inputs |= {name.replace("_", "-"): value for name, value in given.items()}
+        inputs |= {"package": str(self.package), "python": sys.executable}
+        printed, status = "", 0
+        for number, step in enumerate(ACTION["runs"]["steps"]):
+            status, out = self._run(step, inputs)
+            printed += out
+            if status:
+                break
+            if number == 0:
+                self._link_requirements()
+        return status, printed, self._outputs()
+
+    def _run(self, step: dict[str, Any], inputs: dict[str, str]) -> tuple[int, str]:
+        assert step["shell"] == "bash"
+        script = self.temporary / "step.sh"
+        script.write_text(step["run"], "utf-8")
+        said = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
+            cwd=self.folder,
+            env=self._environment()
+            | {name: _evaluated(text, inputs) for name, text in step["env"].items()},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        return said.returncode, said.stdout
+
+    def _environment(self) -> dict[str, str]:
+        job = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_WORKSPACE": str(self.folder),
+            "GITHUB_OUTPUT": str(self.temporary / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.temporary / "summary.md"),
+            "RUNNER_TEMP": str(self.temporary),
+        }
+        # What the wheel requires is there already: no network is needed.
+        offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
+        path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
+        return {"PATH": path, "HOME": str(self.temporary), "COLUMNS": "100", **job, **offline}
+
+    def _link_requirements(self) -> None:
+        (packages,) = self.temporary.glob("agent-session-harness/lib/python*/site-packages")
+        (packages / "requirements.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    def _outputs(self) -> dict[str, str]:
+        path = self.temporary / "output"
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        told = {name: value for name, _, value in (line.partition("=") for line in lines)}
+        named = {
+            name: re.fullmatch(r"\$\{\{ steps\.judge\.outputs\.(\w+) \}\}", one["value"])
+            for name, one in ACTION["outputs"].items()
+        }
+        return {name: told.get(found[1], "") for name, found in named.items() if found}
+
+
+def _evaluated(expression: str, inputs: dict[str, str]) -> str:
+    """The value of `${{ inputs.NAME || github.action_path }}`, all that the action uses."""
+    found = re.fullmatch(r"\$\{\{ inputs\.([\w-]+)( \|\| github\.action_path)? \}\}", expression)
+    assert found, expression
+    return inputs[found[1]] or (str(ROOT) if found[2] else "")
+
+
+@pytest.fixture
+def job(fresh: Fresh, tmp_path: Path) -> Job:
+    folder, temporary = tmp_path / "checkout", tmp_path / "runner"
+    folder.mkdir()
+    temporary.mkdir()
+    for name in ("minimal", "twice"):
+        text = (ROOT / "fixtures" / "servers" / f"{name}.py").read_text("utf-8")
+        (folder / f"{name}.py").write_text(text, "utf-8")
+    return Job(folder, temporary, fresh.wheel)
+
+
+def test_a_good_server_is_green_and_its_reports_are_there(job: Job) -> None:
+    given = {"scenarios": "turns/plain-turn\nturns/two-turns\n", "arguments": "--strict\n"}
+    status, printed, outputs = job.use(server_cmd=f"{sys.executable} minimal.py", **given)
+    assert status == 0, printed
+    assert outputs == {"verdict": "GREEN", "status": "0", "reports": "conformance"}
+    assert commands(printed.splitlines()) == []
+    report = json.loads((job.folder / "conformance/report.json").read_text("utf-8"))
+    assert report["strict"]
+    assert [one["id"] for one in report["scenarios"]] == ["turns/plain-turn", "turns/two-turns"]
+    page = (job.folder / "conformance/report.md").read_text("utf-8")
+    assert page in (job.temporary / "summary.md").read_text("utf-8")
+    assert (job.folder / "conformance/report.xml").exists()
+
+
+def test_a_bad_server_fails_the_step_and_its_baseline_passes_it(job: Job) -> None:
+    server = f"{sys.executable} twice.py {sys.executable} minimal.py"
+    given = {"server_cmd": server, "scenarios": "turns/plain-turn", "reports": "out/here"}
+    status, printed, outputs = job.use(**given)
+    assert (status, outputs["verdict"], outputs["status"]) == (1, "RED", "1"), printed
+    titles = [one.properties["title"] for one in commands(printed.splitlines())]
+    assert titles == ["turn.completed-once (MUST)"]
+    known = '[[deviations]]\nrule = "turn.completed-once"\nreason = "told"\n'
+    (job.folder / "known.toml").write_text(known, "utf-8")
+    status, printed, outputs = job.use(**given, baseline="known.toml", max_time="500")
+    assert (status, outputs["verdict"], outputs["reports"]) == (0, "GREEN", "out/here"), printed
+
+
+def test_an_input_is_one_word_and_never_a_command(job: Job) -> None:
+    hostile = "$(touch pwned); touch pwned #"
+    status, printed, outputs = job.use(server_cmd="x", scenarios=hostile, baseline=hostile)
+    assert (status, outputs["status"], outputs["verdict"]) == (4, "4", ""), printed
+    assert not (job.folder / "pwned").exists()
+
+
+def test_the_scripts_hold_no_expression() -> None:
+    assert not [step for step in ACTION["runs"]["steps"] if "${{" in step["run"]]
+
+
+def test_the_page_names_each_input_and_its_default() -> None:
+    text = PAGE.read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| .* \| (.*?) ?\|$", text, re.M))
+    assert {name for name in rows if name in ACTION["inputs"]} == set(ACTION["inputs"])
+    for name, one in ACTION["inputs"].items():
+        if one["default"]:
+            assert rows[name] == f"`{one['default']}`"
+    used = yaml.safe_load(RECIPES[".github/workflows/conformance.yml"])
+    (given,) = (
+        step["with"]
+        for step in used["jobs"]["conformance"]["steps"]
+        if "agent-session-harness" in step["uses"]
+    )
+    assert set(given) <= set(ACTION["inputs"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        ("github-actions", "action.yml"),
+        ("github-workflows", ".github/workflows/conformance.yml"),
+        ("gitlab-ci", ".gitlab-ci.yml"),
+    ],
+)
+def test_the_file_fits_its_schema(schema: str, name: str, tmp_path: Path) -> None:
+    text = RECIPES[name] if name in RECIPES else (ROOT / name).read_text("utf-8")
+    broken = text.replace("runs:", "run:").replace("  script:", "  scripts:")
+    broken = broken.replace("runs-on:", "runs-onn:")
+    for content, status in ((text, 0), (broken, 1)):
+        path = tmp_path / Path(name).name
+        path.write_text(content, "utf-8")
+        check = [sys.executable, "-m", "check_jsonschema"]
+        said = run([*check, "--builtin-schema", f"vendor.{schema}", str(path)], cwd=tmp_path)
+        assert said.status == status, said.out
