@@ -80,14 +80,31 @@ def turn_of_a_thread_once_archived(*, by_us: bool = True) -> Talk:
     return silent_turn(talk)
 
 
+def another_resumes(talk: Talk) -> None:
+    """A second client opens the thread."""
+    talk.on("c2").asks("thread/resume", threadId=THREAD)
+    talk.answers({"thread": thread_object(), **settings()})
+
+
+def read(talk: Talk, status: dict[str, Any]) -> None:
+    """The thread is read, and shown with a status."""
+    shown = thread_object(status=status)
+    talk.asks("thread/read", threadId=THREAD).answers({"thread": shown})
+
+
 def read_by_who_archived() -> Talk:
     """Whoever archived a thread need not be told how its status goes on."""
     talk = Talk().start_thread()
     talk.asks("thread/archive", threadId=THREAD).answers({})
     talk.tells("thread/archived", threadId=THREAD).tells("thread/unarchived", threadId=THREAD)
-    for status in ({"type": "idle"}, ACTIVE):
-        shown = thread_object(status=status)
-        talk.asks("thread/read", threadId=THREAD).answers({"thread": shown})
+    another_resumes(talk)
+    read(talk.on("c1"), {"type": "idle"})
+    talk.on("c2").ask_turn(text="hello").reply_turn(TURN).turn_started(TURN)
+    talk.tells("thread/status/changed", threadId=THREAD, status=ACTIVE)
+    read(talk.on("c1"), ACTIVE)
+    talk.on("c2").item(SAID, TURN)
+    talk.tells("thread/status/changed", threadId=THREAD, status={"type": "idle"})
+    talk.turn_completed(TURN)
     return talk
 
 
