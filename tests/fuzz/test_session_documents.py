@@ -155,6 +155,37 @@ def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     assert all(sound(one) for one in tried)
 
 
+def test_what_happens_within_a_turn_goes_at_once() -> None:
+    run = {"when": {"input_contains": ["q01"]}, "reply": [{"run": "echo one"}]}
+    said = {"when": {"input_contains": ["q01"]}, "reply": [{"message": "Done."}]}
+    where = {"turnId": "$u.turn.id"}
+    document: Json = {
+        "title": "x",
+        "model": {"t": [run, said]},
+        "client": [
+            {"start_thread": {"as": "t"}},
+            {"start_turn": {"thread": "t", "text": "do q01", "as": "u"}},
+            {
+                "answer": {
+                    "to": "item/commandExecution/requestApproval",
+                    "where": where,
+                    "decision": "accept",
+                }
+            },
+            {"wait": {"turn": "u"}},
+        ],
+    }
+
+    def ends(one: Json) -> bool:
+        """As of a server on which it shows at the end of the turn, which its question holds up."""
+        answered = "'run'" not in repr(one.get("model")) or "answer" in methods_of(one)
+        return answered and "wait" in methods_of(one)
+
+    small = shrunk(document, lambda some: [ends(one) for one in some])
+    assert methods_of(small) == ["start_thread", "start_turn", "wait"]
+    assert "'run'" not in repr(small.get("model"))
+
+
 def test_shrinking_stops_when_it_is_told_to() -> None:
     document = generated(seeded(1))
     count = 0

@@ -1,10 +1,10 @@
 """A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
 
 Here: what is left out, and in which order: threads, turns and connections with all that is about
-them, then steps, half of them at once and fewer and fewer, then the model's side. Whether the rest
-still goes wrong is asked of a function, of several documents at once. Not here: playing. A step
-goes together with all that speak of what it started, so that every document that is tried is one
-that the loader takes.
+them, what happens within turns, then steps, half of them at once and fewer and fewer, then the
+model's side. Whether the rest still goes wrong is asked of a function, of several documents at
+once. Not here: playing. A step goes together with all that speak of what it started, so that every
+document that is tried is one that the loader takes.
 """
 
 import copy
@@ -62,6 +62,7 @@ class _Shrinker:
             before = repr(self._best)
             for whole in ("start_thread", "connect", "request", "start_turn"):
                 self._each(_steps, partial(_without_whole, whole))
+            self._each(_steps, _plain_turn)
             self._without_kinds()
             size = max(1, len(_others(self._best)) // 2)
             while size and not self._stop():
@@ -133,6 +134,30 @@ def _without_whole(whole: str, document: Json, at: int) -> Json | None:
     if kind != whole or not (kind == "connect" or "as" in obj(body)):
         return None
     return without_steps(document, range(at, at + 1))
+
+
+def _plain_turn(document: Json, at: int) -> Json | None:
+    """With a turn in which the model says one thing, and nobody answers or waits for more."""
+    kind, body = only(document["client"][at])
+    nonces: list[str] = _NONCE.findall(text(obj(body).get("text")))
+    if kind != "start_turn" or not nonces:
+        return None
+    candidate = copy.deepcopy(document)
+    turn_id = f"${body['as']}.turn.id"
+    candidate["client"] = [
+        step
+        for step in candidate["client"]
+        if only(step)[0] not in ("answer", "wait")
+        or obj(obj(only(step)[1]).get("where")).get("turnId") != turn_id
+    ]
+    for alias, steps in obj(candidate.get("model")).items():
+        script = [obj(step) for step in arr(steps)]
+        mine = [step for step in script if set(nonces).intersection(_wanted(step))]
+        if mine:
+            mine[-1].pop("fail", None)
+            mine[-1]["reply"] = [{"message": f"{min(nonces)} is done."}]
+        candidate["model"][alias] = [one for one in script if not any(one is x for x in mine[:-1])]
+    return _tidied(candidate)
 
 
 def _others(document: Json) -> list[int]:
@@ -287,8 +312,13 @@ def _tidied(document: Json) -> Json:
 
 def _is_for(step: Json, turns: set[str]) -> bool:
     """Whether a model step is for a call of one of these turns, or for any."""
-    wanted = arr(obj(step.get("when")).get("input_contains"))
+    wanted = _wanted(step)
     return not wanted or any(one in turns for one in wanted)
+
+
+def _wanted(step: Json) -> list[str]:
+    """What a call must contain for a model step to be for it."""
+    return [text(one) for one in arr(obj(step.get("when")).get("input_contains"))]
 
 
 def _spoken(step: Json, turns: set[str]) -> Json:
