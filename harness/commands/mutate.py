@@ -55,12 +55,12 @@ def mutate_target(
         list(scenarios_of(config)),
         {
             "configure": dict(asked),
-            "faults": list(faults),
             "lacks": [asdict(one) for one in config.lacks],
         },
         score,
         lambda result: _progress(result, say),
         workers=max(1, workers),
+        everywhere=sample == 0,
     )
     try:
         with interruption.ours(), start_blocking_portal() as portal:

@@ -1,4 +1,7 @@
-"""A mutation run: a clean run that shows where faults can act, then each fault.
+"""A mutation run: scenarios without faults, which show where faults can act, then each fault.
+
+There are two rounds. The first plays the scenarios that are known to give the faults a place
+(occasions). The second is for what was not killed then, and looks in all other scenarios.
 
 Here: which job comes when, on which worker, and what several attempts come to. Not here: one job
 (worker), the processes (workers), how it is told (telling).
@@ -14,6 +17,7 @@ import anyio
 
 from harness.faults.base import Fault, StoredOnly
 from harness.faults.mutation import Outcome
+from harness.mutation.occasions import Occasions, known_occasions, looked_at_first
 from harness.mutation.plan import Place, Plan, put_into_traces
 from harness.mutation.result import Attempt, FaultResult, Score, settled
 from harness.mutation.workers import WorkerLost, WorkerProcess, worker_process
@@ -28,7 +32,10 @@ Say = Callable[[FaultResult], None]
 
 @dataclass(slots=True)
 class Campaign:
-    """What is known so far. `first` is what each worker is told at first (worker)."""
+    """What is known so far. `first` is what each worker is told at first (worker).
+
+    `everywhere`: what the known scenarios do not kill is tried in all others too.
+    """
 
     faults: Mapping[str, Fault]
     scenarios: Sequence[str]
@@ -36,7 +43,12 @@ class Campaign:
     score: Score
     say: Say
     workers: int = 2
+    everywhere: bool = True
+    occasions: Occasions = field(default_factory=known_occasions)
     plan: Plan = field(init=False)
+    _last: bool = False
+    _open: dict[str, Fault] = field(default_factory=dict[str, Fault])
+    _tried: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
     _known: set[str] = field(default_factory=set[str])
     _before: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -46,23 +58,33 @@ class Campaign:
     async def run(self) -> None:
         """Play everything. What is done stands in `score`, also when this is cancelled."""
         began = time.monotonic()
-        clean = deque[Job]({"clean": one} for one in self.scenarios)
+        known = looked_at_first(self.faults, self.scenarios, self.occasions)
         try:
-            async with anyio.create_task_group() as tasks:
-                faults = deque[Job]()
-                planned = anyio.Event()
-                left = [self.workers]
-
-                def all_clean() -> None:
-                    left[0] -= 1
-                    if left[0] == 0:
-                        faults.extend(self._live_jobs())
-                        planned.set()
-
-                for number in range(self.workers):
-                    tasks.start_soon(self._work, number, clean, all_clean, planned, faults)
+            self._open, self._last = dict(self.faults), not self.everywhere
+            if known or self._last:
+                await self._round(known)
+            if self._open and self.everywhere:
+                self._last = True
+                await self._round([one for one in self.scenarios if one not in set(known)])
         finally:
             self.score.seconds = time.monotonic() - began
+
+    async def _round(self, scenarios: Sequence[str]) -> None:
+        """Play these scenarios without faults, then the faults that are open where they can act."""
+        clean = deque[Job]({"clean": one} for one in scenarios)
+        async with anyio.create_task_group() as tasks:
+            faults = deque[Job]()
+            planned = anyio.Event()
+            left = [self.workers]
+
+            def all_clean() -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    faults.extend(self._live_jobs())
+                    planned.set()
+
+            for number in range(self.workers):
+                tasks.start_soon(self._work, number, clean, all_clean, planned, faults)
 
     async def _work(
         self,
@@ -91,7 +113,7 @@ class Campaign:
         """
         lost_at_once = 0
         while jobs:
-            first = {**self.first, "name": f"m{number}"}
+            first = {**self.first, "faults": list(self._open), "name": f"m{number}"}
             async with worker_process(first) as worker:
                 done, why = await self._on(worker, jobs, note, lost)
             lost_at_once = 0 if done else lost_at_once + 1
@@ -130,7 +152,7 @@ class Campaign:
         made = [Attempt.read(one) for one in answer["attempts"]]
         if settled(made) is Outcome.NOT_APPLIED:
             # It waits for what the client does only later: live it holds the play up.
-            made.append(_stored(fault, self.plan.best(fault)[0]))
+            made.append(_stored(fault, self._untried(fault)[0]))
         self._done(fault, made)
 
     def _lost_live(self, job: Job, why: str) -> None:
@@ -138,22 +160,47 @@ class Campaign:
         made = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
         self._done(self.faults[job["fault"]], [made])
 
-    def _done(self, fault: Fault, attempts: Sequence[Attempt], why: str = "") -> None:
-        outcome = settled(attempts)
-        result = FaultResult(fault.id, fault.rule, fault.reason, outcome, tuple(attempts), why)
+    def _done(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
+        """A fault has been tried; where that did not kill it and more is to come, it stays open."""
+        tried = [*self._tried[fault.id], *attempts]
+        outcome = settled(tried)
+        self._tried[fault.id] = tried
+        if outcome is not Outcome.KILLED and not self._last:
+            return
+        del self._open[fault.id]
+        result = FaultResult(
+            fault.id,
+            fault.rule,
+            fault.reason,
+            outcome,
+            tuple(tried),
+            why="" if tried else self._why_not(fault),
+            places=tuple(self.plan.killed_in(fault)),
+        )
         self.score.results.append(result)
         self.say(result)
+
+    def _why_not(self, fault: Fault) -> str:
+        if self.everywhere:
+            return "no scenario gives it a place on this target"
+        known = self.occasions.get(fault.id)
+        where = f"not in {', '.join(known)}" if known else "no scenario is known for it"
+        return f"it found no place ({where}); without --sample all scenarios are looked at"
+
+    def _untried(self, fault: Fault) -> list[Place]:
+        tried = {one.scenario for one in self._tried[fault.id]}
+        return [one for one in self.plan.best(fault) if one.scenario not in tried]
 
     def _live_jobs(self) -> list[Job]:
         """The faults that are to be played, those that were often missed first; the rest is done.
 
-        What is put into traces was tried on those of the clean run already.
+        What is put into traces was tried on those of the scenarios without faults already.
         """
         jobs: list[Job] = []
-        for fault in self.faults.values():
-            places = self.plan.best(fault)
+        for fault in list(self._open.values()):
+            places = self._untried(fault)
             if not places:
-                self._done(fault, (), "no scenario gives it a place on this target")
+                self._done(fault, ())
             elif put_into_traces(fault) or all(one.by_client for one in places):
                 self._done(fault, [_stored(fault, one) for one in places[:1]])
             else:

@@ -73,6 +73,11 @@ class Plan:
         for fault, place in found:
             self.places[fault].append(place)
 
+    def killed_in(self, fault: Fault) -> list[str]:
+        """The scenarios in whose traces the rule sees it, the quickest first."""
+        found = [one for one in self.places[fault.id] if one.outcome is Outcome.KILLED]
+        return [one.scenario for one in sorted(found, key=lambda one: one.seconds)]
+
     def best(self, fault: Fault) -> list[Place]:
         """Where the fault is tried, the most promising and quickest first."""
         order = (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED)

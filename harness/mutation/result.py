@@ -47,7 +47,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """What came of one fault: the attempt that decided it is the last one, if any."""
+    """What came of one fault: the attempt that decided it is the last one, if any.
+
+    `places` are scenarios in whose traces without it the rule saw it, the quickest first.
+    """
 
     fault: str
     rule: str
@@ -55,6 +58,7 @@ class FaultResult:
     outcome: Outcome
     attempts: tuple[Attempt, ...] = ()
     why: str = ""
+    places: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:

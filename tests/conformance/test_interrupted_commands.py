@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from .judging import SERVERS
@@ -95,3 +96,20 @@ def test_command_that_is_interrupted_while_the_server_starts_ends_as_one(
     status, out, err = interrupted(place, signal.SIGINT, "initialize", command)
     assert (status, err) == (130, SAID)
     assert "interrupted (SIGINT)" in out
+
+
+@BOTH
+def test_a_mutation_run_that_is_interrupted_tells_what_it_found_and_leaves_nothing(
+    number: signal.Signals, status: int, place: Path
+) -> None:
+    words = ("mutate", "--fault", "turn-ends-twice,turn-never-ends", "-n", "1")
+    found = interrupted(place, number, "turn_start", *words)
+    assert (found[0], found[2]) == (status, SAID)
+    lines = found[1].splitlines()
+    assert lines[-2:] == [f"interrupted ({number.name}): 2 not tried", "mutation score: none"]
+    script = str(place / "hanger.py")
+    assert [one.pid for one in psutil.process_iter(["cmdline"]) if _runs(one, script)] == []
+
+
+def _runs(process: psutil.Process, script: str) -> bool:
+    return script in (process.info["cmdline"] or ())

@@ -1,0 +1,53 @@
+"""Which scenarios are known to give each fault a place, so that few need be played.
+
+Here: the table (occasions.yaml, written by `python -m tools.occasions`) and the choice of scenarios
+by it. It only says where to look first: what a fault comes to is always found out by playing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+# The scenarios of a fault by its id, the best one first.
+Occasions = Mapping[str, Sequence[str]]
+
+
+@cache
+def known_occasions() -> Occasions:
+    """The table as it ships."""
+    text = Path(__file__).with_name("occasions.yaml").read_text("utf-8")
+    table: dict[str, list[str]] = yaml.load(text, Loader=yaml.CSafeLoader)
+    return table
+
+
+def looked_at_first(
+    faults: Iterable[str], scenarios: Sequence[str], occasions: Occasions
+) -> list[str]:
+    """Few of the scenarios, in their order: each fault that the table knows has a place in one."""
+    there = set(scenarios)
+    places = {fault: [one for one in occasions.get(fault, ()) if one in there] for fault in faults}
+    chosen = covering(places)
+    return [one for one in scenarios if one in chosen]
+
+
+def covering(
+    places: Mapping[str, Collection[str]], seconds: Mapping[str, float] | None = None
+) -> set[str]:
+    """Scenarios of which each fault that has any has one: first those that serve most for a second.
+
+    `seconds` is what playing a scenario takes; without it all take the same.
+    """
+    costs = seconds or {}
+    left = {fault: set(ids) for fault, ids in places.items() if ids}
+    chosen: set[str] = set()
+    while left:
+        served: dict[str, int] = {}
+        for ids in left.values():
+            for one in ids:
+                served[one] = served.get(one, 0) + 1
+        best = min(served, key=lambda one: (-served[one] / (0.1 + costs.get(one, 0.1)), one))
+        chosen.add(best)
+        left = {fault: ids for fault, ids in left.items() if best not in ids}
+    return chosen
