@@ -22,6 +22,7 @@ from harness.commands import (
     record_options,
     recorded,
     run_options,
+    snapshots,
 )
 
 app = typer.Typer(
@@ -393,6 +394,7 @@ app.command()(record_options.record)
 app.command()(mutate_options.mutate)
 app.command()(model_options.model)
 app.command()(connect_options.connect)
+app.add_typer(snapshots.app, name="snapshots")
 
 
 scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")

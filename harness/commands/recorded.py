@@ -33,7 +33,7 @@ def status(
     full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
     output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
 ) -> None:
-    """The table requirement x rule x scenario x fault x target, from the last runs' records."""
+    """The table requirement x rule x scenario x fault x target, from the last runs."""
     from harness.commands.status import status_lines
 
     with errors():

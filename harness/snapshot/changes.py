@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from harness.snapshot.alignment import Row, aligned
-from harness.snapshot.message import VARIES, Transcript
+from harness.snapshot.message import VARIES, Transcript, printable
 from harness.snapshot.stability import same_value
 from harness.trace.difference import difference, literal
 from harness.trace.values import Path, arr, dig, obj, show_path, text
@@ -57,7 +57,7 @@ def meaning(before: Transcript | None, after: Transcript | None) -> list[str]:
     changes = list(_changes(before, after))
     if not changes:
         return _order_alone(before, after)
-    return list(_told(changes))
+    return list(map(printable, _told(changes)))
 
 
 def headline(sentences: list[str]) -> str:

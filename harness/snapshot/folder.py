@@ -177,14 +177,16 @@ def _read(file: Path) -> Snapshot | None:
 
 def _write(file: Path, text: str) -> None:
     """Write a whole file or none."""
-    file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, "utf-8", "surrogatepass", newline="\n")
         beside.replace(file)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # A full disk names no file.
+            raise OSError(error.errno, error.strerror or str(error), str(file)) from error
         raise
 
 

@@ -56,15 +56,19 @@ class Transcript:
     free: bool = False
 
 
+def printable(words: str) -> str:
+    """Words of which a server wrote some: what a terminal would obey is escaped."""
+    if words.isprintable():
+        return words
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in words)
+
+
 def dumped(value: Any, indent: int | None = None) -> str:
     """JSON text of a value; what a terminal could not show, or would obey, is escaped."""
     shown = json.dumps(value, ensure_ascii=False, indent=indent)
-    if shown.isprintable():
-        return shown
-    return "".join(
-        char if char.isprintable() or (char == "\n" and indent) else json.dumps(char)[1:-1]
-        for char in shown
-    )
+    if indent is None:
+        return printable(shown)
+    return "\n".join(map(printable, shown.split("\n")))
 
 
 def ordered(value: Any) -> Any:

@@ -31,6 +31,10 @@ HARNESS = (
     "scenario show",
     "scenario schema",
     "scenario play",
+    "snapshots",
+    "snapshots review",
+    "snapshots list",
+    "snapshots summary",
 )
 
 

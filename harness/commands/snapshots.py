@@ -1,0 +1,197 @@
+"""`harness snapshots`: what a run with `--snapshots` left to decide.
+
+Here: arguments, and printing what the parts give, as in cli. Not here: any work of its own
+(harness.snapshot).
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.commands import recorded
+
+if TYPE_CHECKING:
+    from harness.snapshot.folder import Folder, Waiting
+
+app = typer.Typer(no_args_is_help=True, help="Review the transcripts that harness run keeps.")
+
+Where = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of --snapshots")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAMES", help="of these scenarios alone: turns/plain-turn, 'turns/*'"),
+]
+
+
+@app.command()
+def review(
+    folder: Where,
+    names: Names = None,
+    *,
+    accept_all: Annotated[
+        bool, typer.Option("--accept-all", help="accept what is new or changed, without asking")
+    ] = False,
+    reject_all: Annotated[
+        bool, typer.Option("--reject-all", help="drop what is new or changed, without asking")
+    ] = False,
+    remove_unused: Annotated[
+        bool, typer.Option("--remove-unused", help="remove those of no scenario that is played")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="list what waits; exit status 1 if anything does")
+    ] = False,
+) -> None:
+    """Decide on each new or changed transcript, with a key each; piped, list what waits.
+
+    Exit status 1 if --check finds anything, or something that cannot be read is left.
+    """
+    if sum((accept_all, reject_all, check)) > 1 or (check and remove_unused):
+        raise typer.BadParameter("--accept-all, --reject-all, --check: one of them only")
+    with recorded.errors():
+        found, waiting = _waiting(folder, names or [])
+        if check:
+            raise typer.Exit(_list_waiting(found, waiting))
+        if accept_all or reject_all or remove_unused:
+            status = _decide(found, waiting, accept_all, reject_all, remove_unused)
+            raise typer.Exit(status)
+        _review(found, waiting)
+
+
+@app.command(name="list")
+def list_(folder: Where, names: Names = None) -> None:
+    """List all snapshots: accepted, or what they wait for."""
+    with recorded.errors():
+        found, waiting = _waiting(folder, names or [])
+        states = {one.name: str(one.state) for one in waiting}
+        accepted = [f"{target}/{scenario}" for target, scenario in found.names()]
+        if names:
+            accepted = [one for one in accepted if _named(one, names)]
+        for name in sorted({*states, *accepted}):
+            typer.echo(f"{states.get(name, 'accepted'):8} {name}")
+
+
+@app.command()
+def summary(
+    folder: Where,
+    *,
+    markdown: Annotated[
+        str, typer.Option("--markdown", metavar="FILE", help="add it to this file; - to stdout")
+    ] = "-",
+) -> None:
+    """What waits as Markdown, for a pull request: a table of what it means, and differences."""
+    from harness.snapshot.summary import markdown as lines
+
+    with recorded.errors():
+        found, waiting = _waiting(folder, [])
+        text = "\n".join(lines(waiting, len(found.names()))) + "\n"
+        if markdown == "-":
+            typer.echo(text, nl=False)
+            return
+        with Path(markdown).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+
+
+def _waiting(path: Path, names: Sequence[str]) -> "tuple[Folder, list[Waiting]]":
+    from harness.errors import UsageError
+    from harness.snapshot.folder import Folder
+
+    if not path.is_dir():
+        what = "is no folder" if path.exists() else "does not exist"
+        raise UsageError(f"{path} {what}: harness run … --snapshots {path} makes it")
+    folder = Folder(path)
+    waiting = folder.waiting()
+    if not names:
+        return folder, waiting
+    known = [f"{target}/{scenario}" for target, scenario in folder.names()]
+    known += [one.name for one in waiting]
+    for name in names:
+        if not any(_named(one, [name]) for one in known):
+            raise UsageError(f"{name}: {path} has no such snapshot; harness snapshots list {path}")
+    return folder, [one for one in waiting if _named(one.name, names)]
+
+
+def _named(name: str, words: Sequence[str]) -> bool:
+    """Whether a word names a snapshot, by its scenario or with its target; or a folder of them."""
+    scenario = name.partition("/")[2]
+    return any(
+        fnmatchcase(one, f"{word}*" if word.endswith("/") else word)
+        for word in words
+        for one in (name, scenario)
+    )
+
+
+def _list_waiting(folder: "Folder", waiting: "Sequence[Waiting]") -> int:
+    from harness.snapshot.changes import headline
+    from harness.snapshot.review import counted, sentences
+
+    for one in waiting:
+        typer.echo(f"{one.state} {one.name}: {headline(sentences(one))}")
+    if waiting:
+        typer.echo(f"{len(waiting)} wait for review: {counted(waiting)}")
+        return 1
+    typer.echo(f"nothing waits for review: {len(folder.names())} snapshot(s) are accepted")
+    return 0
+
+
+def _decide(
+    folder: "Folder",
+    waiting: "Sequence[Waiting]",
+    accept: bool,
+    reject: bool,
+    remove_unused: bool,
+) -> int:
+    from harness.snapshot.folder import State
+
+    status = 0
+    for one in waiting:
+        if one.state is State.UNUSED:
+            if remove_unused:
+                folder.accept(one)
+                typer.echo(f"removed {one.name}")
+        elif accept and one.state is State.DAMAGED:
+            typer.echo(f"{one.name}: {one.problem}", err=True)
+            status = 1
+        elif accept:
+            folder.accept(one)
+            typer.echo(f"accepted {one.name}")
+        elif reject and (one.state is not State.DAMAGED or one.accepted is not None):
+            folder.reject(one)
+            typer.echo(f"rejected {one.name}")
+    left = folder.waiting()
+    typer.echo(f"{len(left)} wait for review" if left else "nothing waits for review")
+    return status
+
+
+def _review(folder: "Folder", waiting: "Sequence[Waiting]") -> None:
+    import sys
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _print_all(folder, waiting)
+        return
+    from harness.commands.keys import keys
+    from harness.snapshot.review import Review
+
+    if not waiting:
+        _list_waiting(folder, waiting)
+        return
+    with keys(sys.stdin.fileno()) as key:
+        done = Review(folder, key).run(waiting)
+    typer.echo(done)
+
+
+def _print_all(folder: "Folder", waiting: "Sequence[Waiting]") -> None:
+    """What a review shows, for a file or for a program; and how to decide without a terminal."""
+    from harness.snapshot.review import difference
+    from harness.snapshot.sides import unified
+
+    for one in waiting:
+        if one.accepted is not None and one.pending is not None:
+            typer.echo(f"--- {folder.accepted_file(one.target, one.scenario)}")
+            typer.echo(f"+++ {folder.pending_file(one.target, one.scenario)}")
+            for line in unified(difference(one)):
+                typer.echo(line)
+    _list_waiting(folder, waiting)
+    if waiting:
+        typer.echo("to decide: --accept-all or --reject-all, of some by their NAMES; or a terminal")
