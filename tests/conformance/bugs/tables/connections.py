@@ -67,6 +67,7 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
 @bug(
     reds={
         "language/malformed-line": "scenario.crash: exit status 70",
+        "language/no-text": "scenario.crash: exit status 70",
         "clients/malformed-by-another": "scenario.crash: exit status 70",
     }
 )

@@ -58,7 +58,12 @@ def a_turn_that_has_ended_is_interrupted() -> None:
     sent(edit)
 
 
-@bug(reds={"interrupts/another-turn": "request.answered"})
+@bug(
+    reds={
+        "interrupts/another-turn": "request.answered",
+        "interrupts/no-turn-id": "request.answered",
+    }
+)
 def an_interrupt_that_names_another_turn_is_not_answered() -> None:
     """An interrupt that fits no turn of its thread gets no answer."""
 
