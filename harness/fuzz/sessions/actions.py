@@ -49,6 +49,7 @@ def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> Pla
     plan.step("start_turn", thread=thread.alias, text=f"do {script.nonce}", on=on, **body)
     asks = list(script.asks) if thread.asks else []
     turn = PlannedTurn(alias, script, list(script.gates), asks, script.commands[: len(asks)])
+    turn.asks_first = script.asks_first
     turn.asks_no_more_about(thread.allowed)
     thread.commands += [one for one in turn.commands if one]
     thread.script.append(script)
@@ -61,7 +62,7 @@ def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> N
     """Wait until the turn asks, or holds, where it certainly will."""
     plan = session.plan
     if turn.asks:
-        if not turn.gates and not turn.script.faulty:
+        if turn.asks_now and not turn.script.faulty:
             plan.step("wait", request=turn.asks[0], where=plan.where(thread, turn), on=thread.home)
     elif _holds_first(turn):
         plan.step("wait", gate=turn.gates[0])
@@ -130,9 +131,9 @@ def answer(session: Session, thread: PlannedThread) -> None:
     turn, plan, choose = thread.running, session.plan, session.choose
     if turn is None or thread.doubtful:
         return
-    while turn.gates and choose.chance(70):
+    while not turn.asks_now and choose.chance(70):
         plan.open_gates(turn, 1)
-    if turn.gates:
+    if not turn.asks_now:
         return
     asked, command = turn.asked()
     if choose.chance(5):
@@ -152,7 +153,7 @@ def answer(session: Session, thread: PlannedThread) -> None:
         plan.answer(thread, turn, asked, decision=choose.one(some), again=True)
 
 
-_DECISIONS = ["accept", "accept", "decline", "acceptForSession", "acceptForSession", "cancel"]
+_DECISIONS = ["accept", "accept", "decline", *["acceptForSession"] * 3, "cancel"]
 
 
 def simple(method: str, **more: object) -> Callable[[Session, PlannedThread], None]:
@@ -319,7 +320,7 @@ ACTIONS = (
     Action("answer", 12, answer, _asked),
     Action("look", 2, Session.look),
     Action("steer", 5, steer, _had_turns),
-    Action("interrupt", 5, interrupt, _had_turns),
+    Action("interrupt", 7, interrupt, _had_turns),
     Action("list", 1, list_loaded),
     Action("resume", 2, resume_one),
     Action("fork", 2, fork, _had_turns),

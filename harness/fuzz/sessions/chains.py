@@ -15,7 +15,7 @@ from harness.fuzz.sessions.actions import (
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import PlannedThread
 from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
-from harness.fuzz.sessions.situations import begin
+from harness.fuzz.sessions.situations import ask_again, begin
 from harness.fuzz.sessions.turns import Json
 
 
@@ -56,8 +56,7 @@ def reconnected(session: Session, thread: PlannedThread) -> None:
         plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
         thread.followed_on("b")
         thread.changed = True
-    open_question = turn is not None and turn.asks and not (turn.gates or turn.script.faulty)
-    if turn is not None and open_question and not thread.doubtful:
+    if turn is not None and turn.asks_now and not (turn.script.faulty or thread.doubtful):
         where = plan.where(thread, turn)
         plan.step("wait", request=turn.asks[0], where=where, on=thread.home)
     session.leave(thread)
@@ -82,4 +81,4 @@ CHAINS = (
 
 def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
     """One generated scenario document."""
-    return Session(chooser, (*ACTIONS, *CHAINS), offers, begin).draw(length)
+    return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)

@@ -25,15 +25,23 @@ class PlannedTurn:
     gates: list[str]
     asks: list[str]
     commands: list[str] = field(default_factory=list[str])
+    asks_first: bool = False
+
+    @property
+    def asks_now(self) -> bool:
+        """Whether its next question comes before it holds anywhere."""
+        return bool(self.asks) and (self.asks_first or not self.gates)
 
     def asked(self) -> tuple[str, str]:
         """Take out the next question: its method, and the command that it is about."""
+        self.asks_first = False
         return self.asks.pop(0), self.commands.pop(0)
 
     def asks_no_more_about(self, allowed: set[str]) -> None:
         """Leave out the questions about commands that need no approval any more."""
-        pairs = zip(self.asks, self.commands, strict=True)
+        pairs = list(zip(self.asks, self.commands, strict=True))
         kept = [(asked, command) for asked, command in pairs if command not in allowed]
+        self.asks_first = self.asks_first and kept[:1] == pairs[:1]
         self.asks = [asked for asked, _ in kept]
         self.commands = [command for _, command in kept]
 
@@ -91,7 +99,7 @@ class PlannedThread:
         if turn is None:
             return "idle" if self.turns else "new"
         if turn.asks:
-            return "asked later" if turn.gates else f"asked about a {kind_of_ask(turn.asks[0])}"
+            return f"asked about a {kind_of_ask(turn.asks[0])}" if turn.asks_now else "asked later"
         if not turn.gates:
             return "ending"
         return "in a command" if turn.gates[0].startswith("pipe") else "in a reply"

@@ -84,7 +84,11 @@ class Action:
 
 
 class Session:
-    """Draws one session; `begins` brings its threads into a situation to act in."""
+    """Draws one session.
+
+    `begins` brings its threads into a situation to act in, `ends` asks of each what only a turn can
+    show.
+    """
 
     def __init__(
         self,
@@ -92,9 +96,10 @@ class Session:
         actions: Sequence[Action],
         offers: Offers | None = None,
         begins: Callable[["Session"], None] | None = None,
+        ends: Callable[["Session", PlannedThread], None] | None = None,
     ) -> None:
         self.choose = chooser
-        self._begins = begins
+        self._begins, self._ends = begins, ends
         self.plan = Plan()
         offers = offers or Offers()
         lacks = offers.lacks
@@ -138,6 +143,8 @@ class Session:
             self._any()
         for thread in self.plan.threads:
             self.plan.settle(thread)
+            if self._ends is not None:
+                self._ends(self, thread)
         self._look_at_all()
         return self.plan.document("A generated session")
 

@@ -49,10 +49,21 @@ def begin(session: Session) -> None:
         _bring(session, thread, choose.weighted(_SITUATIONS if thread.asks else _UNASKED))
 
 
+def ask_again(session: Session, thread: PlannedThread) -> None:
+    """Run once more what was accepted for the session: whether that still holds shows only so."""
+    plan = session.plan
+    allowed = [one for one in thread.commands if one in thread.allowed]
+    if allowed and thread.ready and not thread.plain and "run" not in session.lacks:
+        take_turn(session, thread, session.writer.again(plan.nonce(), session.choose.one(allowed)))
+        plan.settle(thread)
+
+
 def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
     """Bring a thread into a situation, as far as it can be."""
     plan, choose = session.plan, session.choose
     plan.settle(thread)
+    if choose.chance(80):
+        ask_again(session, thread)
     if thread.archived:
         unarchive(session, thread)
     elif not thread.loaded:

@@ -28,7 +28,8 @@ class ModelTurn:
 
     `gates` are those at which it holds, in order, pipes of commands among them; `asks` the server
     requests that come of it where everything is asked about, in order; `commands` has for each of
-    these the command that can be run again, "" for none.
+    these the command that can be run again, "" for none. `asks_first`: its first question comes
+    before all gates.
     """
 
     nonce: str
@@ -39,6 +40,7 @@ class ModelTurn:
     commands: list[str] = field(default_factory=list[str])
     files: dict[str, str] = field(default_factory=dict[str, str])
     faulty: bool = False
+    asks_first: bool = False
 
 
 class TurnWriter:
@@ -84,8 +86,15 @@ class TurnWriter:
         elif part != "hold":
             kinds = [part, *choose.some([one for one in TOOLS if one in self._parts], 15)]
             turn.steps.append({"reply": [self._tool(turn, kind) for kind in kinds]})
+        turn.asks_first = part != "hold"
         hold = part == "hold" or choose.chance(60)
         turn.steps.append({"reply": [self._message(turn, hold=hold)]})
+        return self._spared(turn)
+
+    def again(self, nonce: str, command: str) -> ModelTurn:
+        """A turn that runs a command of an earlier one, word for word."""
+        turn = ModelTurn(nonce, asks=[COMMAND], commands=[command])
+        turn.steps += [{"reply": [{"run": command}]}, {"reply": [self._message(turn, hold=False)]}]
         return self._spared(turn)
 
     def _spared(self, turn: ModelTurn) -> ModelTurn:
