@@ -73,6 +73,8 @@ async def _recorded(
 
             between = Between(tap, NEVER, recording.say, OPTION, left, env, to)
             status = await taking_clients(listen, words, between)
+            for one in taps.values():
+                one.closed()
             file.mark(RecorderNote("nobody is listened to any more"))
             return status
     finally:

@@ -27,6 +27,7 @@ class Tap:
         self._masker = masker
         self._connection = connection
         self._open: set[RequestKey] = set()
+        self._closed = False
 
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
@@ -56,8 +57,10 @@ class Tap:
         return []
 
     def closed(self) -> None:
-        """The client ended its connection: nothing is owed on it."""
-        self._file.mark(Closed(self._connection))
+        """The connection has ended: nothing is owed on it. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._file.mark(Closed(self._connection))
 
     def _write(self, raw: bytes, direction: Direction, damage: Damage | None) -> None:
         self._file.frame(
@@ -111,7 +114,7 @@ class ProgramTap(Tap):
         if direction is Direction.TO_TARGET:
             self._input += raw if damage is not None else raw + b"\n"
             return
-        self.flush()
+        self.flush(always=not self.given)
         super()._write(raw, direction, None)
 
     def flush(self, *, always: bool = False) -> None:

@@ -5,6 +5,7 @@ on. Not here: one message's step (requests), gates of the model's stream (holdin
 back (references).
 """
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -126,8 +127,10 @@ class ClientSide:
     def _speaker(self, connection: str) -> Step:
         """The `on` of a step; a further connection is opened by its first message."""
         if connection not in self._on:
-            if not self._on or self._now.restarts:
-                if self._now.restarts:
+            # A server whose only client has left ends, unless it listens for others.
+            restarts = self._now.restarts or (bool(self._on) and self._gone.issuperset(self._on))
+            if not self._on or restarts:
+                if restarts:
                     self._add({"restart": True})
                     self._now.restarts = False
                 self._on[connection] = MAIN
@@ -338,8 +341,9 @@ class ClientSide:
         if taken is None:
             self._named += 1
             return f"{letter}{self._named}"
-        count = len(list(taken))
-        return letter if not count else f"{letter}{count + 1}"
+        names = set(taken)
+        numbered = (f"{letter}{number}" for number in itertools.count(2))
+        return letter if letter not in names else next(n for n in numbered if n not in names)
 
     def _start_thread(self, frame: Frame, answer: Frame, on: Step) -> None:
         params = dict(obj(frame.params))
@@ -495,10 +499,14 @@ class ClientSide:
             if turn.ends is None or turn.ends >= seq or key in self._now.ended:
                 continue
             self._now.ended.add(key)
+            if turn.told_on in self._gone:
+                continue
+            name = self._on.get(turn.told_on, MAIN)
+            on = {} if name == MAIN else {"on": name}
             if key in self._now.turns:
-                self._add({"wait": {"turn": self._now.turns[key], "status": turn.status}})
+                self._add({"wait": {"turn": self._now.turns[key], "status": turn.status, **on}})
             elif thread in self._now.threads:
-                self._add({"wait": {"idle": self._now.threads[thread]}})
+                self._add({"wait": {"idle": self._now.threads[thread], **on}})
             self._open()
         if sent is None:
             return False

@@ -81,7 +81,7 @@ def scenario_of(
 
 def _expected(story: Story, shop: Workshop, client: ClientSide) -> dict[str, Any]:
     """What every correct server does too: what was said, how turns ended, what became of files."""
-    items: list[Any] = []
+    found: list[tuple[int, Any]] = []
     turns: dict[str, Any] = {}
     for key, turn in story.turns.items():
         alias = client.turns.get(key)
@@ -95,17 +95,24 @@ def _expected(story: Story, shop: Workshop, client: ClientSide) -> dict[str, Any
                 continue
             status = made.value.get("status")
             if made.type == "agentMessage" and text(made.value.get("text")):
-                items.append({"agentMessage": {"text": text(made.value.get("text"))}})
+                said = {"text": text(made.value.get("text"))}
+                found.append((made.begins, {"agentMessage": said}))
             elif status == "declined":
-                items.append({made.type: {"status": status}})
+                found.append((made.begins, {made.type: {"status": status}}))
     expected: dict[str, Any] = {}
-    if items:
-        expected["items"] = items
+    if found and not _beside_each_other(story):
+        expected["items"] = [item for _, item in sorted(found, key=lambda one: one[0])]
     if turns:
         expected["turns"] = turns
     if shop.made_files:
         expected["workspace"] = dict(shop.made_files)
     return {"expect": expected} if expected else {}
+
+
+def _beside_each_other(story: Story) -> bool:
+    """Whether two turns were in progress at once: then nobody knows which item comes first."""
+    turns = list(story.turns.values())
+    return any(one is not other and one.runs_at(other.begins) for one in turns for other in turns)
 
 
 def _loading(
@@ -151,7 +158,8 @@ def _marked(value: Any, step: Any, error: ScenarioError, notes: dict[str, None])
         if body is None or body.get("deliberate"):
             continue
         name = text(body.get("method")) or text(body.get("to"))
-        if f"'{name}'" in error.message and name not in arr(value.get("extensions")):
+        unknown = error.message.startswith("unknown") and f"'{name}'" in error.message
+        if unknown and name not in arr(value.get("extensions")):
             value.setdefault("extensions", []).append(name)
             if kind == "request" and body.get("wait") is not False:
                 body["expect"] = "any"

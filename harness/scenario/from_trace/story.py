@@ -49,7 +49,10 @@ class Made:
 
 @dataclass(slots=True)
 class Turn:
-    """A turn: what was made in it in order, where it begins and ends, and how."""
+    """A turn: what was made in it in order, where it begins and ends, and how.
+
+    `told_on` is the connection of the client that started it, else of who was told of its end.
+    """
 
     id: str
     thread: str
@@ -59,6 +62,7 @@ class Turn:
     made: list[Made] = field(default_factory=list[Made])
     retries: list[int] = field(default_factory=list[int])
     error: str = ""
+    told_on: str = ""
 
     def runs_at(self, seq: int) -> bool:
         """Whether it was in progress when the frame of this number was sent."""
@@ -112,7 +116,9 @@ class Story:
     def _feed(self, frame: Frame) -> None:
         asked = self.correlation.request_of(frame)
         if asked is not None and asked.method in ("turn/start", "review/start"):
-            self._turn(_thread_of(frame, asked), dig(frame.result, "turn"), frame.seq)
+            turn = self._turn(_thread_of(frame, asked), dig(frame.result, "turn"), frame.seq)
+            if turn is not None:
+                turn.told_on = frame.connection
         if frame.kind is not Kind.NOTIFICATION:
             return
         params = frame.params
@@ -122,7 +128,8 @@ class Story:
                 self._turn(thread, dig(params, "turn"), frame.seq)
             case "turn/completed":
                 turn = self._turn(thread, dig(params, "turn"), frame.seq)
-                if turn is not None:
+                if turn is not None and (turn.ends is None or frame.connection == turn.told_on):
+                    turn.told_on = turn.told_on or frame.connection
                     turn.ends = frame.seq
                     turn.status = text(dig(params, "turn", "status"))
                     turn.error = text(dig(params, "turn", "error", "message"))
