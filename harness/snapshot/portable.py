@@ -8,13 +8,15 @@ are hidden. What orders two messages is what `Trace.before` knows: one connectio
 Here: from a trace to a `Transcript`. Not here: what still differs from play to play (stability).
 """
 
+import json
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
+from harness.record.masks import Masker, secret_values
 from harness.snapshot.message import Message, Transcript, ordered
-from harness.snapshot.secrets import SECRET, Secrets
 from harness.snapshot.texts import Texts, cut, is_moment
 from harness.trace.correlation import as_id
 from harness.trace.frame import Direction, Frame, Kind
@@ -24,20 +26,28 @@ from harness.trace.trace import Trace
 from harness.trace.values import MISSING, arr, dig, obj, text
 
 _ASKS_OR_ANSWERS = (Kind.REQUEST, Kind.RESPONSE, Kind.ERROR)
+SECRET: Final = "<secret>"
+_MASK = re.compile(r"<secret \d+>")
 _NAMED_BY_ID = re.compile(r"(?:.*(?:I|_i)|i)[dD]s?")
 # An id that is told from words in a text: long, or with a digit after a separator.
 _TELLING = re.compile(r".{12,}|.*[_-].*\d.*|.*\d.*[_-].*", re.DOTALL)
 
 
-def transcript_of(trace: Trace, *, handshake: bool, secrets: Secrets | None = None) -> Transcript:
+def transcript_of(
+    trace: Trace, *, handshake: bool, environment: Mapping[str, str] | None = None
+) -> Transcript:
     """The transcript of a trace.
+
+    The values of those variables of `environment` (this process's, if not given) whose names say
+    so are secrets, as is what looks like one.
 
     Without `handshake` that of the process is left out: the scenarios that share a process would
     otherwise differ by which of them came first.
     """
     frames = trace.frames if handshake else trace.frames[_handshake(trace) :]
     shown = Trace(trace.header, list(frames), trace.marks, trace.end)
-    return Transcript(tuple(_Portable(shown, secrets or Secrets()).messages()), str(trace.end))
+    masker = Masker(known=secret_values(os.environ if environment is None else environment))
+    return Transcript(tuple(_Portable(shown, masker).messages()), str(trace.end))
 
 
 def _handshake(trace: Trace) -> int:
@@ -52,9 +62,9 @@ def _handshake(trace: Trace) -> int:
 class _Portable(Normaliser):
     """Names for one trace, for a text that other machines compare with theirs."""
 
-    def __init__(self, trace: Trace, secrets: Secrets) -> None:
+    def __init__(self, trace: Trace, masker: Masker) -> None:
         super().__init__(trace)
-        self._secrets, self._texts = secrets, Texts()
+        self._masker, self._texts = masker, Texts()
         # A short id, such as "1", is an id only where it is the whole of an id's member.
         found = sorted(filter(_TELLING.fullmatch, self._names), key=len, reverse=True)
         alternatives = "|".join(map(re.escape, found))
@@ -68,16 +78,29 @@ class _Portable(Normaliser):
             client = self._connections.index(frame.connection) + 1 if several else 0
             sent = frame.direction is Direction.TO_TARGET
             if frame.json is MISSING or frame.kind is Kind.INPUT:
-                shown = self._text(frame.raw.decode("utf-8", "backslashreplace"))
+                shown = self._text(self._masked(frame.raw.decode("utf-8", "backslashreplace")))
                 yield Message(sent, shown, client, garbled=frame.kind is not Kind.INPUT)
                 continue
-            value = self._value(frame.json)
+            value = self._value(self._without_secrets(frame.json))
             if frame.kind in _ASKS_OR_ANSWERS and isinstance(value, dict):
                 value["id"] = self._request(frame)
-            if len(frames) > 1:
+            if len(frames) > 1 and isinstance(value, dict):
                 whole = "".join(text(dig(piece.params, "delta")) for piece in frames)
-                value["params"]["delta"] = self._text(whole)
+                value["params"]["delta"] = self._text(self._masked(whole))
             yield Message(sent, ordered(value), client)
+
+    def _without_secrets(self, message: Any) -> Any:
+        """The message with masks; secrets are found in its text, by the names of members too."""
+        before = json.dumps(message, ensure_ascii=False)
+        after = self._masked(before)
+        try:
+            return message if before == after else json.loads(after)
+        except ValueError:  # A mask took a quote with it: no part of that can be trusted.
+            return SECRET
+
+    def _masked(self, words: str) -> str:
+        """Masks have no numbers: how many secrets there are is of the machine."""
+        return _MASK.sub(SECRET, self._masker.text(words))
 
     def _by_thread(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Notifications that come between the same two answers, those of each thread together."""
@@ -102,8 +125,6 @@ class _Portable(Normaliser):
             return [self._value(one, key) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
         if not isinstance(value, str):
             return value
-        if self._secrets.names(key) and value:
-            return SECRET
         if key == "userAgent":
             return "<user agent>"
         if key and _NAMED_BY_ID.fullmatch(key) and value in self._names:
@@ -111,7 +132,6 @@ class _Portable(Normaliser):
         return super()._value(value, key)
 
     def _text(self, value: str) -> str:
-        value = self._secrets.hidden(value)
         for prefix, name in self._paths:
             value = value.replace(prefix, name)
         if self._pattern is not None:

@@ -99,7 +99,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
         ("anyio", "hypothesis"),
     ),
-    "harness.snapshot": (("harness.trace",), ("rich",)),
+    "harness.snapshot": (("harness.record.masks", "harness.trace"), ("rich",)),
     "harness.mutation": (
         (
             "harness.faults",

@@ -6,7 +6,6 @@ import pytest
 
 from harness.snapshot.message import Transcript, dumped
 from harness.snapshot.portable import transcript_of
-from harness.snapshot.secrets import Secrets
 from harness.trace.marks import Setup
 from harness.trace.trace import Mark, Trace
 from tests.unit.snapshot.lines import traced
@@ -16,7 +15,7 @@ ITEM = '{"method": "item/started", "params": {"threadId": "thr_12", "item": '
 
 
 def shown(*lines: str) -> Transcript:
-    return transcript_of(traced(*lines), handshake=True, secrets=Secrets({}))
+    return transcript_of(traced(*lines), handshake=True, environment={})
 
 
 def text(*lines: str) -> str:
@@ -93,7 +92,7 @@ def test_notifications_about_several_threads_have_no_order_among_the_threads() -
 
 
 def test_secrets_are_hidden_by_their_look_their_member_and_their_variable() -> None:
-    secrets = Secrets({"SHOP_API_KEY": "marmalade42", "HOME_TOKEN": "short", "PATH": "/bin:/x"})
+    environment = {"SHOP_API_KEY": "marmalade42", "HOME_TOKEN": "short", "PATH": "/bin:/x"}
     lines = [
         READ,
         answer(
@@ -102,12 +101,22 @@ def test_secrets_are_hidden_by_their_look_their_member_and_their_variable() -> N
             ' "token": "tiny", "inputTokens": 3, "authorization": "x"'
         ),
     ]
-    line = transcript_of(traced(*lines), handshake=True, secrets=secrets).messages[-1].line
+    trace = traced(*lines)
+    line = transcript_of(trace, handshake=True, environment=environment).messages[-1].line
     for secret in ("abcdefghij", "plain", "hunter2", "marmalade", "tiny", '"x"'):
         assert secret not in line
     assert line.count("<secret>") == 7
     assert '"totalTokens": 5' in line
     assert "https://me:<secret>@host/x" in line
+
+
+def test_how_many_secrets_a_machine_has_does_not_show() -> None:
+    trace = traced(READ, answer('"apiKey": "one-of-mine", "token": "another-one"'))
+    one = transcript_of(trace, handshake=True, environment={})
+    assert one == transcript_of(
+        trace, handshake=True, environment={"A_TOKEN": "123456789", "B_API_KEY": "abcdefghi"}
+    )
+    assert "<secret>" in one.messages[-1].line
 
 
 def test_a_very_long_text_is_cut_and_its_end_still_counts() -> None:
