@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from harness.snapshot.message import Message, Transcript, labels
-from harness.snapshot.stability import freed
+from harness.snapshot.stability import floated, floating, freed
 from harness.trace.values import arr, obj
 
 _NAME = re.compile(r"<(thread|turn|item|request|cursor|id) (\d+)>")
@@ -39,6 +39,8 @@ def aligned(before: Transcript, after: Transcript) -> list[Row]:
     """The messages of both, in the order of the later one, those that are gone where they were."""
     if before.free or after.free:
         before, after = freed(before), freed(after)
+    loose = floating(before) | floating(after)
+    before, after = floated(before, loose), floated(after, loose)
     old, new = list(labels(before.messages)), list(labels(after.messages))
     rows = _rows(before, after, old, new)
     if not after.free:

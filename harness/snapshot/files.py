@@ -31,6 +31,7 @@ VERSION: Final = 1
 _TITLE = re.compile(r"# harness transcript, version (\d+)")
 _ORDERS = {"as played": False, "free": True}
 _CHECK = "# check: "
+_PLACE = "(any place) "
 _MANY = "(any number) "
 _GARBLED = "(no message) "
 _CLIENT = re.compile(r"client (\d+):")
@@ -138,6 +139,7 @@ def _parsed(lines: Sequence[str]) -> Snapshot:
 
 def _message(line: str, number: int, client: int) -> Message:
     arrow, _, rest = line.partition(" ")
+    place, rest = rest.startswith(_PLACE), rest.removeprefix(_PLACE)
     many, rest = rest.startswith(_MANY), rest.removeprefix(_MANY)
     garbled, rest = rest.startswith(_GARBLED), rest.removeprefix(_GARBLED)
     try:
@@ -147,4 +149,4 @@ def _message(line: str, number: int, client: int) -> Message:
         arrow = ""
     if arrow not in ("->", "<-"):
         raise SnapshotError(number, "no message: a line is an arrow, -> or <-, and JSON")
-    return Message(arrow == "->", value, client, garbled, many)
+    return Message(arrow == "->", value, client, garbled, many, place)

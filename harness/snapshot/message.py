@@ -5,6 +5,7 @@ told about it. Not here: making one of a trace (portable), files (files), differ
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,6 +14,8 @@ from harness.trace.values import dig, obj, text
 
 VARIES: Final = "<varies>"
 """Stands for a value that differs from one play to the next; it equals every value."""
+# What stands for the id of a request where there is no order: its method in place of a number.
+_METHOD = re.compile(r"<request (?!\d+>)(.+)>", re.DOTALL)
 _FIRST = ("jsonrpc", "method", "type", "id")
 
 
@@ -21,7 +24,8 @@ class Message:
     """One message. `client` counts from 1, and is 0 where there is one client only.
 
     `value` is JSON, or a text where the line on the wire was no JSON (`garbled`). With `any_number`
-    it stands for all messages of its kind: how many there are differs from play to play.
+    it stands for all messages of its kind: how many there are differs from play to play. With
+    `any_place` its kind has no place among the others, which differs too.
     """
 
     sent: bool
@@ -29,12 +33,14 @@ class Message:
     client: int = 0
     garbled: bool = False
     any_number: bool = False
+    any_place: bool = False
 
     @property
     def line(self) -> str:
         """As it stands in a file."""
+        place = "(any place) " if self.any_place else ""
         many = "(any number) " if self.any_number else ""
-        return f"{'->' if self.sent else '<-'} {many}{self.body}"
+        return f"{'->' if self.sent else '<-'} {place}{many}{self.body}"
 
     @property
     def body(self) -> str:
@@ -47,8 +53,8 @@ class Message:
 class Transcript:
     """All messages of one play, and the end of its trace.
 
-    With `free`, their order differs from play to play and is not kept: they stand in the order of
-    their texts, and their names have no numbers.
+    Messages whose place differs from play to play stand at the end (`any_place`), by their texts,
+    and their names have no numbers. With `free` that is so of all: no order is kept.
     """
 
     messages: tuple[Message, ...]
@@ -101,7 +107,8 @@ def labels(messages: Iterable[Message]) -> Iterator[str]:
             yield f"{method} ({kind})" if kind else method
         elif "result" in value or "error" in value:
             key = (not message.sent, dumped(value.get("id")))
-            of = asked.get(key) or every.get(key, "something unasked")
+            named = _METHOD.fullmatch(text(value.get("id")))
+            of = named[1] if named else asked.get(key) or every.get(key, "something unasked")
             yield f"{'refusal of' if 'error' in value else 'answer to'} {of}"
         else:
             yield _of_program(value, message)

@@ -6,9 +6,10 @@ here: playing (keeping), what two transcripts mean for a reader (changes).
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any
 
 from harness.snapshot.message import VARIES, Message, Transcript, dumped, labels
@@ -16,7 +17,10 @@ from harness.trace.values import arr, obj, text
 
 _NUMBERED = re.compile(r"<([a-z]+) \d+>")
 
-_Kind = tuple[int, bool, str]
+Kind = tuple[int, bool, str]
+"""The client, whether it sent the message, and what the message is called."""
+_MOST = 6
+# So many kinds of messages may have no place before no order is kept at all.
 
 
 def common(plays: Sequence[Transcript]) -> Transcript:
@@ -24,12 +28,71 @@ def common(plays: Sequence[Transcript]) -> Transcript:
     first = plays[0]
     if all(_text(one) == _text(first) for one in plays):
         return first
-    names = [list(labels(one.messages)) for one in plays]
-    if not first.free and all(one == names[0] for one in names):
-        rows = zip(*(one.messages for one in plays), strict=True)
-        messages = tuple(_common_message(row) for row in rows)
-        return Transcript(messages, _common_end(plays))
-    return _common_free([freed(one) for one in plays])
+    loose = None if first.free else _loose_kinds([_kinds_of(one) for one in plays])
+    if loose is None:
+        return _common_free([freed(one) for one in plays])
+    split = [floated(one, loose) for one in plays]
+    fixed = [[one for one in play.messages if not one.any_place] for play in split]
+    messages = [_common_message(row) for row in zip(*fixed, strict=True)]
+    groups = [_groups(one, placed=False) for one in split]
+    return Transcript((*messages, *_common_groups(groups)), _common_end(plays))
+
+
+def floating(transcript: Transcript) -> set[Kind]:
+    """The kinds of messages that have no place."""
+    kinds = zip(transcript.messages, _kinds_of(transcript), strict=True)
+    return {kind for message, kind in kinds if message.any_place}
+
+
+def floated(transcript: Transcript, kinds: Collection[Kind]) -> Transcript:
+    """The transcript with these kinds of messages at its end, as they are without a place."""
+    if transcript.free or not kinds:
+        return transcript
+    found = list(zip(transcript.messages, _kinds_of(transcript), strict=True))
+    fixed = [message for message, kind in found if kind not in kinds]
+    loose = [(kind, _placeless(message, kind)) for message, kind in found if kind in kinds]
+    loose.sort(key=lambda item: (item[0], item[1].line))
+    return replace(transcript, messages=(*fixed, *(message for _, message in loose)))
+
+
+def _placeless(message: Message, kind: Kind) -> Message:
+    unnumbered = replace(message, value=_unnumbered(message.value), any_place=True)
+    return _with_its_request(unnumbered, kind[2])
+
+
+def _loose_kinds(plays: Sequence[list[Kind]]) -> set[Kind] | None:
+    """The fewest kinds without which all plays have one order, about; None where they are many."""
+    loose: set[Kind] = set()
+    while True:
+        left = [[kind for kind in play if kind not in loose] for play in plays]
+        moved: Counter[Kind] = Counter()
+        for play in left[1:]:
+            matcher = SequenceMatcher(None, left[0], play, autojunk=False)
+            for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+                if tag != "equal":
+                    moved.update({*left[0][i1:i2], *play[j1:j2]})
+        if not moved:
+            return loose
+        # Of those that moved most often the rarest, since it takes the least order with it.
+        often = Counter(left[0])
+        kind = min(moved, key=lambda one: (-moved[one], often[one], one))
+        client, sent, label = kind
+        # An answer stands just behind its request, and goes where it goes.
+        method = label.removeprefix("answer to ").removeprefix("refusal of ")
+        loose |= {kind} | {
+            (client, not sent, f"{of} {method}") for of in ("answer to", "refusal of")
+        }
+        if method != label:
+            loose.add((client, not sent, method))
+        if len(loose & {one for play in plays for one in play}) > _MOST:
+            return None
+
+
+def _kinds_of(transcript: Transcript) -> list[Kind]:
+    names = labels(transcript.messages)
+    return [
+        (one.client, one.sent, name) for one, name in zip(transcript.messages, names, strict=True)
+    ]
 
 
 def _text(transcript: Transcript) -> list[str]:
@@ -42,7 +105,9 @@ def freed(transcript: Transcript) -> Transcript:
     """The transcript without its order, and without the numbers that come from it."""
     if transcript.free:
         return transcript
-    messages = [replace(one, value=_unnumbered(one.value)) for one in transcript.messages]
+    messages = [
+        replace(one, value=_unnumbered(one.value), any_place=False) for one in transcript.messages
+    ]
     return Transcript(_sorted(messages, transcript.messages), transcript.end, free=True)
 
 
@@ -50,11 +115,18 @@ def shows(kept: Transcript, played: Transcript) -> bool:
     """Whether a play is as a kept transcript says, `<varies>` being equal to everything."""
     if kept.end not in (played.end, VARIES):
         return False
-    if not kept.free:
-        return len(kept.messages) == len(played.messages) and all(
-            map(_agrees, kept.messages, played.messages)
-        )
-    asked, given = _kinds(kept), _kinds(freed(played))
+    if kept.free:
+        return _groups_agree(_groups(kept), _groups(freed(played)))
+    split = floated(played, floating(kept))
+    fixed, given = ([one for one in play.messages if not one.any_place] for play in (kept, split))
+    return (
+        len(fixed) == len(given)
+        and all(map(_agrees, fixed, given))
+        and _groups_agree(_groups(kept, placed=False), _groups(split, placed=False))
+    )
+
+
+def _groups_agree(asked: dict[Kind, list[Message]], given: dict[Kind, list[Message]]) -> bool:
     optional = {kind for kind, ones in asked.items() if ones[0].any_number}
     return set(given) <= set(asked) and all(
         _group_agrees(asked[kind], given.get(kind, []))
@@ -65,6 +137,9 @@ def shows(kept: Transcript, played: Transcript) -> bool:
 
 def same_value(kept: Any, played: Any) -> bool:
     """Whether two values are the same, `<varies>` being equal to everything; 1 is not true."""
+    if isinstance(kept, str) and isinstance(played, str):
+        # A name without a number is that of any of its kind.
+        return kept in (VARIES, played) or kept == _plain(played)
     if isinstance(kept, str) and kept == VARIES:
         return True
     if isinstance(kept, dict) and isinstance(played, dict):
@@ -99,7 +174,12 @@ def _group_agrees(kept: list[Message], played: list[Message]) -> bool:
 
 
 def _common_free(plays: Sequence[Transcript]) -> Transcript:
-    groups = [_kinds(one) for one in plays]
+    messages = _common_groups([_groups(one) for one in plays])
+    return Transcript(tuple(messages), _common_end(plays), free=True)
+
+
+def _common_groups(groups: Sequence[dict[Kind, list[Message]]]) -> list[Message]:
+    """The messages of each kind, where they have no order."""
     messages: list[Message] = []
     for kind in dict.fromkeys(kind for group in groups for kind in group):
         found = [group.get(kind, []) for group in groups]
@@ -108,7 +188,7 @@ def _common_free(plays: Sequence[Transcript]) -> Transcript:
         else:
             every = [message for one in found for message in one]
             messages.append(replace(_common_message(every), any_number=True))
-    return Transcript(tuple(messages), _common_end(plays), free=True)
+    return messages
 
 
 def _paired(groups: Sequence[list[Message]]) -> list[Message]:
@@ -137,6 +217,8 @@ def _common_message(row: Sequence[Message]) -> Message:
 def _common_value(one: Any, other: Any) -> Any:
     if same_value(one, other):
         return one
+    if isinstance(one, str) and isinstance(other, str) and _plain(one) == _plain(other):
+        return _plain(one)
     if isinstance(one, dict) and isinstance(other, dict):
         ours, theirs = obj(one), obj(other)  # pyright: ignore[reportUnknownArgumentType]
         if ours.keys() == theirs.keys():
@@ -152,10 +234,12 @@ def _common_end(plays: Sequence[Transcript]) -> str:
     return plays[0].end if len({one.end for one in plays}) == 1 else VARIES
 
 
-def _kinds(transcript: Transcript) -> dict[_Kind, list[Message]]:
-    found: dict[_Kind, list[Message]] = defaultdict(list)
-    for message, label in zip(transcript.messages, labels(transcript.messages), strict=True):
-        found[message.client, message.sent, label].append(message)
+def _groups(transcript: Transcript, *, placed: bool = True) -> dict[Kind, list[Message]]:
+    """The messages by kind; without `placed` only those that have no place."""
+    found: dict[Kind, list[Message]] = defaultdict(list)
+    for message, kind in zip(transcript.messages, _kinds_of(transcript), strict=True):
+        if placed or message.any_place:
+            found[kind].append(message)
     return found
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from harness.snapshot.changes import headline, meaning
 from harness.snapshot.message import VARIES, Transcript
-from harness.snapshot.stability import common
+from harness.snapshot.stability import common, freed
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
 
 PLAIN = said(START, ANSWER, STARTED, ITEM, COMPLETED)
@@ -103,8 +103,26 @@ def test_what_varies_is_no_change() -> None:
 
 
 def test_an_order_that_comes_to_differ_is_told() -> None:
-    free = common([PLAIN, said(START, STARTED, ANSWER, ITEM, COMPLETED)])
+    loose = common([PLAIN, said(START, ANSWER, ITEM, STARTED, COMPLETED)])
+    told = ["another order: what differs from play to play is other than before"]
+    assert meaning(PLAIN, loose) == told
+    free = freed(PLAIN)
     assert meaning(PLAIN, free) == ["another order: it differs from play to play"]
+    assert meaning(free, PLAIN) == ["another order: it is now the same in every play"]
+
+
+def test_a_message_without_a_place_is_compared_nonetheless() -> None:
+    lines = (START, ANSWER, ITEM, STARTED, COMPLETED)
+    loose = common([PLAIN, said(*lines)])
+    changed = [
+        STARTED.replace('"turn/started"', '"turn/begun"') if one == STARTED else one
+        for one in lines
+    ]
+    told = meaning(loose, said(*changed))
+    assert [one.split(" after ")[0] for one in told] == [
+        "one message gone: turn/started",
+        "one message more: turn/begun",
+    ]
 
 
 def test_a_new_transcript_and_one_that_is_gone_are_told_as_that() -> None:

@@ -17,6 +17,7 @@ def test_what_was_written_is_read() -> None:
             Message(False, "no json \u2028", client=1, garbled=True),
             Message(False, ["x"], client=2),
             Message(False, {"method": "b"}, client=2, any_number=True),
+            Message(False, {"method": "c"}, client=2, any_number=True, any_place=True),
         ),
         "closed",
         free=True,

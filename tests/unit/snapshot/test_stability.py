@@ -45,22 +45,25 @@ def test_lists_of_several_lengths_are_left_open() -> None:
     assert shows(kept, said(pid("[3, 4, 5]")))
 
 
-def test_where_the_order_differs_it_is_not_kept() -> None:
-    one, other = said(START, ANSWER, STARTED, ITEM), said(START, STARTED, ANSWER, ITEM)
+def test_where_the_order_of_many_differs_none_is_kept() -> None:
+    def told(words: str) -> list[str]:
+        return [f'<- {{"method": "{word}", "params": {{}}}}' for word in words]
+
+    one, other = said(START, ANSWER, *told("abcdefgh")), said(*told("hgfedcba"), START, ANSWER)
     kept = common([one, other])
     assert kept.free
     assert shows(kept, one)
     assert shows(kept, other)
-    assert shows(kept, said(STARTED, ITEM, START, ANSWER))
-    assert not shows(kept, said(START, ANSWER, STARTED))
-    assert not shows(kept, said(START, ANSWER, STARTED, ITEM, ITEM))
-    assert not shows(kept, said(START, ANSWER, STARTED, ITEM.replace("agentMessage", "plan")))
+    assert shows(kept, said(*told("badc"), START, *told("efgh"), ANSWER))
+    assert not shows(kept, said(START, ANSWER, *told("abcdefg")))
+    assert not shows(kept, said(START, ANSWER, *told("abcdefghh")))
+    assert not shows(kept, said(START, ANSWER, *told("abcdefgi")))
 
 
 def test_where_the_number_of_a_message_differs_any_will_do() -> None:
     kept = common([said(START, ANSWER, PLAN), said(START, ANSWER, PLAN, PLAN)])
     (many,) = [one for one in kept.messages if one.any_number]
-    assert many.line.startswith('<- (any number) {"method": "turn/plan/updated"')
+    assert many.line.startswith('<- (any place) (any number) {"method": "turn/plan/updated"')
     for number in (0, 1, 5):
         assert shows(kept, said(START, ANSWER, *[PLAN] * number))
     assert not shows(kept, said(START, ANSWER, PLAN, PLAN.replace("[]", '["x"]')))
@@ -90,3 +93,45 @@ def test_an_end_that_differs_is_left_open() -> None:
 
 def test_true_is_not_one() -> None:
     assert not shows(said(pid("true")), said(pid(1)))
+
+
+def test_a_message_that_races_alone_loses_its_place_and_the_others_keep_theirs() -> None:
+    one = said(START, ANSWER, STARTED, ITEM, PLAN, COMPLETED)
+    other = said(START, ANSWER, ITEM, PLAN, STARTED, COMPLETED)
+    kept = common([one, other, one])
+    assert not kept.free
+    (loose,) = [message for message in kept.messages if message.any_place]
+    assert loose.line.startswith('<- (any place) {"method": "turn/started"')
+    for play in (one, other, said(STARTED, START, ANSWER, ITEM, PLAN, COMPLETED)):
+        assert shows(kept, play)
+    assert not shows(kept, said(START, ANSWER, STARTED, PLAN, ITEM, COMPLETED))
+    assert not shows(kept, said(START, ANSWER, ITEM, PLAN, COMPLETED))
+    assert not shows(kept, said(START, ANSWER, STARTED, STARTED, ITEM, PLAN, COMPLETED))
+
+
+def test_a_request_and_its_answer_race_together() -> None:
+    def read(number: int) -> list[str]:
+        return [
+            f'-> {{"method": "thread/read", "id": "<request {number}>"}}',
+            f'<- {{"id": "<request {number}>", "result": {{}}}}',
+        ]
+
+    one = said(*read(1), STARTED, ITEM, PLAN, COMPLETED)
+    other = said(STARTED, ITEM, PLAN, *read(1), COMPLETED)
+    kept = common([one, other])
+    assert not kept.free
+    assert [message.any_place for message in kept.messages] == [False] * 4 + [True] * 2
+    assert shows(kept, said(STARTED, ITEM, PLAN, COMPLETED, *read(3)))
+    refused = '<- {"id": "<request 1>", "error": {"code": 1}}'
+    assert not shows(kept, said(read(1)[0], refused, STARTED, ITEM, PLAN, COMPLETED))
+
+
+def test_names_whose_numbers_differ_have_none() -> None:
+    def about(number: int) -> str:
+        return f'<- {{"method": "said", "params": {{"itemId": "<item {number}>"}}}}'
+
+    kept = common([said(about(1)), said(about(2))])
+    assert kept.messages[0].value["params"] == {"itemId": "<item>"}
+    assert shows(kept, said(about(7)))
+    assert not shows(kept, said(about(7).replace("<item 7>", "<turn 7>")))
+    assert not shows(said(about(1)), said(about(2)))
