@@ -7,7 +7,7 @@ can see them. Not here: duties of clients (clients), printing.
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.backend.model import Call, ScriptedModel
+from harness.backend.model import ScriptedModel
 from harness.scenario.client_steps import gives, turn_named_by
 from harness.scenario.expect import OfSession, unmet
 from harness.scenario.loader import Loaded
@@ -38,15 +38,12 @@ def _of_calls(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
     for call in model.calls:
         place = _place(loaded, *_step(loaded, call.thread, call.index))
         for problem in call.problems:
-            asked = _asked(call) if call.step is None else ""
-            yield f"{place}: {problem}{asked}"
+            # Once the script is at its end, the answer is a stock message.
+            then = "; add a step, or start no further turn" if call.step is None else ""
+            yield f"{place}: {problem}{then}"
     for unfit in model.unfit:
-        yield f"{_place(loaded, 'model')}: {unfit}"
-
-
-def _asked(call: Call) -> str:
-    """What the client asked for when the script was at its end."""
-    return "; every step of it was played, so add one, or start no further turn"
+        names = ", ".join(tool.name for tool in unfit.offered) or "none"
+        yield f"{_place(loaded, 'model')}: no tool for {unfit.intent}; offered were: {names}"
 
 
 def _of_steps(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:

@@ -1,0 +1,176 @@
+"""`agent app-server --scenario … --listen …` as a process: its words, its status, its report."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from staged import GREETING
+from websockets.sync.client import connect
+
+import reference_server
+
+pytestmark = [pytest.mark.socket, pytest.mark.slow]
+
+ROOT = Path(reference_server.__file__).parents[1]
+BOUND = 20
+TURN = {"threadId": "thr_1", "input": [{"type": "text", "text": "hi"}]}
+REQUESTS: list[tuple[str, dict[str, Any]]] = [
+    ("initialize", {"clientInfo": {"name": "test", "version": "1"}}),
+    ("thread/start", {}),
+    ("turn/start", TURN),
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "greeting.scenario.yaml").write_text(GREETING, "utf-8")
+    return "greeting.scenario.yaml"
+
+
+@contextmanager
+def agent(folder: Path, *options: str) -> Generator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reference_server", "app-server", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+        },
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: "subprocess.Popen[bytes]") -> tuple[int, list[str]]:
+    """Its exit status and the lines on standard error; its input is closed."""
+    _, told = process.communicate(timeout=BOUND)
+    return process.returncode, told.decode().splitlines()
+
+
+def over_stdio(process: "subprocess.Popen[bytes]", requests: Sequence[Any]) -> list[Any]:
+    """Send each request when the one before is answered; gives all until the turn's end."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    heard: list[Any] = []
+    for number, (method, params) in enumerate(requests, 1):
+        line = json.dumps({"id": number, "method": method, "params": params}).encode()
+        process.stdin.write(line + b"\n")
+        process.stdin.flush()
+        while True:
+            heard.append(json.loads(process.stdout.readline()))
+            if heard[-1].get("id") == number:
+                break
+    while heard[-1].get("method") != "turn/completed":
+        heard.append(json.loads(process.stdout.readline()))
+    return heard
+
+
+@pytest.mark.parametrize("address", ["stdio", "stdio://"])
+def test_a_client_on_standard_streams_is_judged_too(tmp_path: Path, file: str, address) -> None:
+    with agent(tmp_path, "--scenario", file, "--listen", address, "--json", "out.json") as process:
+        over_stdio(process, REQUESTS)
+        status, told = ended(process)
+    assert status == 0
+    assert told == ["connection 1 (greeting): GREEN", "1 connection(s), 0 RED"]
+    report = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert {name: report[name] for name in ("verdict", "unused")} == {
+        "verdict": "GREEN",
+        "unused": [],
+    }
+    [connection] = report["connections"]
+    assert (connection["connection"], connection["scenario"]) == ("1", "greeting")
+    assert connection["problems"] == []
+    members = {"rule", "level", "verdict", "clause", "expected", "actual", "wire"}
+    assert connection["duties"]
+    assert all(duty.keys() == members for duty in connection["duties"])
+    assert not (tmp_path / ".agent").exists(), "the home of the user is left alone"
+    assert [one.name for one in tmp_path.glob("agent-stage-*")] == []
+
+
+def test_what_is_wrong_is_in_the_words_the_status_and_the_report(tmp_path: Path, file: str) -> None:
+    with agent(tmp_path, "--scenario", file, "--listen", "stdio", "--json", "out.json") as process:
+        over_stdio(process, REQUESTS)
+        over_stdio(process, REQUESTS[-1:])
+        status, told = ended(process)
+    assert status == 1
+    problem = (
+        "greeting.scenario.yaml:3: call 2 is not in the script; add a step, or start no further "
+        "turn"
+    )
+    assert told == ["connection 1 (greeting): RED", f"  {problem}", "1 connection(s), 1 RED"]
+    report = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert (report["verdict"], report["connections"][0]["problems"]) == ("RED", [problem])
+
+
+def test_nobody_who_connects_is_no_success(tmp_path: Path, file: str) -> None:
+    with agent(tmp_path, "--scenario", file, "--listen", "stdio", "--json", "out.json") as process:
+        assert ended(process) == (1, ["RED: no client connected"])
+    report = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert report == {"verdict": "RED", "connections": [], "unused": ["greeting"]}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_its_report(tmp_path: Path, file: str, number: int) -> None:
+    (tmp_path / "other.scenario.yaml").write_text(GREETING, "utf-8")
+    words = ("--scenario", ".", "--listen", "ws://127.0.0.1:0", "--json", "out.json")
+    with agent(tmp_path, *words) as process:
+        assert process.stderr is not None
+        address = process.stderr.readline().decode().removeprefix("listening on ").strip()
+        with connect(f"{address}/greeting", proxy=None) as client:
+            for at, (method, params) in enumerate(REQUESTS, 1):
+                client.send(json.dumps({"id": at, "method": method, "params": params}))
+            while json.loads(client.recv(BOUND)).get("method") != "turn/completed":
+                pass
+            process.send_signal(number)
+            status, told = ended(process)
+    assert status == 0
+    assert told[-1] == "1 connection(s), 0 RED; no client began other"
+    assert json.loads((tmp_path / "out.json").read_text("utf-8"))["unused"] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--json", "x"), "--json needs --scenario and --listen"),
+        (("--once", "--listen", "stdio"), "--once needs --scenario and --listen"),
+        (("--scenario", "a", "b"), "--scenario takes one file; with --listen each connection"),
+        (("--scenario", ".", "--listen", "stdio", "--idle", "0"), "--idle: must be greater than 0"),
+        (("--scenario", ".", "--listen", "stdio"), "2 scenarios, and standard input and output"),
+        (("--scenario", "no", "--listen", "stdio"), "--scenario no: no such file or folder"),
+        (
+            ("--scenario", "one.scenario.yaml", "--listen", "stdio", "--json", "no/x"),
+            "--json no/x: cannot be written: No such file or directory",
+        ),
+        (
+            ("--scenario", ".", "--listen", "{taken}"),
+            "--listen {taken}: another program listens there",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.scenario.yaml").write_text(GREETING, "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"ws://127.0.0.1:{taken.getsockname()[1]}"
+        given = [word.replace("{taken}", address) for word in words]
+        with agent(tmp_path, *given) as process:
+            status, lines = ended(process)
+    assert status == 2
+    assert told.replace("{taken}", address) in lines[-1]
+    assert not [line for line in lines if "Traceback" in line]
