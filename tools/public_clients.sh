@@ -1,7 +1,7 @@
 #!/bin/sh
 # Two public Python clients of the real server make their main calls to `agent app-server`, whose
-# model is played from a scenario. They are no dependencies of this project: they get an environment
-# of their own.
+# model is played from a scenario. Their sessions are recorded, and the clients judged by their duties.
+# They are no dependencies of this project: they get an environment of their own.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 python=${PYTHON:-$(command -v python3.11 || command -v python3)}
@@ -13,14 +13,17 @@ clients=$here/.real/clients
 play=$here/.harness/public_clients
 rm -rf "$play"
 mkdir -p "$play"
-cat > "$play/agent" <<END
-#!/bin/sh
-exec "$here/.venv/bin/agent" "\$@" --scenario "$here/fixtures/clients/conversation.scenario.yaml"
-END
-chmod +x "$play/agent"
-
 for client in app_server_client python_sdk; do
     mkdir -p "$play/$client/home" "$play/$client/work"
+    cat > "$play/$client/agent" <<END
+#!/bin/sh
+# A client comes back to its thread: with --listen each connection would have a home of its own.
+[ "\$*" = "app-server --listen stdio://" ] && set -- app-server
+exec "$here/.venv/bin/harness" record -o "$play/$client/sessions/" -- \
+    "$here/.venv/bin/agent" "\$@" --scenario "$here/fixtures/clients/conversation.scenario.yaml"
+END
+    chmod +x "$play/$client/agent"
     AGENT_HOME=$play/$client/home timeout 60 "$clients/bin/python" \
-        "$here/fixtures/clients/$client.py" "$play/agent" "$play/$client/work"
+        "$here/fixtures/clients/$client.py" "$play/$client/agent" "$play/$client/work"
 done
+"$here/.venv/bin/harness" check --side client "$play"/*/sessions/*.jsonl
