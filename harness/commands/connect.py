@@ -3,7 +3,6 @@
 Here: options to what they mean, and the errors in them. Not here: the conversation (connect).
 """
 
-import errno
 import math
 
 from harness.connect.display import Write
@@ -55,14 +54,7 @@ def by_hand(
         model_port=model_port,
     )
     judging = Judging(load_book(), profile, rules)
-    try:
-        return run(wanted, judging, base_folder(), write, complain)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise UsageError(
-                f"--model-port {model_port}: something listens there already; give another port"
-            ) from error
-        raise
+    return run(wanted, judging, base_folder(), write, complain)
 
 
 def _profile(server_cmd: str, address: str, target: str, scale: float) -> Profile:

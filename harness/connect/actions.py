@@ -24,6 +24,7 @@ from harness.errors import TargetError, TargetGone, UsageError
 from harness.scenario.model_script import model_script
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import RecorderNote
+from harness.trace.nearest import hint
 from harness.trace.store import save
 
 # So many of the last messages :show shows.
@@ -88,6 +89,9 @@ class Actions:
             if self._patient:
                 raise UsageError(f"{method} needs {', '.join(missing)}: {method} {template}")
             return f"{method} {template}"
+        if method not in self.talk.fields.methods:
+            near = hint(method, self.talk.fields.methods)
+            self._display.note(f"  {method} is not in the book{near}", "yellow")
         await self._sent(await self.talk.request(method, params))
         return ""
 

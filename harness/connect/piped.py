@@ -21,20 +21,26 @@ Mistake = Callable[[str], None]
 
 
 async def follow(actions: Actions, mistake: Mistake) -> bool:
-    """Do what the lines of standard input say; gives whether all of them could be done.
+    """Do what the lines of standard input say; gives whether none of them was a mistake.
 
-    It ends early at `:quit`, and where the server is gone.
+    It ends early at `:quit`. Where the server is gone only commands are done.
     """
-    right, number = True, 0
+    right, number, left_out = True, 0, 0
     async for line in _lines():
         number += 1
+        if actions.talk.gone and not line.lstrip().startswith(":"):
+            left_out += 1
+            continue
         try:
             await actions.do(line)
         except UsageError as error:
-            right = False
-            mistake(f"line {number}: {error}")
-        if actions.over or actions.talk.unasked_end:
+            if not actions.talk.gone:
+                right = False
+                mistake(f"line {number}: {error}")
+        if actions.over:
             break
+    if left_out:
+        mistake(f"{left_out} of {number} lines were not sent: the server was gone")
     return right
 
 

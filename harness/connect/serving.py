@@ -5,6 +5,7 @@ Here: their start, the handshake, a restart over the same home, their end. Not h
 """
 
 import contextlib
+import errno
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from harness.client.peer import Peer
 from harness.connect.display import Display
 from harness.connect.model_side import ModelSide
 from harness.connect.talk import FIRST_ID, Judging, Talk
-from harness.errors import TargetError, TargetGone
+from harness.errors import TargetError, TargetGone, UsageError
 from harness.scenario.loader import Loaded
 from harness.target.launch import launch
 from harness.target.overrides import places, with_overrides
@@ -191,22 +192,36 @@ async def serving(
 ) -> AsyncGenerator[Serving]:
     """A model and what is needed for a server, which `start` then starts; all of it is ended."""
     folder = RunFolder(base, "connect")
+    models: ModelServer | UsageError | None = None
     try:
+        # What is raised within a task group comes out of it in a group.
         async with anyio.create_task_group() as tasks:
-            models = ModelServer(tasks, port=wanted.model_port)
-            await models.listen(listening=True)
-            serves: Serving | None = None
-            try:
+            models = _model_server(tasks, wanted.model_port)
+            if isinstance(models, ModelServer):
+                await models.listen(listening=True)
                 serves = _serving(wanted, judging, display, models, folder, tasks)
-                yield serves
-            finally:
-                with anyio.CancelScope(shield=True):
-                    if serves is not None:
+                try:
+                    yield serves
+                finally:
+                    with anyio.CancelScope(shield=True):
                         await serves.stop()
-                    await models.close()
-                tasks.cancel_scope.cancel()
+                        await models.close()
+                    tasks.cancel_scope.cancel()
+        if isinstance(models, UsageError):
+            raise models
     finally:
         folder.close()
+
+
+def _model_server(tasks: TaskGroup, port: int) -> ModelServer | UsageError:
+    """The model's server, or why it cannot listen."""
+    try:
+        return ModelServer(tasks, port=port)
+    except OSError as error:
+        why = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            why = "something listens there already; give another port, or 0 for a free one"
+        return UsageError(f"--model-port {port}: {why}")
 
 
 def _serving(

@@ -1,0 +1,348 @@
+"""`harness connect`: a conversation by hand, from a pipe and at a terminal."""
+
+import contextlib
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.processes import BOUND, COMMANDS, ROOT, Said
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket]
+
+MINIMAL = f"{sys.executable} {ROOT / 'fixtures/servers/minimal.py'}"
+TWICE = f"{sys.executable} {ROOT / 'fixtures/servers/twice.py'} {MINIMAL}"
+
+# It answers everything, and does at some methods what servers must not do.
+BAD = """
+import json, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "thread/archive":
+        continue
+    if asked.get("method") == "thread/list":
+        print("about to end", file=sys.stderr, flush=True)
+        sys.exit(7)
+    if asked.get("method") == "thread/read":
+        for n in range(10_000):
+            for method in ("item/agentMessage/delta", "thread/name/updated"):
+                print(json.dumps({"method": method, "params": {"threadId": "t", "n": n}}))
+    if "id" in asked and "method" in asked:
+        print(json.dumps({"id": asked["id"], "result": {}}), flush=True)
+"""
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> str:
+    (tmp_path / "bad.py").write_text(BAD)
+    return f"{sys.executable} {tmp_path / 'bad.py'}"
+
+
+def piped(*lines: str, words: tuple[str, ...] = ("--server-cmd", MINIMAL), cwd: Path) -> Said:
+    """Give these lines to the plain form."""
+    done = subprocess.run(
+        [COMMANDS / "harness", "connect", *words],
+        cwd=cwd,
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_plain_turn_is_held_and_nothing_is_found(tmp_path: Path) -> None:
+    said = piped("thread/start", "turn/start text=hello there", ":wait", cwd=tmp_path)
+    assert (said.status, said.err) == (0, "")
+    assert '"text": "hello there"' in said.out
+    assert re.search(r"← #\d+ turn/completed ", said.out)
+    assert re.search(r"messages; \d+ rules passed; findings: none\n$", said.out)
+
+
+def test_what_is_found_stands_under_its_message(tmp_path: Path) -> None:
+    words = ("--server-cmd", TWICE)
+    said = piped("thread/start", "turn/start text=hello", words=words, cwd=tmp_path)
+    assert said.status == 1
+    lines = said.out.splitlines()
+    at = next(n for n, line in enumerate(lines) if "MUST turn.completed-once" in line)
+    assert "← " in lines[at - 1]
+    assert " turn/completed " in lines[at - 1]
+    assert lines[at + 3].startswith("      clause    turn.completed-once: ")
+    assert lines[-1].endswith("findings: MUST 1")
+
+
+def test_raw_lines_have_their_own_ids(tmp_path: Path) -> None:
+    said = piped('{"method":"thread/start","id":1,"params":{}}', "{nonsense", cwd=tmp_path)
+    assert "← #4 result of id 1 " in said.out
+    assert "→ #6 no message {nonsense" in said.out
+    assert said.status == 0
+
+
+def test_an_approval_is_answered(tmp_path: Path) -> None:
+    said = piped(
+        ":model run touch made",
+        "thread/start approvalPolicy=untrusted",
+        "turn/start text=make it",
+        "decline",
+        ":wait",
+        words=("--target", "reference"),
+        cwd=tmp_path,
+    )
+    assert (said.status, said.err) == (0, "")
+    asked = said.out.index("item/commandExecution/requestApproval id ")
+    answered = said.out.index('{"decision": "decline"}')
+    assert asked < answered < said.out.index("turn/completed")
+
+
+def test_a_scenario_scripts_the_model_and_its_gates_are_opened(tmp_path: Path) -> None:
+    (tmp_path / "held.scenario.yaml").write_text(
+        "title: held\n"
+        "model: [{reply: [{message: {deltas: ['a', {hold: g}, 'b']}}]}]\n"
+        "client: [{start_thread: {as: t}}, {start_turn: {thread: t, text: x, as: u}}]\n"
+    )
+    said = piped(
+        "thread/start",
+        "turn/start text=x",
+        ":wait",
+        ":gate g",
+        ":wait",
+        words=("--server-cmd", MINIMAL, "--scenario", "held.scenario.yaml"),
+        cwd=tmp_path,
+    )
+    assert said.status == 0
+    held = said.out.index("an answer of the model is held")
+    assert said.out.index("waits at the gate g") < held < said.out.index("turn/completed")
+
+
+def test_mistakes_name_their_line_and_change_nothing(tmp_path: Path) -> None:
+    said = piped(
+        "# a remark",
+        "thread/strat",
+        "thraed",
+        "turn/start {",
+        "accept",
+        ":svae x",
+        ":show 99",
+        ":model no/such",
+        words=("--server-cmd", MINIMAL, "--timeout-scale", "0.2"),
+        cwd=tmp_path,
+    )
+    assert said.status == 2
+    told = said.err.splitlines()
+    assert [line.split(": ")[1] for line in told] == [f"line {n}" for n in (3, 4, 5, 6, 7, 8)]
+    assert "is no method, answer or command" in told[0]
+    assert "the params are no JSON" in told[1]
+    assert "the server asks nothing now" in told[2]
+    assert "→ #3 thread/strat id 1002" in said.out
+    assert "thread/strat is not in the book; did you mean 'thread/start'?" in said.out
+
+
+def test_a_server_that_ends_is_told_with_its_last_words(tmp_path: Path, bad: str) -> None:
+    lines = ("thread/list", "thread/list", ":save t.jsonl", "thread/list")
+    said = piped(*lines, words=("--server-cmd", bad), cwd=tmp_path)
+    assert said.status == 1
+    assert "the server ended with exit status 7\n  | about to end\n" in said.out
+    assert said.err == "harness: 2 of 4 lines were not sent: the server was gone\n"
+    assert (tmp_path / "t.jsonl").is_file()
+
+
+def test_a_server_that_does_not_answer_is_left_in_time(tmp_path: Path, bad: str) -> None:
+    words = ("--server-cmd", bad, "--timeout-scale", "0.2")
+    said = piped("thread/archive threadId=t", words=words, cwd=tmp_path)
+    assert said.status == 1
+    assert "no answer to thread/archive within 1 s" in said.out
+    assert "MUST request.answered: request thread/archive id 1002" in said.out
+
+
+def test_a_flood_is_counted_and_not_shown(tmp_path: Path, bad: str) -> None:
+    said = piped("thread/read threadId=t", words=("--server-cmd", bad), cwd=tmp_path)
+    assert said.status == 1
+    assert "400 messages shown; more are counted" in said.out
+    assert len(said.out.splitlines()) < 1500
+    assert "\n20005 messages; " in said.out
+
+
+def test_likes_in_a_row_are_told_as_one(tmp_path: Path) -> None:
+    deltas = ", ".join(f"'{n} '" for n in range(100))
+    (tmp_path / "many.yaml").write_text(
+        f"model: [{{reply: [{{message: {{deltas: [{deltas}]}}}}]}}]"
+    )
+    lines = (":model many.yaml", "thread/start", "turn/start text=x", ":wait", ":save t.jsonl")
+    said = piped(*lines, cwd=tmp_path)
+    assert said.status == 0
+    assert len(re.findall(r"← #\d+ item/agentMessage/delta", said.out)) == 3
+    assert re.search(r"… 97 more item/agentMessage/delta of \S+, the last is #\d+", said.out)
+    checked = subprocess.run(
+        [COMMANDS / "harness", "check", "t.jsonl"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert checked.returncode == 0
+
+
+def test_a_server_that_listens_is_connected_to(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    process = subprocess.Popen(
+        [COMMANDS / "agent", "app-server", "--listen", f"unix:{path}"],
+        env={**os.environ, "AGENT_HOME": str(tmp_path / "home")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        assert "unix:" in process.stderr.readline()
+        said = piped("thread/start", words=("--connect", f"unix:{path}"), cwd=tmp_path)
+        assert (said.status, said.err) == (0, "")
+        assert "thread/started" in said.out
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.communicate(timeout=BOUND)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "the profile 'spec' has no command; give --server-cmd"),
+        (("--server-cmd", "a", "--connect", "unix:x"), "give one of them"),
+        (("--connect", "unix:nowhere"), "nothing can be reached at unix:nowhere"),
+        (("--connect", "http://x"), "'http://x' is no address; expected ws://127.0.0.1:PORT"),
+        (("--server-cmd", "no-such-program"), "no-such-program"),
+        (("--server-cmd", MINIMAL, "--scenario", "no/such"), "unknown scenario"),
+        (("--server-cmd", MINIMAL, "--timeout-scale", "0"), "greater than 0"),
+    ],
+)
+def test_a_wrong_option_is_one_line(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    said = piped("thread/start", words=words, cwd=tmp_path)
+    assert (said.status, said.out) == (2, "")
+    assert told in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_port_of_the_model_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = ("--server-cmd", MINIMAL, "--model-port", str(taken.getsockname()[1]))
+        said = piped(words=words, cwd=tmp_path)
+    assert said.status == 2
+    assert "something listens there already; give another" in said.err
+
+
+class Terminal:
+    """A terminal of 120 columns: what it was shown so far, and keys."""
+
+    def __init__(self, master: int) -> None:
+        self._master = master
+        self._seen = ""
+
+    def until(self, words: str) -> str:
+        """Wait until these words were shown, whatever stands between them; gives all since."""
+        end = time.monotonic() + BOUND
+        pattern = re.compile(r"[\s\S]*?".join(map(re.escape, words.split())))
+        while (found := pattern.search(self._seen)) is None:
+            ready, _, _ = select.select([self._master], [], [], end - time.monotonic())
+            if not ready:
+                raise AssertionError(f"{words!r} was never shown: {self._seen[-2000:]!r}")
+            with contextlib.suppress(OSError):
+                chunk = os.read(self._master, 65536).decode("utf-8", "replace")
+                self._seen += re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", chunk)
+                if chunk:
+                    continue
+            raise AssertionError(f"it ended before {words!r}: {self._seen[-2000:]!r}")
+        seen, self._seen = self._seen[: found.end()], self._seen[found.end() :]
+        return seen
+
+    def keys(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._master, keys.encode())
+
+
+@contextmanager
+def terminal(*words: str, cwd: Path) -> Generator[tuple[Terminal, "subprocess.Popen[bytes]"]]:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [COMMANDS / "harness", "connect", *words],
+        cwd=cwd,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={
+            **os.environ,
+            "TERM": "xterm",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "COLUMNS": "120",
+            "LINES": "40",
+        },
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master), process
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def test_at_a_terminal_tab_completes_and_one_key_answers(tmp_path: Path) -> None:
+    with terminal("--target", "reference", cwd=tmp_path) as (shown, process):
+        shown.until("Tab completes")
+        shown.keys("thread/st\t")
+        shown.until("thread/start")
+        shown.keys(" approvalPolicy=unt\t")
+        shown.until("approvalPolicy=untrusted")
+        shown.keys("\r")
+        shown.until("thread/started")
+        shown.keys(":model run touch made\r")
+        shown.until("says to the next call")
+        shown.keys("turn/start text=go\r")
+        shown.until("[d] decline")
+        shown.keys("d")
+        shown.until('"decision": "decline"')
+        shown.until("turn/completed")
+        shown.keys("\x04")
+        shown.until("findings: none")
+        assert process.wait(BOUND) == 0
+
+
+def test_at_a_terminal_what_is_missing_is_put_there_to_be_edited(tmp_path: Path) -> None:
+    with terminal("--server-cmd", MINIMAL, cwd=tmp_path) as (shown, process):
+        shown.until("Tab completes")
+        shown.keys("thread/read\r")
+        shown.until('thread/read {"threadId": ""}')
+        shown.keys("\x03:quit\r")
+        shown.until("rules passed")
+        assert process.wait(BOUND) == 0
+
+
+def test_at_a_terminal_a_server_that_ended_is_told_and_started_again(
+    tmp_path: Path, bad: str
+) -> None:
+    with terminal("--server-cmd", bad, cwd=tmp_path) as (shown, process):
+        shown.until("Tab completes")
+        shown.keys("thread/list\r")
+        shown.until("the server ended with exit status 7")
+        shown.keys("thread/start\r")
+        shown.until(":restart starts it again")
+        shown.keys(":restart\r")
+        shown.until("initialize id 1001")
+        shown.keys("skills/list\r")
+        shown.until("skills/list id 1002")
+        process.send_signal(signal.SIGTERM)
+        shown.until("rules passed")
+        assert process.wait(BOUND) == 128 + signal.SIGTERM
