@@ -63,7 +63,7 @@ def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> N
     plan = session.plan
     if turn.asks:
         if turn.asks_now and not turn.script.faulty:
-            plan.step("wait", request=turn.asks[0], where=plan.where(thread, turn), on=thread.home)
+            plan.meet(thread, turn)
     elif _holds_first(turn):
         plan.step("wait", gate=turn.gates[0])
 

@@ -57,8 +57,7 @@ def reconnected(session: Session, thread: PlannedThread) -> None:
         thread.followed_on("b")
         thread.changed = True
     if turn is not None and turn.asks_now and not (turn.script.faulty or thread.doubtful):
-        where = plan.where(thread, turn)
-        plan.step("wait", request=turn.asks[0], where=where, on=thread.home)
+        plan.meet(thread, turn)
     session.leave(thread)
 
 

@@ -18,7 +18,10 @@ ALIASES = "tuvw"
 
 @dataclass(slots=True)
 class PlannedTurn:
-    """A turn that was started with success: what its model side still waits for."""
+    """A turn that was started with success: what its model side still waits for.
+
+    `met` is whether the client has waited for its next question already: it comes only once.
+    """
 
     alias: str
     script: ModelTurn
@@ -26,6 +29,7 @@ class PlannedTurn:
     asks: list[str]
     commands: list[str] = field(default_factory=list[str])
     asks_first: bool = False
+    met: bool = False
 
     @property
     def asks_now(self) -> bool:
@@ -34,7 +38,7 @@ class PlannedTurn:
 
     def asked(self) -> tuple[str, str]:
         """Take out the next question: its method, and the command that it is about."""
-        self.asks_first = False
+        self.asks_first = self.met = False
         return self.asks.pop(0), self.commands.pop(0)
 
     def asks_no_more_about(self, allowed: set[str]) -> None:
@@ -181,6 +185,13 @@ class Plan:
     def answer(self, thread: PlannedThread, turn: PlannedTurn, asked: str, **body: Any) -> None:
         """Answer a question of a turn."""
         self.step("answer", to=asked, where=self.where(thread, turn), on=thread.home, **body)
+
+    def meet(self, thread: PlannedThread, turn: PlannedTurn) -> None:
+        """Wait for the next question of a turn, unless that was done."""
+        if not turn.met:
+            where = self.where(thread, turn)
+            self.step("wait", request=turn.asks[0], where=where, on=thread.home)
+        turn.met = True
 
     def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
         """Open the next gates of a turn, or all."""
