@@ -38,6 +38,8 @@ from harness.trace.values import obj, text
 
 # So many sessions are drawn before what they showed is learnt.
 AT_ONCE = 24
+# The first ones show what the server does not offer.
+AT_FIRST = 4
 # A step that waits in vain is no finding, only lost time.
 STEP_BOUND = 2.0
 SHORTEST = 0.4
@@ -184,7 +186,8 @@ class Searcher:
         try:
             with self._interruption.ours():
                 while time.monotonic() < began + seconds and campaign.cases != cases:
-                    left = AT_ONCE if cases is None else min(AT_ONCE, cases - campaign.cases)
+                    most = min(AT_ONCE, AT_FIRST + campaign.cases)
+                    left = most if cases is None else min(most, cases - campaign.cases)
                     choosers = [corpus.chooser() for _ in range(left)]
                     documents = [generated(one, self._offers) for one in choosers]
                     all_of_them = self._portal.start_task_soon(
