@@ -114,6 +114,11 @@ def test_an_idle_thread_takes_a_turn() -> None:
     assert causes(Talk().start_thread().plain_turn().ask_turn().refuses("busy")) == [REFUSED]
 
 
+def test_a_thread_of_another_connection_may_refuse_a_turn() -> None:
+    talk = Talk().start_thread().plain_turn().on("c2").ask_turn().refuses("no such thread")
+    assert causes(talk) == []
+
+
 def test_a_thread_with_a_turn_may_refuse_another() -> None:
     assert causes(Talk().start_thread().start_turn().ask_turn().refuses("busy")) == []
 

@@ -69,12 +69,15 @@ class ShownTurn:
 
 @dataclass(slots=True)
 class _Thread:
-    """What is known of a thread: the turns it was last shown with, None for unknown."""
+    """What is known of a thread: the turns it was last shown with, None for unknown.
+
+    `ours` are the connections on which it was started.
+    """
 
     shown: list[ShownTurn] | None = None
     open: dict[tuple[str, Any], Frame] = field(default_factory=dict[tuple[str, Any], Frame])
     running: set[str] = field(default_factory=set[str])
-    ours: bool = False
+    ours: set[str] = field(default_factory=set[str])
     disturbed: bool = False
     name: str = ""
     archived: bool | None = False
@@ -148,7 +151,8 @@ class _Walk:
         method, granted = request.method or "", answer.kind is Kind.RESPONSE
         thread_id = text(dig(request.params, "threadId"))
         if method == "thread/start" and granted:
-            self._thread(text(dig(answer.result, "thread", "id"))).ours = True
+            # Nothing says that what one connection began is known on another one.
+            self._thread(text(dig(answer.result, "thread", "id"))).ours.add(request.connection)
         if method == "thread/list" and granted:
             yield from self._searched(request, answer)
         if not thread_id:
@@ -161,7 +165,11 @@ class _Walk:
         if method == "turn/start":
             if granted:
                 thread.running.add(text(dig(answer.result, "turn", "id")))
-            elif thread.ours and alone and not (thread.disturbed or thread.running):
+            elif (
+                request.connection in thread.ours
+                and alone
+                and not (thread.disturbed or thread.running)
+            ):
                 said = text(dig(answer.failure, "message"))
                 words = f"turn/start on the idle thread {thread_id} was refused: {said}"
                 yield Seen(REFUSED, words, self._step(request), {})
