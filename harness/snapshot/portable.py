@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from harness.record.masks import Masker, secret_values
@@ -65,6 +66,11 @@ class _Portable(Normaliser):
     def __init__(self, trace: Trace, masker: Masker) -> None:
         super().__init__(trace)
         self._masker, self._texts = masker, Texts()
+        # What ships with a server lies elsewhere on each machine: with ours, beside this package.
+        installed = str(Path(__file__).parents[2])
+        self._paths = [one for one in self._paths if one[0] != installed]
+        self._paths.append((installed, "<installed>"))
+        self._paths.sort(key=lambda item: -len(item[0]))
         # A short id, such as "1", is an id only where it is the whole of an id's member.
         found = sorted(filter(_TELLING.fullmatch, self._names), key=len, reverse=True)
         alternatives = "|".join(map(re.escape, found))

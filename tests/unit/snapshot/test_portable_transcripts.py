@@ -6,7 +6,7 @@ import pytest
 
 from harness.snapshot.message import Transcript, dumped
 from harness.snapshot.portable import transcript_of
-from harness.trace.marks import Setup
+from harness.trace.marks import Place, Setup
 from harness.trace.trace import Mark, Trace
 from tests.unit.snapshot.lines import traced
 
@@ -140,6 +140,16 @@ def test_json_of_several_lines_keeps_its_line_ends_and_escapes_the_rest() -> Non
 
 def test_the_folders_of_this_machine_have_names() -> None:
     assert '"<user>/notes"' in text(READ, answer(f'"a": "{Path.home()}/notes"'))
+
+
+def test_the_folder_in_which_the_package_is_installed_has_a_name() -> None:
+    """Skills that come with the reference server are shown with their path."""
+    installed = Path(__file__).parents[3]
+    assert '"<installed>/skills/a"' in text(READ, answer(f'"a": "{installed}/skills/a"'))
+    place = Place(server_cwd=str(installed), home=f"{installed}/.harness/run/1/home")
+    trace = traced(READ, answer(f'"a": "{installed}/b {place.home}/c"'), marks=(place,))
+    line = transcript_of(trace, handshake=True, environment={}).messages[-1].line
+    assert '"<installed>/b <home>/c"' in line
 
 
 def test_the_handshake_of_a_shared_process_is_left_out() -> None:
