@@ -7,9 +7,7 @@ plain server never imports this.
 
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -27,6 +25,7 @@ from reference_server.cli.surroundings import UsageError, complain
 from reference_server.config.model import Config
 from reference_server.handlers import discover, discover_first
 from reference_server.harmless import harmless
+from reference_server.stage.root import private_root
 from reference_server.stage.stage import Bounds, Stage
 from reference_server.transport.stdio import StdioTransport
 
@@ -101,26 +100,23 @@ def run_stage(
     if opened is not None:
         environment = opened.hidden_from_commands(environment)
     hide_secrets_in_log(Config(environment=environment))
-    root = Path(os.path.realpath(tempfile.mkdtemp(prefix="agent-stage-")))
     told = _Told()
-    stage = Stage(
-        choice,
-        root,
-        environment,
-        overrides=overrides,
-        requires_initialize=requires_initialize,
-        bounds=Bounds(words.connections, words.once, words.idle),
-        say=complain,
-        ended=told.tell,
-    )
     # Else the first connection would wait for it.
     import_module("reference_server.services")
     discover_first()
     discover()
-    try:
+    with private_root() as root:
+        stage = Stage(
+            choice,
+            root,
+            environment,
+            overrides=overrides,
+            requires_initialize=requires_initialize,
+            bounds=Bounds(words.connections, words.once, words.idle),
+            say=complain,
+            ended=told.tell,
+        )
         anyio.run(_serve, stage, opened)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
     status = _finish(told.ended, choice, words.json)
     leave_hung_threads(status)
     return status

@@ -125,6 +125,23 @@ def test_nobody_who_connects_is_no_success(tmp_path: Path, file: str) -> None:
     assert report == {"verdict": "RED", "connections": [], "unused": ["greeting"]}
 
 
+def test_what_a_killed_one_has_left_is_removed_by_the_next(tmp_path: Path, file: str) -> None:
+    with agent(tmp_path, "--scenario", file, "--listen", "stdio") as killed:
+        over_stdio(killed, REQUESTS)
+        [left] = tmp_path.glob("agent-stage-*")
+        with agent(tmp_path, "--scenario", file, "--listen", "stdio") as beside:
+            over_stdio(beside, REQUESTS)
+            assert left.exists(), "its server is running"
+            assert ended(beside)[0] == 0
+        killed.kill()
+        killed.wait(BOUND)
+    assert left.exists()
+    with agent(tmp_path, "--scenario", file, "--listen", "stdio") as after:
+        over_stdio(after, REQUESTS)
+        assert ended(after)[0] == 0
+    assert not left.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_its_report(tmp_path: Path, file: str, number: int) -> None:
     (tmp_path / "other.scenario.yaml").write_text(GREETING, "utf-8")

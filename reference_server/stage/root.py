@@ -1,0 +1,55 @@
+"""The private folder of a stage: made, held, and removed, also after a stage that was killed.
+
+Here lives the lock that says that a folder is in use: the system releases it however a stage ends.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+PREFIX = "agent-stage-"
+_LOCK = "lock"
+
+
+@contextlib.contextmanager
+def private_root() -> Generator[Path]:
+    """Make a folder for the length of the block; removes what killed stages have left beside it.
+
+    Raises OSError where none can be made.
+    """
+    above = Path(os.path.realpath(tempfile.gettempdir()))
+    sweep(above)
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+    held = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+        os.close(held)
+
+
+def sweep(above: Path) -> None:
+    """Remove the folders of stages of this user that were killed."""
+    with contextlib.suppress(OSError):
+        for root in above.glob(f"{PREFIX}*"):
+            if not root.is_symlink() and root.stat().st_uid == os.getuid():
+                _remove_if_left(root)
+
+
+def _remove_if_left(root: Path) -> None:
+    try:
+        held = os.open(root / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return  # It is being made, or it is no stage's.
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(root, ignore_errors=True)
+    except OSError:
+        return  # Its stage is running.
+    finally:
+        os.close(held)
