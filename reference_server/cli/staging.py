@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -95,17 +96,23 @@ def run_stage(
     choice = _chosen(words.scenarios, one_connection=listening is None)
     if words.json is not None:
         _begin_report(words.json)
-    environment = dict(os.environ)
-    opened = None if listening is None else listen(listening, environment)
-    if opened is not None:
-        environment = opened.hidden_from_commands(environment)
-    hide_secrets_in_log(Config(environment=environment))
     told = _Told()
-    # Else the first connection would wait for it.
-    import_module("reference_server.services")
-    discover_first()
-    discover()
-    with private_root() as root:
+    with ExitStack() as stack:
+        try:
+            root = stack.enter_context(private_root())
+        except OSError as error:
+            raise UsageError(
+                f"no folder for the connections can be made ({error}); set TMPDIR to another one"
+            ) from error
+        environment = dict(os.environ)
+        opened = None if listening is None else listen(listening, environment)
+        if opened is not None:
+            environment = opened.hidden_from_commands(environment)
+        hide_secrets_in_log(Config(environment=environment))
+        # Else the first connection would wait for it.
+        import_module("reference_server.services")
+        discover_first()
+        discover()
         stage = Stage(
             choice,
             root,

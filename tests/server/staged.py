@@ -51,7 +51,7 @@ class Client:
         while True:
             one = await self.hear()
             if one.get("id") == self.ids and "method" not in one:
-                return one.get("result", one.get("error"))
+                return one["result"] if "result" in one else one["error"]
 
     async def until(self, method: str) -> dict[str, Any]:
         while (one := await self.hear()).get("method") != method:

@@ -118,6 +118,30 @@ def test_what_is_wrong_is_in_the_words_the_status_and_the_report(tmp_path: Path,
     assert (report["verdict"], report["connections"][0]["problems"]) == ("RED", [problem])
 
 
+def test_a_machine_without_room_for_folders_is_told_in_a_line(tmp_path: Path, file: str) -> None:
+    words = ("--scenario", file, "--listen", "unix:s", "--idle", "1")
+    code = (
+        "import tempfile\n"
+        "def full(**_): raise OSError(28, 'No space left on device', 'x')\n"
+        "tempfile.mkdtemp = full\n"
+        "from reference_server.cli import main\n"
+        f"raise SystemExit(main(['app-server', *{words!r}]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=BOUND,
+        check=False,
+    )
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("no folder for the connections can be made ([Errno 28] No space left")
+    assert not (tmp_path / "s").exists()
+
+
 def test_nobody_who_connects_is_no_success(tmp_path: Path, file: str) -> None:
     with agent(tmp_path, "--scenario", file, "--listen", "stdio", "--json", "out.json") as process:
         assert ended(process) == (1, ["RED: no client connected"])
