@@ -193,7 +193,7 @@ def example(
     to: Annotated[Path | None, typer.Option(help="write it to this file or folder")] = None,
     force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
 ) -> None:
-    """Print an example server, or write it to a file; without a name, list them."""
+    """Print an example, or write it to a file or folder; without a name, list them."""
     from harness.commands.shipped import example_lines, example_text, write_example
 
     with recorded.errors():
@@ -205,7 +205,8 @@ def example(
         elif to is None:
             typer.echo(example_text(name), nl=False)
         else:
-            typer.echo(f"{write_example(name, to, force=force)} written")
+            for path in write_example(name, to, force=force):
+                typer.echo(f"{path} written")
 
 
 @app.command()

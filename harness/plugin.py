@@ -8,9 +8,13 @@ and has its short name only in a run that uses it and in which nobody else defin
 
 import argparse
 import gc
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from harness.suite.agent_server import Factory
 
 _NEEDS_A_TARGET = (
     "rule",
@@ -119,6 +123,21 @@ def _options_of(config: pytest.Config) -> argparse.Namespace:
     return argparse.Namespace(
         **given | {name.removeprefix("harness_"): value for name, value in ours.items()}
     )
+
+
+@pytest.fixture
+def agent_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[Factory]":
+    """A server for the client under test: agent_server("turns/plain-turn").url, or .command.
+
+    It plays the script, and fails the test at its end where the client broke a duty, or the script
+    was not played as it is written. See `harness docs client-tests`.
+    """
+    from harness.suite.agent_server import serving
+
+    with serving(request.path.parent, lambda: tmp_path_factory.mktemp("agent-server")) as factory:
+        yield factory
 
 
 @pytest.hookimpl(wrapper=True)

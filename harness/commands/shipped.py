@@ -6,8 +6,9 @@ reader uses, and writing an example to a file. Not here: bundled scenarios (scen
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import harness
 from harness.errors import UsageError
@@ -19,7 +20,16 @@ from harness.scenario.written import as_text
 
 _PACKAGE = Path(harness.__file__).parent
 _TOP = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")
-EXAMPLES = ("minimal", "listening", "twice")
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "minimal": ("minimal.py",),
+    "listening": ("listening.py",),
+    "twice": ("twice.py",),
+    "python-client": ("python-client/test_client.py",),
+    "node-client": tuple(
+        f"node-client/{name}" for name in ("package.json", "agentServer.mjs", "client.test.mjs")
+    ),
+}
+"""The files of each example: servers, and tests of clients, which lie in a folder of their own."""
 
 _HEADING = re.compile(r"(#+) (.+)")
 _WRITTEN = re.compile(r'<a id="([^"]+)">')
@@ -108,37 +118,60 @@ def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) ->
 
 
 def example_lines() -> Iterator[str]:
-    """The list of example servers, and how to get one."""
+    """The list of examples, and how to get one."""
     width = max(map(len, EXAMPLES))
     for name in EXAMPLES:
-        about = example_text(name).split('"""', 2)[1].splitlines()[0]
-        yield f"{name:{width}}  {about}"
+        yield f"{name:{width}}  {_about(name)}"
     yield ""
-    yield f"harness example {EXAMPLES[0]} --to server.py   writes one"
+    yield f"harness example {next(iter(EXAMPLES))} --to server.py   writes one"
+
+
+def _about(name: str) -> str:
+    """The first line of the comment at the head of its last file."""
+    text = _files(name)[-1].read_text("utf-8")
+    return re.split(r'"""|/\*\*\s*\*?\s*', text, maxsplit=2)[1].splitlines()[0].removesuffix(" */")
+
+
+def _files(asked: str) -> list[Path]:
+    """Where the files of an example are, in the wheel or a checkout. Raises `UsageError`."""
+    name = asked.removesuffix(".py")
+    if name not in EXAMPLES:
+        raise UsageError(unknown("example", asked, EXAMPLES))
+    shipped, root = _PACKAGE / "bundled_examples", _PACKAGE.parent
+    if shipped.is_dir():
+        return [shipped / one for one in EXAMPLES[name]]
+    servers = root / "fixtures" / "servers"
+    return [(root / "examples" if "/" in one else servers) / one for one in EXAMPLES[name]]
 
 
 def example_text(name: str) -> str:
-    """The source of an example server. Raises `UsageError`."""
-    plain = name.removesuffix(".py")
-    if plain not in EXAMPLES:
-        raise UsageError(unknown("example", name, EXAMPLES))
-    shipped = _PACKAGE / "bundled_examples"
-    folder = shipped if shipped.is_dir() else _PACKAGE.parent / "fixtures" / "servers"
-    return (folder / f"{plain}.py").read_text("utf-8")
+    """The source of an example; of several files each below its name. Raises `UsageError`."""
+    files = _files(name)
+    if len(files) == 1:
+        return files[0].read_text("utf-8")
+    return "\n".join(f"// {file.name}\n{file.read_text('utf-8')}" for file in files)
 
 
-def write_example(name: str, to: Path, *, force: bool = False) -> Path:
-    """Write an example to a file, or into a folder under its own name. Raises `UsageError`."""
-    text = example_text(name)
-    path = to / f"{name.removesuffix('.py')}.py" if to.is_dir() else to
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
+def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
+    """Write an example to a file, or into a folder under its own name; one of several files into a
+    folder, which is made. Raises `UsageError`.
+    """
+    files = _files(name)
+    if len(files) > 1:
+        try:
+            to.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{to}: the folder cannot be made: {error.strerror}") from error
+    into = to.is_dir()
+    pairs = [(file, to / file.name if into else to) for file in files]
+    there = [path for _, path in pairs if path.exists()]
+    if there and not force:
         raise UsageError(
-            f"{path}: there is such a file; give another name, or --force to write over it"
-        ) from error
-    return path
+            f"{there[0]}: there is such a file; give another name, or --force to write over it"
+        )
+    for file, path in pairs:
+        path.write_text(file.read_text("utf-8"), "utf-8")
+    return [path for _, path in pairs]
 
 
 def scenario_text(name: str) -> str:

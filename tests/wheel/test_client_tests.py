@@ -1,0 +1,144 @@
+"""The fixture `agent_server` in the test suite of somebody's client, with the wheel alone."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fresh import Fresh, Said
+
+from tests.processes import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
+
+EXAMPLE = (ROOT / "examples" / "python-client" / "test_client.py").read_text("utf-8")
+PLAYED = "\n\ndef test_mine(agent_server):\n"
+CONNECTED = "    with connect(agent_server({}).url, proxy=None) as line:\n"
+CLIENT = "        client = Client(line.send, lambda: line.recv(timeout=SECONDS))\n"
+HELLO = "turns/plain-turn"
+
+ASYNC = """
+import asyncio
+import json
+
+import pytest
+from websockets.asyncio.client import connect
+
+
+async def play(url):
+    async with connect(url, proxy=None) as line:
+        for number, method in enumerate(["initialize", "thread/start"]):
+            params = {} if number else {"clientInfo": {"name": "c", "version": "1"}}
+            await line.send(json.dumps({"id": number, "method": method, "params": params}))
+            while json.loads(await line.recv()).get("id") != number:
+                pass
+            if not number:
+                await line.send('{"method": "initialized"}')
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_anyio(agent_server):
+    await play(agent_server("mine.scenario.yaml").url)
+
+
+def test_plain(agent_server):
+    asyncio.run(play(agent_server("mine.scenario.yaml").url))
+"""
+
+
+def run(fresh: Fresh, folder: Path, body: str, *words: str) -> Said:
+    """Run one test of the client, whose body this is, beside those of the example."""
+    (folder / "test_all.py").write_text(EXAMPLE + PLAYED + body, "utf-8")
+    given = words or ("-k", "test_mine")
+    return fresh.call("pytest", "-q", "-W", "error", *given, cwd=folder)
+
+
+def connected(*lines: str, scenario: str = repr(HELLO)) -> str:
+    steps = "".join(f"        {line}\n" for line in lines)
+    return CONNECTED.format(scenario) + CLIENT + steps
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_the_tests_of_a_good_client_pass(fresh: Fresh, empty: Path, workers: list[str]) -> None:
+    said = run(fresh, empty, connected("client.say('hi')"), "test_all.py", *workers)
+    assert said.status == 0, said.out
+    assert "3 passed" in said.out
+    assert not (empty.parent / ".agent").exists(), "a home of its own"
+
+
+def test_a_broken_duty_fails_the_test_with_its_clause_and_the_line(
+    fresh: Fresh, empty: Path
+) -> None:
+    answer = """line.send('{"id": "nobody", "result": {}}')"""
+    said = run(fresh, empty, connected(answer, "client.say('hi')"))
+    assert said.status == 1
+    assert "1 passed, 2 deselected, 1 error" in said.out
+    assert "duty.answer-known (MUST): rpc.answer-form: " in said.out
+    assert re.search(r'^ +\* +\d+\.\d → \{"id": "nobody", "result": \{\}\}$', said.out, re.M)
+    assert "Traceback" not in said.out
+
+
+def test_a_script_that_is_not_played_fails_the_test(fresh: Fresh, empty: Path) -> None:
+    said = run(fresh, empty, connected("client.ask('thread/start')"))
+    assert said.status == 1
+    assert "plain-turn.scenario.yaml:30: model calls: expected 1; found 0" in said.out
+
+
+def test_a_client_that_never_comes_fails_the_test(fresh: Fresh, empty: Path) -> None:
+    body = f"    agent_server({HELLO!r}).url\n    agent_server({HELLO!r}).command\n"
+    said = run(fresh, empty, body)
+    assert said.status == 1
+    assert "no client connected" in said.out
+    assert "the client did not start its command" in said.out
+
+
+def test_of_several_scenarios_each_must_be_played(fresh: Fresh, empty: Path) -> None:
+    two = f"[{HELLO!r}, 'turns/two-turns']"
+    said = run(fresh, empty, connected("client.say('hi')", scenario=two))
+    assert said.status == 1
+    assert "no connection played turns/two-turns (allow_unused=True accepts that)" in said.out
+    accepted = run(
+        fresh, empty, connected("client.say('hi')", scenario=f"{two}, allow_unused=True")
+    )
+    assert accepted.status == 0, accepted.out
+
+
+def test_an_own_scenario_is_found_beside_the_test(fresh: Fresh, empty: Path) -> None:
+    (empty / "deep").mkdir()
+    text = "title: t\nmodel: [{reply: [{message: mine}]}]\n"
+    (empty / "deep" / "mine.scenario.yaml").write_text(text, "utf-8")
+    play = connected("assert client.say('hi') == 'mine'", scenario="'mine.scenario.yaml'")
+    (empty / "deep" / "test_own.py").write_text(EXAMPLE + PLAYED + play, "utf-8")
+    said = fresh.call("pytest", "-q", "-k", "test_mine", cwd=empty)
+    assert said.status == 0, said.out
+
+
+def test_a_scenario_that_is_not_there_fails_the_test_with_one_line(
+    fresh: Fresh, empty: Path
+) -> None:
+    said = run(fresh, empty, connected("client.say('hi')", scenario="'turns/plain-tun'"))
+    assert said.status == 1
+    assert "1 failed" in said.out
+    assert "error" not in said.out.splitlines()[-1]
+    assert "did you mean 'turns/plain-turn'?" in said.out
+    assert "Traceback" not in said.out
+
+
+def test_it_works_in_tests_of_asyncio_and_anyio(fresh: Fresh, empty: Path) -> None:
+    (empty / "mine.scenario.yaml").write_text("title: t\n", "utf-8")
+    (empty / "test_async.py").write_text(ASYNC, "utf-8")
+    said = fresh.call("pytest", "-q", "-W", "error", cwd=empty)
+    assert said.status == 0, said.out
+    assert "2 passed" in said.out
+
+
+def test_a_suite_that_does_not_use_it_imports_nothing_of_it(fresh: Fresh, empty: Path) -> None:
+    text = (
+        "import sys\n\n\ndef test_nothing():\n"
+        "    ours = [one for one in sys.modules if one.startswith('harness.')]\n"
+        "    assert ours == ['harness.plugin']\n"
+        "    assert 'pydantic' not in sys.modules\n"
+    )
+    (empty / "test_other.py").write_text(text, "utf-8")
+    said = fresh.call("pytest", "-q", cwd=empty)
+    assert said.status == 0, said.out
