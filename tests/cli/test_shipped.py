@@ -8,6 +8,7 @@ import pytest
 from command_line import ROOT, call
 
 from harness.commands import shipped
+from harness.errors import UsageError
 from harness.spec.loading import load_book
 
 SERVERS = ROOT / "fixtures/servers"
@@ -65,8 +66,21 @@ def test_an_example_is_written_to_a_file_and_never_over_one(tmp_path: Path) -> N
 
 
 def test_an_example_is_written_into_a_folder_under_its_own_name(tmp_path: Path) -> None:
-    assert shipped.write_example("twice", tmp_path) == tmp_path / "twice.py"
+    assert shipped.write_example("twice", tmp_path) == [tmp_path / "twice.py"]
     assert (tmp_path / "twice.py").is_file()
+
+
+def test_an_example_of_several_files_is_written_into_a_folder_that_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "node"
+    written = shipped.write_example("node-client", folder)
+    assert sorted(written) == sorted(folder.iterdir())
+    assert {path.name for path in written} >= {"package.json", "client.test.mjs"}
+    written[0].write_text("mine", "utf-8")
+    with pytest.raises(UsageError, match="there is such a file"):
+        shipped.write_example("node-client", folder)
+    assert written[0].read_text("utf-8") == "mine"
+    shipped.write_example("node-client", folder, force=True)
+    assert written[0].read_text("utf-8") != "mine"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The example for clients in Node runs with the wheel alone, and fails for a client that is wrong."""
+"""The example for clients in Node runs with the wheel alone, and fails for one that is wrong."""
 
 import os
 import shutil
