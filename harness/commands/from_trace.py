@@ -80,8 +80,8 @@ def read_trace(path: Path) -> Read:
                 part.write_bytes(b"".join(islice(source, number - 1)))
             trace = read(part)
         return Read(trace, f"only what is before line {number} is used: {error}")
-    whole = path.read_bytes().rstrip().rpartition(b"\n")[2]
-    if b'"trace"' in path.open("rb").readline() and not _is_end(whole):
+    lines = path.read_bytes().rstrip().split(b"\n")
+    if b'"trace"' in lines[0] and not _is_end(lines[-1]):
         return Read(trace, "the file ends before the session did: what came after is not known")
     return Read(trace)
 

@@ -1,8 +1,8 @@
 """The client's steps of a scenario, from what the client of a trace sent and when.
 
 Here: each message as a step, names for threads and turns, what the client waited for before it went
-on. Not here: one message's step (requests), gates of the model's stream (holding), values that come
-back (references).
+on. Not here: answers to the server (answers), what the server was doing then (holding), values that
+come back (references).
 """
 
 import itertools
@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.scenario.client_steps import MAIN, gives
+from harness.scenario.from_trace.answers import answer_body, question_of
+from harness.scenario.from_trace.holding import is_busy, last_told
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.references import References
-from harness.scenario.from_trace.story import TOOLS, Story, Turn
+from harness.scenario.from_trace.settings import SETTINGS, common_settings, setting_of
+from harness.scenario.from_trace.story import Story, Turn
 from harness.scenario.from_trace.told_items import Workshop
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import (
@@ -32,14 +35,6 @@ from harness.trace.values import arr, dig, obj, text
 Step = dict[str, Any]
 # What the player says by itself at the beginning of a connection.
 _GREETING: Final = ("initialize", "initialized")
-# What is waited for where the client acted in the middle of a turn: every server tells it.
-_TOLD: Final = ("item/started", "item/completed", "error")
-_SETTINGS: Final = ("approvalPolicy", "sandbox", "model")
-_SANDBOXES: Final = {
-    "dangerFullAccess": "danger-full-access",
-    "readOnly": "read-only",
-    "workspaceWrite": "workspace-write",
-}
 
 
 @dataclass(slots=True)
@@ -73,7 +68,7 @@ class ClientSide:
         self._gates = 0
         self._named = 0
         self._aliases: dict[int, Step] = {}
-        self.settings = self._common_settings()
+        self.settings = common_settings(story, recorded=recorded)
         self._play()
 
     @property
@@ -348,9 +343,9 @@ class ClientSide:
     def _start_thread(self, frame: Frame, answer: Frame, on: Step) -> None:
         params = dict(obj(frame.params))
         params.pop("cwd", None)
-        for name in _SETTINGS:
+        for name in SETTINGS:
             given = params.pop(name, None)
-            told = given if given is not None else _setting(name, answer.result)
+            told = given if given is not None else setting_of(name, answer.result)
             if name == "model" and self._recorded:
                 if given is not None:
                     self._shop.note(f"the model {given} is left to the target")
@@ -422,69 +417,14 @@ class ClientSide:
 
     def _answered(self, frame: Frame) -> None:
         on = self._speaker(frame.connection)
-        question = self._question(frame)
+        question = question_of(self._story, frame)
         if question is None:
             self._raw(frame, on)
             return
-        alike = [
-            one
-            for one in self._story.frames
-            if one.kind is Kind.REQUEST
-            and one.direction is Direction.FROM_TARGET
-            and one.connection == frame.connection
-            and one.method == question.method
-            and one.seq < frame.seq
-            and one is not question
-            and not self._was_answered(one, frame.seq)
-        ]
-        body: Step = {"to": question.method}
-        if alike:
-            command = dig(question.params, "command")
-            if isinstance(command, str | list) and all(
-                dig(one.params, "command") != command for one in alike
-            ):
-                body["where"] = {"command": command}
-            else:
-                self._shop.note(f"several {question.method} were open; they are answered in order")
-        if self._was_answered(question, frame.seq):
-            body["again"] = True
-        result = obj(frame.result)
-        if frame.kind is Kind.ERROR:
-            error = obj(frame.failure)
-            body["error"] = {
-                "code": error.get("code") if type(error.get("code")) is int else -32000,
-                "message": text(error.get("message")) or "refused",
-            }
-        elif result.keys() == {"decision"}:
-            body["decision"] = result["decision"]
-        else:
-            body["result"] = self._said(frame.result)
-        if frame.deliberate:
-            body["deliberate"] = True
-        self._shop.needs |= dict.fromkeys(_NEEDED.get(question.method, ()))
+        body = answer_body(self._story, self._shop, frame, question)
+        if "result" in body:
+            body["result"] = self._said(body["result"])
         self._add({"answer": {**body, **on}})
-
-    def _question(self, answer: Frame) -> Frame | None:
-        asked = [
-            one
-            for one in self._story.frames
-            if one.kind is Kind.REQUEST
-            and one.direction is Direction.FROM_TARGET
-            and one.connection == answer.connection
-            and one.id == answer.id
-            and one.seq < answer.seq
-        ]
-        return asked[-1] if asked else None
-
-    def _was_answered(self, question: Frame, before: int) -> bool:
-        return any(
-            one.direction is Direction.TO_TARGET
-            and one.kind in (Kind.RESPONSE, Kind.ERROR)
-            and one.connection == question.connection
-            and one.id == question.id
-            and question.seq < one.seq < before
-            for one in self._story.frames
-        )
 
     # What the client waited for.
 
@@ -517,9 +457,9 @@ class ClientSide:
 
     def _in_mid_turn(self, turn: Turn, seq: int) -> bool:
         """The client acted while a turn was in progress: hold the model there, if it can be."""
-        if self._busy(turn, seq):
+        if is_busy(self._story, turn, seq):
             self._open()
-            told = self._last_told(turn, seq)
+            told = last_told(self._story, turn, self._now.at, seq)
             if told is not None:
                 self._add({"wait": told})
             return False
@@ -535,68 +475,6 @@ class ClientSide:
         self._now.open_gate = gate
         return True
 
-    def _busy(self, turn: Turn, seq: int) -> bool:
-        """Whether the server had something to do, or asked something: no model's stream then."""
-        for made in turn.made:
-            if made.type in TOOLS and made.begins < seq and (made.ends is None or made.ends > seq):
-                return True
-        return any(
-            one.kind is Kind.REQUEST
-            and one.direction is Direction.FROM_TARGET
-            and one.seq < seq
-            and text(dig(one.params, "threadId")) == turn.thread
-            and not self._was_answered(one, seq)
-            for one in self._story.frames
-        )
-
-    def _last_told(self, turn: Turn, seq: int) -> Step | None:
-        """What the client had been told last, as a wait for it."""
-        for frame in reversed(self._story.frames):
-            if not self._now.at < frame.seq < seq or frame.direction is Direction.TO_TARGET:
-                continue
-            if text(dig(frame.params, "turnId")) != turn.id:
-                continue
-            if frame.kind is Kind.REQUEST:
-                return {"request": frame.method}
-            kind = text(dig(frame.params, "item", "type"))
-            if frame.method in _TOLD and kind != "userMessage":
-                where = {"where": {"item.type": kind}} if kind else {}
-                return {"notification": frame.method, **where}
-        return None
-
     def _learn(self, frame: Frame) -> None:
         if frame.connection not in self._on and not self._on:
             self._on[frame.connection] = MAIN
-
-    def _common_settings(self) -> Step:
-        """What all threads have in common; what the client did not say, the server told."""
-        found: list[Step] = []
-        for frame in self._story.frames:
-            answer = self._story.answer(frame) if frame.method == "thread/start" else None
-            if answer is None or answer.kind is not Kind.RESPONSE:
-                continue
-            row = {
-                name: obj(frame.params).get(name) or _setting(name, answer.result)
-                for name in _SETTINGS
-            }
-            if self._recorded:
-                row.pop("model")
-            found.append({k: v for k, v in row.items() if isinstance(v, str)})
-        first = found[0] if found else {}
-        return {k: v for k, v in first.items() if all(one.get(k) == v for one in found)}
-
-
-_NEEDED: Final = {
-    "item/commandExecution/requestApproval": ("command-approval",),
-    "item/fileChange/requestApproval": ("file-change-approval",),
-    "item/tool/call": ("dynamic-tools",),
-}
-
-
-def _setting(name: str, result: Any) -> Any:
-    """What the server says that a thread's setting is."""
-    if name == "approvalPolicy":
-        return text(dig(result, name)) or None
-    if name == "sandbox":
-        return _SANDBOXES.get(text(dig(result, name, "type")))
-    return None

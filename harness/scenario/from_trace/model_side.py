@@ -25,6 +25,10 @@ _USAGE: Final = {
     "reasoning": ("reasoningOutputTokens", 0),
 }
 
+WHY_FAILED: Final = "why a turn failed is not in the trace; here its model refuses the call"
+# For a call of a tool of which nothing is known: no file of this name can be changed.
+_IN_VAIN: Final = {"update": {"not-in-the-trace.txt": {"old": "?\n", "new": "!\n"}}}
+
 
 @dataclass(slots=True)
 class Part:
@@ -183,8 +187,18 @@ class ModelSide:
                 call.usage = _usage(dict(zip(_USAGE, said.usage, strict=False)))
             else:
                 self._told(call, end, queue, then)
+        self._failed(turns, calls)
         self._usage(thread, calls)
         return calls
+
+    def _failed(self, turns: list[Turn], calls: list[Call]) -> None:
+        """Let the last call of a turn fail that failed though no call of it did."""
+        for turn in turns:
+            own = [call for call in calls if call.turn is turn]
+            if turn.status != "failed" or not own or own[-1].fail is not None or own[-1].cut:
+                continue
+            self._shop.note(WHY_FAILED)
+            own[-1].fail = _refused(turn)
 
     def _said(self, call: Call, items: list[Any], queue: list[tuple[Turn, Made]]) -> None:
         """The parts of an answer that is in the trace word for word."""
@@ -250,8 +264,10 @@ class ModelSide:
         call.parts += [self._message(one.text, one.phase, None, last) for one in texts]
         if tools > 0:
             self._shop.note(
-                f"a call of the model asked for {tools} tool(s) that the server told nothing of"
+                f"a call of the model asked for {tools} tool(s) that the server told nothing of; "
+                "here it asks for a patch that cannot be made"
             )
+            call.parts.append(Part(last, {"patch": dict(_IN_VAIN)}))
 
     def _inferred(self, thread: str) -> list[Call]:
         """The calls of a thread whose model is not in the trace."""
@@ -279,15 +295,11 @@ class ModelSide:
             yield call
             call, done = Call(turn.ends or turn.begins, turn), False
         if turn.status == "failed":
-            said = turn.error or "the model failed"
             if call.parts:
                 call.cut = True
                 yield call
-            self._shop.note(
-                "why a turn failed is not in the trace; here its model refuses the call"
-            )
-            fail = {"status": 400, "message": said, "times": "until-turn-ends"}
-            yield Call(turn.ends or turn.begins, turn, fail=fail)
+            self._shop.note(WHY_FAILED)
+            yield Call(turn.ends or turn.begins, turn, fail=_refused(turn))
             return
         call.dropped = turn.status != "completed"
         if done and turn.status == "completed":
@@ -352,6 +364,12 @@ class ModelSide:
             if not call.usage:
                 counts = {name: last.get(key) for name, (key, _) in _USAGE.items()}
                 call.usage = _usage({k: v for k, v in counts.items() if type(v) is int})
+
+
+def _refused(turn: Turn) -> dict[str, Any]:
+    """A call that ends its turn with the error that the turn had."""
+    said = turn.error or "the model failed"
+    return {"status": 400, "message": said, "times": "until-turn-ends"}
 
 
 def _usage(counts: dict[str, int]) -> dict[str, int]:

@@ -84,7 +84,7 @@ class Story:
         self.correlation = Correlation(self.frames)
         self.turns: dict[tuple[str, str], Turn] = {}
         self.usage: list[tuple[int, str, dict[str, Any]]] = []
-        self._items: dict[tuple[str, str], Made] = {}
+        self._items: dict[tuple[str, str, str], Made] = {}
         for frame in self.frames:
             if frame.direction is Direction.FROM_TARGET:
                 self._feed(frame)
@@ -164,17 +164,19 @@ class Story:
         kind, item_id = text(item.get("type")), text(item.get("id"))
         if not kind or kind in NOT_THE_MODELS:
             return
-        made = self._items.get((thread, item_id))
+        turn_id = text(dig(frame.params, "turnId"))
+        made = self._items.get((thread, turn_id, item_id))
         if made is None or made.type != kind:
             made = Made(kind, item, frame.seq)
-            self._items[thread, item_id] = made
-            self._made(thread, text(dig(frame.params, "turnId")), made)
+            self._items[thread, turn_id, item_id] = made
+            self._made(thread, turn_id, made)
         made.value = item
         if frame.method == "item/completed" and made.ends is None:
             made.ends = frame.seq
 
     def _delta(self, thread: str, frame: Frame, kind: str) -> None:
-        made = self._items.get((thread, text(dig(frame.params, "itemId"))))
+        of = (text(dig(frame.params, "turnId")), text(dig(frame.params, "itemId")))
+        made = self._items.get((thread, *of))
         if made is None:
             return
         name = "contentIndex" if kind == "raw" else "summaryIndex"

@@ -1,0 +1,44 @@
+"""The settings of the threads of a trace: what the client said, else what the server told of them.
+
+Here: those that all threads have in common. Not here: what one thread has for itself (client_side).
+"""
+
+from typing import Any, Final
+
+from harness.scenario.from_trace.story import Story
+from harness.trace.frame import Kind
+from harness.trace.values import dig, obj, text
+
+SETTINGS: Final = ("approvalPolicy", "sandbox", "model")
+_SANDBOXES: Final = {
+    "dangerFullAccess": "danger-full-access",
+    "readOnly": "read-only",
+    "workspaceWrite": "workspace-write",
+}
+
+
+def common_settings(story: Story, *, recorded: bool) -> dict[str, Any]:
+    """What all threads have in common; of a recording without the model, which is the target's."""
+    found: list[dict[str, Any]] = []
+    for frame in story.frames:
+        answer = story.answer(frame) if frame.method == "thread/start" else None
+        if answer is None or answer.kind is not Kind.RESPONSE:
+            continue
+        row = {
+            name: obj(frame.params).get(name) or setting_of(name, answer.result)
+            for name in SETTINGS
+        }
+        if recorded:
+            row.pop("model")
+        found.append({k: v for k, v in row.items() if isinstance(v, str)})
+    first = found[0] if found else {}
+    return {k: v for k, v in first.items() if all(one.get(k) == v for one in found)}
+
+
+def setting_of(name: str, result: Any) -> Any:
+    """What the server says that a thread's setting is, None where it does not."""
+    if name == "approvalPolicy":
+        return text(dig(result, name)) or None
+    if name == "sandbox":
+        return _SANDBOXES.get(text(dig(result, name, "type")))
+    return None

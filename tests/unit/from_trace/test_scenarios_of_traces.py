@@ -1,0 +1,118 @@
+"""What `harness scenario from-trace` makes of a trace, and what it says of one that is no good."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.commands.from_trace import from_trace
+from harness.errors import UsageError
+from harness.runner.lexicon import protocol_lexicon
+from harness.scenario.loader import load_text
+from harness.scenario.model import Scenario
+
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "fixtures" / "traces"
+RECORDED = FIXTURES / "recorded" / "python-client.jsonl"
+BUNDLED = ROOT / "scenarios" / "recorded" / "python-client.scenario.yaml"
+REAL = sorted((FIXTURES / "real-0.107.0").glob("*.jsonl"))
+
+
+def made(path: Path) -> Scenario:
+    return load_text(from_trace(path).text, lexicon=protocol_lexicon()).scenario
+
+
+def plain(path: Path) -> dict[str, Any]:
+    return made(path).model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def test_the_bundled_recording_is_what_is_made_of_its_trace() -> None:
+    bundled = load_text(BUNDLED.read_text("utf-8"), lexicon=protocol_lexicon()).scenario
+    again = made(RECORDED).model_copy(update={"title": bundled.title})
+    assert again == bundled
+
+
+def test_what_a_model_said_is_taken_word_for_word_where_it_is_recorded() -> None:
+    parts = [part for step in plain(RECORDED)["model"] for part in step["reply"]]
+    assert parts[1:3] == [
+        {"reasoning": {"summary": ["**Looking** at the folder."]}},
+        {"run": {"command": "touch made.txt"}},
+    ]
+    assert {"patch": {"add": {"added.txt": "added\n"}}} in parts
+
+
+def test_what_the_client_answered_is_answered_again() -> None:
+    answers = [step["answer"]["decision"] for step in plain(RECORDED)["client"] if "answer" in step]
+    assert answers == ["accept", "accept", "decline"]
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_a_recording_of_the_real_server_becomes_a_scenario_that_loads(path: Path) -> None:
+    scenario = made(path)
+    assert scenario.client
+    told = from_trace(path).text
+    assert told.startswith(f"# Made by harness scenario from-trace of {path.name}.\n")
+
+
+def test_an_interrupt_holds_the_model_where_the_client_acted() -> None:
+    scenario = made(FIXTURES / "real-0.107.0" / "interrupt_stream.jsonl")
+    steps = [next(iter(step.model_dump())) for step in scenario.client]
+    assert "interrupt" in steps
+    before = scenario.client[steps.index("interrupt") - 1]
+    waited = before.model_dump(exclude_unset=True)["wait"]
+    assert waited.get("gate") in scenario.held_gates() or "notification" in waited
+
+
+def test_ids_have_names_where_the_client_says_them_again() -> None:
+    text = from_trace(RECORDED).text
+    thread = next(
+        json.loads(row["raw"])["result"]["thread"]["id"]
+        for row in map(json.loads, RECORDED.read_text("utf-8").splitlines())
+        if '"result":{"thread":' in row.get("raw", "")
+    )
+    assert thread not in text
+    assert "threadId: $t.thread.id" in text
+
+
+def test_a_file_that_was_cut_off_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl"
+    lines = RECORDED.read_text("utf-8").splitlines(keepends=True)
+    cut.write_text("".join(lines[:100]) + lines[100][:40])
+    told = from_trace(cut)
+    assert told.notes[0].startswith("the file ends before the session did")
+    assert "(the file ends before the session did" in told.text.splitlines()[0]
+    assert 0 < len(made(cut).client) < len(made(RECORDED).client)
+
+
+def test_of_a_damaged_file_what_is_before_the_damage_is_used(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    lines = RECORDED.read_text("utf-8").splitlines(keepends=True)
+    bad.write_text("".join([*lines[:100], "{broken\n", *lines[101:]]))
+    told = from_trace(bad)
+    assert told.notes[0].startswith("only what is before line 101 is used: ")
+    assert 0 < len(made(bad).client) < len(made(RECORDED).client)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "neither a trace"),
+        ("{broken\n", "neither a trace"),
+        ('{"trace":{"version":99,"marks":2}}\n', ":1: not a trace line: format version 99"),
+        ('{"trace":{"version":2,"marks":9}}\n', "marks of version 9"),
+        ('{"trace":{"version":2,"marks":2}}\n{"end":"closed"}\n', "no client said anything"),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_made_is_one_message(
+    tmp_path: Path, content: str, told: str
+) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=told):
+        from_trace(path)
+
+
+def test_a_trace_of_another_surface_is_refused_by_its_name() -> None:
+    with pytest.raises(UsageError, match="a trace of the surface 'exec'"):
+        from_trace(FIXTURES / "good" / "exec-plain.jsonl")
