@@ -46,11 +46,12 @@ def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _places(result: dict[str, Any]) -> list[str]:
-    """Where it was killed, then where a trace without it showed a place."""
+    """Where it was killed, then where a trace without it had a place; not where it was missed."""
     if result["outcome"] != "KILLED":
         return []
-    killed = result["attempts"][-1]["scenario"]
-    return list(dict.fromkeys([killed, *result["places"]]))
+    *missed, killed = [one["scenario"] for one in result["attempts"]]
+    places = dict.fromkeys([killed, *result["places"]])
+    return [one for one in places if one == killed or one not in missed]
 
 
 def main() -> None:
