@@ -39,6 +39,13 @@ judge() { # profile, program; fails if either run does
     fi
     return $red
 }
+mutate() { # profile, program: how many faults the rules notice in this server's own messages
+    echo "== $1, a sample of faults"
+    # A fault that survives here (1) is to be read by hand: the server gave its rule no occasion, or
+    # the rule keeps silent on purpose.
+    $offline $bin/harness mutate --target "$1" --server-cmd "$2 app-server" --sample 40 \
+        || [ $? -eq 1 ] || status=1
+}
 python_sdk() { # program, anywhere but in a git repository
     echo "== Python SDK on $1 exec"
     play=$(mktemp -d)
@@ -52,6 +59,10 @@ if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
     judge codex-0.107 "$first" || status=1
     judge codex-0.169 "$second" || status=1
+    if [ -z "${HARNESS_ARGS:-}" ]; then
+        mutate codex-0.107 "$first"
+        mutate codex-0.169 "$second"
+    fi
     # What changed between the two, for those who read the documents without running anything.
     if [ -z "${HARNESS_ARGS:-}" ]; then $bin/python -m tools.compare_page || status=1; fi
     python_sdk "$second"
