@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.stage.choice import load_choice
 from reference_server.stage.stage import Bounds
 
-pytestmark = [pytest.mark.anyio, pytest.mark.socket]
+pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
 TWO = {
     "a": GREETING.replace("Hel", "A").replace("lo", "!"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from staged import GREETING, Client, staged
 
-pytestmark = [pytest.mark.anyio, pytest.mark.socket]
+pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
 
 def running(command: str, *, sandbox: str) -> str:

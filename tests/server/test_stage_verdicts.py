@@ -3,7 +3,7 @@
 import pytest
 from staged import GREETING, staged
 
-pytestmark = [pytest.mark.anyio, pytest.mark.socket]
+pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 
 ASKS = """\
 title: A command is asked about
