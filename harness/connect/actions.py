@@ -230,7 +230,7 @@ class Actions:
             display.last(trace, _LAST)
         elif rest == "findings":
             for row, known in self.talk.findings:
-                display.finding(row, known)
+                display.finding(row, known, whole=True)
             display.note(f"  {len(self.talk.findings)} finding(s)")
         elif rest.lstrip("#").isdecimal() and int(rest.lstrip("#")) < len(trace.frames):
             display.whole(trace.frames[int(rest.lstrip("#"))])

@@ -77,10 +77,16 @@ class Display:
         if self._row.count <= ALIKE:
             self._line(self._of_frame(frame))
 
-    def finding(self, row: Row, known: str = "") -> None:
-        """Show what a rule found, right under its message."""
+    def finding(self, row: Row, known: str = "", *, whole: bool = False) -> None:
+        """Show what a rule found, right under its message.
+
+        What does not count is told in a line or two, unless the `whole` of it is wanted.
+        """
         self.settle()
-        for line in finding_lines(row, self._book, known):
+        lines = list(finding_lines(row, self._book, known))
+        if not whole and (known or row.level == "INFO") and row.verdict is not Verdict.ERROR:
+            lines = [lines[0], lines[-1] if known else lines[2]]
+        for line in lines:
             self._write(self._paint(line, "yellow" if known or row.level != "MUST" else "red"))
 
     def note(self, words: str, colour: str = "dim") -> None:

@@ -1,0 +1,81 @@
+"""How much of a conversation is shown, and what of a finding."""
+
+import pytest
+
+from harness.connect.display import ALIKE, MOST, Display
+from harness.judge.verdict import Level, Row, Verdict
+from harness.spec.loading import load_book
+from harness.trace.frame import Direction, Frame
+from harness.trace.recorder import Recorder
+
+
+class Screen:
+    """The lines that a display wrote."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.display = Display(self.lines.append, load_book(), colour=False, width=lambda: 60)
+        self._recorder = Recorder()
+
+    def came(self, raw: str) -> Frame:
+        """A message from the server is shown."""
+        frame = self._recorder.record(raw.encode(), Direction.FROM_TARGET)
+        self.display.frame(frame)
+        return frame
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+DELTA = '{"method":"item/agentMessage/delta","params":{"itemId":"i","delta":"x"}}'
+
+
+def test_messages_alike_are_counted_and_told_when_another_comes(screen: Screen) -> None:
+    for _ in range(100):
+        screen.came(DELTA)
+    assert len(screen.lines) == ALIKE
+    screen.came('{"id":1,"result":{}}')
+    assert screen.lines[ALIKE] == (
+        f"  … {100 - ALIKE} more item/agentMessage/delta of i, the last is #99"
+    )
+    assert screen.lines[ALIKE + 1] == "← #100 result of id 1 {}"
+
+
+def test_beyond_the_most_nothing_is_shown_until_the_user_speaks(screen: Screen) -> None:
+    for number in range(MOST + 50):
+        screen.came(f'{{"id":{number},"result":{{}}}}')
+    assert len(screen.lines) == MOST + 1
+    assert screen.display.held == 50
+    screen.display.user_spoke()
+    assert screen.lines[-1] == "  … 50 more messages were not shown; :show N"
+    screen.came('{"id":1,"result":{}}')
+    assert screen.lines[-1].endswith("result of id 1 {}")
+
+
+def test_what_would_act_on_a_terminal_is_escaped_and_long_lines_are_cut(screen: Screen) -> None:
+    screen.came('{"method":"a\\u001b[31m","params":{"x":"' + "y" * 500 + '"}}')
+    screen.came("\x1b[2J no json")
+    assert not [line for line in screen.lines if "\x1b" in line]
+    assert max(map(len, screen.lines)) <= 61
+
+
+def test_what_counts_is_told_with_its_clause_and_the_rest_in_short(screen: Screen) -> None:
+    row = Row("turn.completed-once", "turn u", Verdict.FAIL, Level.MUST, (), "one", "two")
+    screen.display.finding(row)
+    assert screen.lines[:3] == [
+        "  MUST turn.completed-once: turn u",
+        "      expected  one",
+        "      actual    two",
+    ]
+    assert screen.lines[3].startswith("      clause    turn.completed-once: ")
+    screen.lines.clear()
+    screen.display.finding(row, "so it is there")
+    assert screen.lines == [
+        "  KNOWN turn.completed-once: turn u",
+        "      known     so it is there",
+    ]
+    screen.lines.clear()
+    screen.display.finding(row, "so it is there", whole=True)
+    assert len(screen.lines) == 6
