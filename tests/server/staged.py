@@ -51,7 +51,8 @@ class Client:
         while True:
             one = await self.hear()
             if one.get("id") == self.ids and "method" not in one:
-                return one["result"] if "result" in one else one["error"]
+                said: dict[str, Any] = one["result"] if "result" in one else one["error"]
+                return said
 
     async def until(self, method: str) -> dict[str, Any]:
         while (one := await self.hear()).get("method") != method:
