@@ -30,6 +30,7 @@ HARNESS = (
     "scenario list",
     "scenario show",
     "scenario schema",
+    "scenario from-trace",
     "scenario play",
     "snapshots",
     "snapshots review",
