@@ -31,6 +31,13 @@ def steered(session: Session, thread: PlannedThread) -> None:
         start_turn(session, thread)
 
 
+def cut_short(session: Session, thread: PlannedThread) -> None:
+    """An answer to a question, and the end of its turn right after, before its work is done."""
+    answer(session, thread)
+    if thread.running is not None and not thread.doubtful:
+        interrupt(session, thread)
+
+
 def summed_up(session: Session, thread: PlannedThread) -> None:
     """The history is summed up, and its last turns are dropped."""
     compact(session, thread)
@@ -65,6 +72,11 @@ def _runs(thread: PlannedThread) -> bool:
     return thread.running is not None
 
 
+def _asks(thread: PlannedThread) -> bool:
+    turn = thread.running
+    return turn is not None and turn.asks_now and not thread.doubtful
+
+
 def _follows(thread: PlannedThread) -> bool:
     return thread.loaded and not thread.archived
 
@@ -72,6 +84,7 @@ def _follows(thread: PlannedThread) -> bool:
 # The names of the actions that a chain takes for granted, with a "+" in between.
 CHAINS = (
     Action("steer+interrupt", 8, steered, _runs),
+    Action("approvals+interrupt", 6, cut_short, _asks),
     Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
     Action("resume+unsubscribe", 2, followed_twice, _follows),
     Action("several+resume", 8, reconnected, _follows),
