@@ -17,10 +17,16 @@ _LONGEST = 32
 
 @contextmanager
 def keys(terminal: int) -> Generator[Callable[[], str]]:
-    """Gives a function that waits for a key; it gives "" at the end of input, and for Ctrl-C."""
+    """Gives a function that waits for a key; it gives "" at the end of input.
+
+    Ctrl-C is a key like others, so that it never comes between two of our steps.
+    """
     before = termios.tcgetattr(terminal)
     # Not flushed: what was typed ahead counts.
     tty.setcbreak(terminal, termios.TCSANOW)
+    now = termios.tcgetattr(terminal)
+    now[3] &= ~termios.ISIG
+    termios.tcsetattr(terminal, termios.TCSANOW, now)
     try:
         yield lambda: _key(terminal)
     finally:
@@ -33,6 +39,6 @@ def _key(terminal: int) -> str:
         if first == b"\x1b" or first >= b"\x80":  # The rest of the same key is there already.
             while len(first) < _LONGEST and select.select([terminal], [], [], 0)[0]:
                 first += os.read(terminal, 1)
-    except (KeyboardInterrupt, OSError):
+    except OSError:
         return ""
     return first.decode("utf-8", "replace")

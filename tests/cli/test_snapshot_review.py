@@ -92,7 +92,7 @@ def in_a_terminal(
         stderr=slave,
         env=environment,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C goes to it.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # As in a shell.
     )
     os.close(slave)
     try:
