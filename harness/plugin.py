@@ -22,6 +22,7 @@ _NEEDS_A_TARGET = (
     "update_baseline",
     "reason",
     "expires",
+    "retries",
     "require",
     "harness_json",
     "harness_markdown",
