@@ -29,7 +29,7 @@ def faulty(
         float, typer.Option(min=0.01, help="seconds of silence after which held lines go on")
     ] = 5.0,
     listen: Annotated[
-        str, typer.Option(metavar="ws://…", help="take clients there, not on standard input")
+        str, typer.Option(metavar="ws://…|unix:…", help="take clients there, not on standard input")
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="print the faults")] = False,
     rule: Annotated[str, typer.Option(help="with --list: those of a rule, or of a family")] = "",

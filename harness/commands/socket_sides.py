@@ -5,6 +5,8 @@ Not here: who talks to whom (proxy_sockets), which addresses are allowed (transp
 """
 
 import contextlib
+import socket
+import stat
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from websockets.asyncio.server import ServerConnection, serve, unix_serve
 from websockets.exceptions import ConnectionClosed
 
 from harness.commands.standard_streams import GONE, lines
-from harness.errors import TargetGone
+from harness.errors import TargetGone, UsageError
 from harness.faults.live.pieces import Cutter, Piece, all_written
 from harness.faults.live.relay import Side
 from harness.trace.frame import Frame
@@ -149,11 +151,13 @@ async def clients_at(
 
     shared: dict[str, Any] = {"compression": None, "max_size": MOST_BYTES, "server_header": None}
     if address.startswith(_OVER_UNIX):
+        make_way(Path(unix_path(address)))
         async with unix_serve(socket_client, unix_path(address), origins=[None], **shared):
             with _removed(unix_path(address)):
                 yield address
     elif address.startswith("unix:"):
-        listener = await anyio.create_unix_listener(unix_path(address))
+        make_way(Path(unix_path(address)))
+        listener = await anyio.create_unix_listener(unix_path(address), mode=0o600)
 
         async def line_client(stream: SocketStream) -> None:
             async with LineSide(stream) as side:
@@ -187,6 +191,20 @@ async def connected(address: str, token: str | None = None) -> ClosableSide:
     if address.startswith("unix:"):
         return LineSide(await anyio.connect_unix(unix_path(address)))
     return SocketSide(await connect(address, proxy=None, **shared))
+
+
+def make_way(path: Path) -> None:
+    """Remove a socket that nobody listens at any more. Raises `UsageError` for anything else."""
+    try:
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise UsageError(f"cannot listen at unix:{path}: there is another file")
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(path))
+        raise UsageError(f"cannot listen at unix:{path}: another program listens there")
+    except FileNotFoundError:
+        return
+    except ConnectionRefusedError:
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

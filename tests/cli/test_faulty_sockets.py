@@ -108,6 +108,7 @@ def test_the_end_of_the_server_that_listens_is_ours(tmp_path: Path) -> None:
     [
         ("ws://0.0.0.0:4500", "is not on this machine"),
         ("http://127.0.0.1:4500", "--listen takes ws://127.0.0.1:PORT"),
+        ("unix:README.md", "cannot listen at unix:README.md: there is another file"),
         ("ws://127.0.0.1:99999", "is no address"),
     ],
 )
