@@ -165,7 +165,7 @@ def run(
 
 def _check_files(*named: tuple[str, str]) -> None:
     """Refuse what could not be written after everything was played."""
-    from harness.suite.report_file import unwritable
+    from harness.report.report_file import unwritable
     from harness.target.place import base_folder
 
     if any(path.startswith(".harness/") for _, path in named):

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from harness.errors import UsageError
 from harness.judge.verdict import Level
+from harness.report.report_file import unwritable
 from harness.results import baseline_update, expiry
 from harness.results.baseline import load_baseline
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.results.report import Report
-from harness.suite.report_file import unwritable
 from harness.target.profile import Deviation
 
 _STALE = "baseline.stale"

@@ -24,6 +24,7 @@ import pytest
 from harness.errors import UsageError
 from harness.report.jsonform import DISTRIBUTION
 from harness.report.markdown import markdown
+from harness.report.report_file import unwritable
 from harness.report.scenario_story import Stories
 from harness.results import expiry
 from harness.results.baseline import known_finding
@@ -52,7 +53,6 @@ from harness.suite.github import GithubStep, in_actions
 from harness.suite.items import Play, ScenarioFile, ScenarioItem
 from harness.suite.junit import describe_run, name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
-from harness.suite.report_file import unwritable
 from harness.suite.reporting import Synthetic, emit, tell, write_json, write_text
 from harness.suite.snapshots import Snapshots
 from harness.suite.stopping import Stopping

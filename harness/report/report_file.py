@@ -1,6 +1,6 @@
 """Checks that a report file can be written, before anything is played.
 
-Here: a check of one path. Not here: what is written (reporting, junit).
+Here: a check of one path. Not here: what is written (jsonform, markdown, suite.junit).
 """
 
 import os
