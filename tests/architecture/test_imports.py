@@ -110,7 +110,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             *JUDGE,
             *PLAYS,
         ),
-        ("anyio", "psutil"),
+        ("anyio", "psutil", "yaml"),
     ),
     "harness.stage": (
         (
