@@ -138,6 +138,12 @@ def rolled_back_by_too_many(*, refused: bool) -> Any:
     return past().rolls_back(number=5)
 
 
+def rolled_back_by_who_knows_what() -> Any:
+    """Which of two numbers is the number of turns is not known, whatever types they have."""
+    talk = past().asks("thread/rollback", threadId=THREAD, numTurns=-0.0, limit=1)
+    return talk.answers({"thread": thread_object(turns=[*stored()])})
+
+
 def rolled_back_without_items() -> Any:
     return past(TURN, "turn_2").rolls_back(turn_object(status="completed"))
 
@@ -253,6 +259,7 @@ LEGAL: list[Legal] = [
     Legal(DROPS, "compacted away, then dropped", rolled_back_after_a_compaction),
     Legal(DROPS, "too many are all", lambda: rolled_back_by_too_many(refused=False)),
     Legal(DROPS, "too many are refused", lambda: rolled_back_by_too_many(refused=True)),
+    Legal(DROPS, "two numbers", rolled_back_by_who_knows_what),
     Legal(DROPS, "turns without items", rolled_back_without_items),
     Legal(
         DROPS, "a failed turn does not count", rolled_back_over_a_failed_turn, frozenset({DROPS})

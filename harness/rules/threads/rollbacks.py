@@ -155,8 +155,9 @@ def _strings(request: Frame) -> set[str]:
 def _number(request: Frame) -> int | None:
     """How many turns a rollback means; its params are not shown, so it is the one number there."""
     values = obj(request.params).values()
-    found = [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
-    return found[0] if len(found) == 1 and found[0] > 0 else None
+    found = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+    number = found[0] if len(found) == 1 else None
+    return number if isinstance(number, int) and number > 0 else None
 
 
 def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
