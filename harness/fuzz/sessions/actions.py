@@ -31,7 +31,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
     script = (
         session.writer.plain(nonce)
         if thread.plain
-        else session.writer.turn(nonce, asks=thread.asks, before=thread.commands)
+        else session.writer.turn(nonce, policy=thread.policy, before=thread.commands)
     )
     turn = take_turn(session, thread, script)
     if choose.chance(10 if turn.asks else 35):
@@ -43,7 +43,7 @@ def start_turn(session: Session, thread: PlannedThread) -> None:
 def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> PlannedTurn:
     """A turn of this script on a thread that takes one."""
     plan, alias = session.plan, f"{script.nonce}{thread.alias}"
-    policy = {"approvalPolicy": "on-request" if thread.asks else "never"}
+    policy = {"approvalPolicy": thread.policy}
     body = {"as": alias, "params": policy if thread.changed else None}
     on = session.connection()
     plan.step("start_turn", thread=thread.alias, text=f"do {script.nonce}", on=on, **body)
@@ -61,6 +61,8 @@ def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> Pla
 def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> None:
     """Wait until the turn asks, or holds, where it certainly will."""
     plan = session.plan
+    if thread.doubtful:
+        return
     if turn.asks:
         if turn.asks_now and not turn.script.faulty:
             plan.meet(thread, turn)
@@ -153,7 +155,14 @@ def answer(session: Session, thread: PlannedThread) -> None:
         plan.answer(thread, turn, asked, decision=choose.one(some), again=True)
 
 
-_DECISIONS = ["accept", "accept", "decline", *["acceptForSession"] * 3, "cancel"]
+def answer_all(session: Session, thread: PlannedThread) -> None:
+    """Answers to all questions that come before the model, or a command, holds."""
+    turn = thread.running
+    while turn is not None and turn.asks_now and not thread.doubtful:
+        answer(session, thread)
+
+
+_DECISIONS = ["accept", "accept", "decline", *["acceptForSession"] * 4, "cancel"]
 
 
 def simple(method: str, **more: object) -> Callable[[Session, PlannedThread], None]:
@@ -189,7 +198,7 @@ def fork(session: Session, thread: PlannedThread) -> None:
     plan.settle(thread)
     if session.choose.chance(60):
         session.look(thread)
-    made = plan.thread(asks=thread.asks)
+    made = plan.thread(thread.policy)
     made.ended, made.changed = thread.ended, True
     made.followed_on(on)
     body = {"params": {"threadId": thread.reference}, "as": made.alias}

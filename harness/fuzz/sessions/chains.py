@@ -6,11 +6,13 @@ Here: only the row; each of its steps is one of `actions`, or what that would se
 from harness.fuzz.sessions.actions import (
     ACTIONS,
     answer,
+    answer_all,
     compact,
     interrupt,
     rollback,
     start_turn,
     steer,
+    wait_for_it,
 )
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import PlannedThread
@@ -32,10 +34,23 @@ def steered(session: Session, thread: PlannedThread) -> None:
 
 
 def cut_short(session: Session, thread: PlannedThread) -> None:
-    """An answer to a question, and the end of its turn right after, before its work is done."""
+    """An answer to a question, and the end of its turn: before its work is done, or right after."""
     answer(session, thread)
-    if thread.running is not None and not thread.doubtful:
-        interrupt(session, thread)
+    turn = thread.running
+    if turn is None or thread.doubtful:
+        return
+    if session.choose.chance(60):
+        # Once the model holds in its next reply, what was accepted is over.
+        answer_all(session, thread)
+        wait_for_it(session, thread, turn)
+    interrupt(session, thread)
+
+
+def begun_again(session: Session, thread: PlannedThread) -> None:
+    """The end of the turn that runs, and what was accepted for the session once more."""
+    interrupt(session, thread)
+    session.plan.settle(thread)
+    ask_again(session, thread)
 
 
 def summed_up(session: Session, thread: PlannedThread) -> None:
@@ -84,7 +99,8 @@ def _follows(thread: PlannedThread) -> bool:
 # The names of the actions that a chain takes for granted, with a "+" in between.
 CHAINS = (
     Action("steer+interrupt", 8, steered, _runs),
-    Action("approvals+interrupt", 6, cut_short, _asks),
+    Action("approvals+interrupt", 10, cut_short, _asks),
+    Action("interrupt+start_turn", 12, begun_again, _runs),
     Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
     Action("resume+unsubscribe", 2, followed_twice, _follows),
     Action("several+resume", 8, reconnected, _follows),

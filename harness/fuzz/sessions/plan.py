@@ -52,7 +52,7 @@ class PlannedTurn:
 
 @dataclass(slots=True)
 class PlannedThread:
-    """A thread as the client sees it.
+    """A thread as the client sees it; `policy` is its approval policy.
 
     `running` is its turn that may go on. `doubtful`: something was asked of it whose outcome is
     open, so that nothing may be taken for granted before it is idle again. `plain`: the model's
@@ -63,7 +63,7 @@ class PlannedThread:
     """
 
     alias: str
-    asks: bool
+    policy: str = "never"
     turns: list[PlannedTurn] = field(default_factory=list[PlannedTurn])
     running: PlannedTurn | None = None
     doubtful: bool = False
@@ -76,6 +76,11 @@ class PlannedThread:
     allowed: set[str] = field(default_factory=set[str])
     names: list[str] = field(default_factory=list[str])
     script: list[ModelTurn] = field(default_factory=list[ModelTurn])
+
+    @property
+    def asks(self) -> bool:
+        """Whether commands and patches are asked about."""
+        return self.policy != "never"
 
     @property
     def reference(self) -> str:
@@ -171,9 +176,9 @@ class Plan:
         given = None if expect == "result" else expect
         self.step("request", method=method, expect=given, **body)
 
-    def thread(self, *, asks: bool) -> PlannedThread:
-        """Note a further thread."""
-        thread = PlannedThread(ALIASES[len(self.threads)], asks)
+    def thread(self, policy: str) -> PlannedThread:
+        """Note a further thread, with its approval policy."""
+        thread = PlannedThread(ALIASES[len(self.threads)], policy)
         self.threads.append(thread)
         return thread
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.plan import Plan, PlannedThread
-from harness.fuzz.sessions.turns import FAULTS, PARTS, Json, TurnWriter
+from harness.fuzz.sessions.turns import FAULTS, PARTS, UNTRUSTED, Json, TurnWriter
 from harness.scenario.client_steps import MAIN
 
 MOST_THREADS = 3
+# The policies of threads whose commands and patches are asked about.
+ASKING = ("on-request", UNTRUSTED, UNTRUSTED)
 LONGEST = 48
 # Each costs as much time as a whole session without.
 MOST_RESTARTS = 2
@@ -198,8 +200,8 @@ class Session:
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
         asks = self.asking and self.choose.chance(85)
-        thread = self.plan.thread(asks=asks)
-        params = {"approvalPolicy": "on-request"} if asks else None
+        thread = self.plan.thread(self.choose.one(ASKING) if asks else "never")
+        params = {"approvalPolicy": thread.policy} if asks else None
         on = self._on = self.any_connection()
         thread.followed_on(on)
         self.plan.step("start_thread", **{"as": thread.alias}, on=on, params=params)

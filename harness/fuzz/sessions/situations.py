@@ -6,6 +6,7 @@ mostly goes wrong there. Here: what brings a thread into a situation. Not here: 
 """
 
 from harness.fuzz.sessions.actions import (
+    answer_all,
     archive,
     compact,
     resume_one,
@@ -21,6 +22,7 @@ from harness.fuzz.sessions.session import Session
 _SITUATIONS = [
     ("run", 7),
     ("patch", 7),
+    ("approved", 8),
     ("hold", 4),
     ("pipe", 2),
     ("idle", 3),
@@ -31,9 +33,9 @@ _SITUATIONS = [
     ("back from the archive", 1),
 ]
 # Of a thread that asks about nothing: the same, where its turns can be met while they run.
-_UNASKED = [("hold", 8), ("pipe", 6), *_SITUATIONS[4:]]
+_UNASKED = [("hold", 8), ("pipe", 6), *_SITUATIONS[5:]]
 # The part of a turn that a server has to offer for it.
-_TOOL = {"pipe": "run"}
+_TOOL = {"pipe": "run", "approved": "run"}
 
 
 def begin(session: Session) -> None:
@@ -68,13 +70,17 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
         unarchive(session, thread)
     elif not thread.loaded:
         resume_one(session, thread)
-    if situation in ("run", "patch", "pipe", "hold"):
+    if situation in ("run", "patch", "approved", "pipe", "hold"):
         script = (
             session.writer.plain(plan.nonce())
             if thread.plain or _TOOL.get(situation, situation) in session.lacks
-            else session.writer.wanted(plan.nonce(), situation, thread.commands)
+            else session.writer.wanted(
+                plan.nonce(), situation, policy=thread.policy, before=thread.commands
+            )
         )
         turn = take_turn(session, thread, script)
+        if situation == "approved":
+            answer_all(session, thread)
         if choose.chance(85):
             wait_for_it(session, thread, turn)
         return

@@ -17,6 +17,8 @@ COMMAND, FILE = "item/commandExecution/requestApproval", "item/fileChange/reques
 # What a model call can hold beside its last message, and what can go wrong with it.
 PARTS = ("run", "patch", "plan", "reasoning", "hold", "message", "two", "pipe", "failing")
 TOOLS = ("run", "patch", "plan")
+# The policy under which a server asks about what it does not trust, and remembers the answer.
+UNTRUSTED = "untrusted"
 FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
 # Model calls that nobody planned: after a steer, for example.
 SPARE = 2
@@ -52,6 +54,7 @@ class TurnWriter:
         self._faults = faults
         self._count = 0
         self._before: Sequence[str] = ()
+        self._writes = False
 
     def plain(self, nonce: str) -> ModelTurn:
         """A turn that says one thing."""
@@ -59,13 +62,14 @@ class TurnWriter:
         turn.steps.append({"reply": [self._message(turn, hold=False)]})
         return self._spared(turn)
 
-    def turn(self, nonce: str, *, asks: bool = False, before: Sequence[str] = ()) -> ModelTurn:
-        """Any turn; of a thread that `asks`, one that mostly has something to ask about.
+    def turn(self, nonce: str, *, policy: str = "never", before: Sequence[str] = ()) -> ModelTurn:
+        """Any turn; under a policy that asks, one that mostly has something to ask about.
 
         `before` are commands that it may run once more, word for word.
         """
         turn, choose = ModelTurn(nonce), self._chooser
-        self._before = before
+        self._before, self._writes = before, policy == UNTRUSTED
+        asks = policy != "never"
         tools = [one for one in TOOLS if one in self._parts]
         rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
         for _ in range(choose.weighted(rounds) if tools else 0):
@@ -75,19 +79,25 @@ class TurnWriter:
         turn.steps.append({"reply": [*reply, self._message(turn, hold=self._has("hold", 45))]})
         return self._spared(turn)
 
-    def wanted(self, nonce: str, part: str, before: Sequence[str] = ()) -> ModelTurn:
-        """A turn that begins with this part: `run`, `patch`, `pipe`, or `hold` in a message."""
+    def wanted(
+        self, nonce: str, part: str, *, policy: str = "never", before: Sequence[str] = ()
+    ) -> ModelTurn:
+        """A turn that begins with this part: `run`, `patch`, `pipe`, or `hold` in a message.
+
+        `approved` is a command after whose approval the model holds.
+        """
         turn, choose = ModelTurn(nonce), self._chooser
-        self._before = before
+        self._before, self._writes = before, policy == UNTRUSTED
         if part == "pipe":
             turn.steps.append({"reply": [{"run": self._piped(turn, self._text(turn))}]})
             turn.asks.append(COMMAND)
             turn.commands.append("")
         elif part != "hold":
-            kinds = [part, *choose.some([one for one in TOOLS if one in self._parts], 15)]
+            first = "run" if part == "approved" else part
+            kinds = [first, *choose.some([one for one in TOOLS if one in self._parts], 15)]
             turn.steps.append({"reply": [self._tool(turn, kind) for kind in kinds]})
         turn.asks_first = part != "hold"
-        hold = part == "hold" or choose.chance(60)
+        hold = part in ("hold", "approved") or choose.chance(60)
         turn.steps.append({"reply": [self._message(turn, hold=hold)]})
         return self._spared(turn)
 
@@ -137,14 +147,17 @@ class TurnWriter:
                 return {"run": command}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
-        """A command that prints the name, and does not have it in its words as it is printed."""
+        """A command that prints the name, and does not have it in its words as it is printed.
+
+        One that only reads may be trusted: where the untrusted are asked about, all write.
+        """
         printed = _printed(name)
         if self._has("pipe", 15):
             return self._piped(turn, name)
+        writes = f"echo {printed} > made-{name}.txt; echo {printed}"
         if self._has("failing", 15):
-            return f"echo {printed}; exit 3"
-        kinds = [f"echo {printed}", f"echo {printed} > made-{name}.txt; echo {printed}"]
-        return self._chooser.one(kinds)
+            return f"{writes if self._writes else f'echo {printed}'}; exit 3"
+        return writes if self._writes else self._chooser.one([f"echo {printed}", writes])
 
     def _piped(self, turn: ModelTurn, name: str) -> str:
         """A command that waits for its pipe to be opened."""
