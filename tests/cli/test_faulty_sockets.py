@@ -1,18 +1,18 @@
-"""`harness faulty --listen`: clients by WebSocket, each with the faults for itself."""
+"""`harness faulty --listen`: clients by WebSocket or unix socket, each with its own faults."""
 
 import json
 import os
 import signal
 import socket
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from command_line import call
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.sync.client import connect, unix_connect
 from websockets.typing import Origin
 
 from tests.processes import BOUND, COMMANDS
@@ -23,15 +23,17 @@ FAULT = ("--fault", "turn-ends-twice")
 AGENT = (str(COMMANDS / "agent"), "app-server", "--scenario", "turns/plain-turn")
 HELLO = {"clientInfo": {"name": "test", "version": "1"}}
 LISTENING = "faulty: listening at "
+Send = Callable[[str], None]
+Receive = Callable[[], str]
 
 
 @contextmanager
 def listening(
-    folder: Path, *server: str, status: int
+    folder: Path, *server: str, status: int, address: str = "ws://127.0.0.1:0"
 ) -> Generator[tuple[str, "subprocess.Popen[str]"]]:
     """The address of a proxy before this server; it is ended by TERM, then with this status."""
     process = subprocess.Popen(
-        [COMMANDS / "harness", "faulty", *FAULT, "--listen", "ws://127.0.0.1:0", "--", *server],
+        [COMMANDS / "harness", "faulty", *FAULT, "--listen", address, "--", *server],
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -49,18 +51,36 @@ def listening(
         process.communicate()
 
 
-def ends_of_a_turn(address: str) -> int:
-    """How often a client is told of the end of its turn, until the thread is listed as loaded."""
-    with connect(address, open_timeout=BOUND) as client:
+@contextmanager
+def client_of(address: str, folder: Path) -> Generator[tuple[Send, Receive]]:
+    """What sends a message, and what receives the next one, on a connection to this address."""
+    if not address.startswith("unix:"):
+        over_unix = address.startswith("ws+unix:")
+        path = str(folder / address.removeprefix("ws+unix:"))
+        opened = unix_connect(path) if over_unix else connect(address, open_timeout=BOUND)
+        with opened as client:
+            yield client.send, lambda: str(client.recv(BOUND))
+        return
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.settimeout(BOUND)
+        stream.connect(str(folder / address.removeprefix("unix:")))
+        # Not one file for both: a text file forgets what it has read ahead when it is written to.
+        with stream.makefile("r", encoding="utf-8") as lines:
+            yield lambda text: stream.sendall(f"{text}\n".encode()), lines.readline
+
+
+def ends_of_a_turn(address: str, folder: Path) -> int:
+    """How often a client is told of the end of its turn, until the thread is read."""
+    with client_of(address, folder) as (send, receive):
 
         def ask(number: int, method: str, params: object) -> None:
-            client.send(json.dumps({"id": number, "method": method, "params": params}))
+            send(json.dumps({"id": number, "method": method, "params": params}))
 
         ask(1, "initialize", HELLO)
         ask(2, "thread/start", {})
         ends, thread = 0, ""
         while True:
-            message = json.loads(client.recv(BOUND))
+            message = json.loads(receive())
             if message.get("id") == 2:
                 thread = message["result"]["thread"]["id"]
                 said = [{"type": "text", "text": "hi"}]
@@ -73,17 +93,42 @@ def ends_of_a_turn(address: str) -> int:
                 return ends
 
 
+@pytest.mark.parametrize("address", ["ws://127.0.0.1:0", "unix:s", "ws+unix:s"])
 @pytest.mark.parametrize(
     ("more", "status"),
     [((), -signal.SIGTERM), (("--listen", "{listen}"), 0)],
     ids=["one server a client", "one server that listens"],
 )
-def test_each_client_meets_the_faults(more: tuple[str, ...], status: int, tmp_path: Path) -> None:
-    with listening(tmp_path, *AGENT, *more, status=status) as (address, _):
-        assert [ends_of_a_turn(address) for _ in range(2)] == [2, 2]
-        page = Origin("http://example.org")
-        with pytest.raises(InvalidStatus), connect(address, origin=page):
-            pass
+def test_each_client_meets_the_faults(
+    address: str, more: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    with listening(tmp_path, *AGENT, *more, status=status, address=address) as (shown, _):
+        assert [ends_of_a_turn(shown, tmp_path) for _ in range(2)] == [2, 2]
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_page_in_a_browser_is_refused(tmp_path: Path) -> None:
+    page = Origin("http://example.org")
+    with (
+        listening(tmp_path, *AGENT, status=-signal.SIGTERM) as (address, _),
+        pytest.raises(InvalidStatus),
+        connect(address, origin=page),
+    ):
+        pass
+
+
+def test_a_client_that_has_said_all_hears_the_end_of_its_server(tmp_path: Path) -> None:
+    greeting = json.dumps({"id": 1, "method": "initialize", "params": HELLO})
+    with (
+        listening(tmp_path, *AGENT, status=-signal.SIGTERM, address="unix:s"),
+        socket.socket(socket.AF_UNIX) as stream,
+    ):
+        stream.settimeout(BOUND)
+        stream.connect(str(tmp_path / "s"))
+        stream.sendall(f"{greeting}\n".encode())
+        stream.shutdown(socket.SHUT_WR)
+        with stream.makefile("r", encoding="utf-8") as lines:
+            assert [json.loads(line)["id"] for line in lines] == [1]
 
 
 def test_the_end_of_a_server_ends_the_connection_of_its_client(tmp_path: Path) -> None:
