@@ -1,4 +1,4 @@
-"""`harness fuzz` and `harness doctor` that are interrupted say so in their words, leave nothing.
+"""`harness fuzz`, `replay`, `doctor`, `mutate` that are interrupted say so, and leave nothing.
 
 The server says in a FIFO that it hangs, so that the signal comes just then.
 """
@@ -77,6 +77,21 @@ def test_fuzz_that_is_interrupted_tells_what_it_found_so_far(
     assert lines[0].startswith("fuzz inputs of turn/start: seed 1, ")
     assert lines[1].startswith(f"interrupted ({number.name})")
     assert lines[2:] == ["verdict: INTERRUPTED (GREEN so far)"]
+
+
+@BOTH
+def test_replay_that_is_interrupted_says_that_it_knows_nothing(
+    number: signal.Signals, status: int, place: Path
+) -> None:
+    case = place / "case.scenario.yaml"
+    case.write_text(
+        "title: A turn\n"
+        "client:\n  - start_thread: {as: t}\n  - start_turn: {thread: t, text: hi, as: u}\n",
+        encoding="utf-8",
+    )
+    found = interrupted(place, number, "turn_start", "replay", str(case))
+    assert (found[0], found[2]) == (status, SAID)
+    assert found[1] == f"interrupted ({number.name}): whether it is fixed is not known\n"
 
 
 @BOTH
