@@ -5,7 +5,7 @@ sessions. Not here: what is generated (inputs, frames), what is told (campaign).
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,6 +13,7 @@ from hypothesis import seed as seeding
 from hypothesis import strategies as st
 
 from harness.fuzz.case import Kind
+from harness.fuzz.causes import MOST_OCCASIONS, Causes
 from harness.fuzz.frames import frame_document
 from harness.fuzz.inputs import LONGEST, input_document
 from harness.fuzz.params import Request, requests
@@ -50,7 +51,7 @@ def search_documents(
     on_found: OnFound,
     *,
     cases: int | None = None,
-    known: Collection[str] = (),
+    known: Causes | None = None,
     method: str = "",
 ) -> SessionCampaign:
     """Play documents of inputs or frames for so long, or so many; each new cause is made small.
@@ -85,6 +86,8 @@ def search_documents(
 
 class DocumentSearcher(Searcher):
     """One search of documents that come from elsewhere, and may send what is wrong."""
+
+    most_occasions = MOST_OCCASIONS
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """As of sessions, but nothing is looked at that no rule judges."""

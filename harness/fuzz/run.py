@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.fuzz.case import SHARES, Kind, failure_id
+from harness.fuzz.causes import Causes
 from harness.fuzz.documents import search_documents
 from harness.fuzz.replay import Case, Replayed, replay
 from harness.fuzz.sessions import search as sessions
 from harness.fuzz.sessions.play import loaded_from
 from harness.fuzz.sessions.search import Found, SessionCampaign
-from harness.fuzz.store import Failure, Store
+from harness.fuzz.store import Failure, Store, failure_of
 from harness.runner.config import Config
 from harness.runner.interruption import Interruption
 from harness.runner.servers import SetupFailed
@@ -110,17 +111,16 @@ def _search(
     store: Store,
     result: Fuzzing,
     interruption: Interruption,
-    causes: set[str],
+    causes: Causes,
 ) -> None:
     bounds = result.bounds
 
     def keep(found: Found) -> None:
-        causes.add(found.cause)
         _keep(config, kind, found, store, result)
 
     if kind == "sessions":
         campaign = sessions.search(
-            config, bounds.seed, seconds, interruption, keep, cases=cases, known=set(causes)
+            config, bounds.seed, seconds, interruption, keep, cases=cases, known=causes
         )
     else:
         campaign = search_documents(
@@ -131,7 +131,7 @@ def _search(
             interruption,
             keep,
             cases=cases,
-            known=set(causes),
+            known=causes,
             method=bounds.method,
         )
     result.searches[kind] = campaign
@@ -147,15 +147,14 @@ def _keep(config: Config, kind: Kind, found: Found, store: Store, result: Fuzzin
         identity = failure_id(kind, found.cause, found.document)
         result.unkept.add(identity)
         result.notes.append(f"the store {store.folder} cannot keep {identity}: {error.strerror}")
-        lost = Failure(identity, kind, found.cause, found.text, found.flaky, target, found.document)
-        result.failures.append(lost)
+        result.failures.append(failure_of(kind, found, target))
 
 
 def _known_first(
     config: Config, store: Store, result: Fuzzing, interruption: Interruption
-) -> set[str]:
-    """Try what is in the store; the causes that still show, which are not looked for again."""
-    causes: set[str] = set()
+) -> Causes:
+    """Try what is in the store; the causes that still show, not looked for again."""
+    causes = Causes()
     for failure in store.failures():
         if isinstance(failure, str):
             result.notes.append(failure)
@@ -168,7 +167,7 @@ def _known_first(
         if again.verdict == "fixed":
             result.fixed.append(failure.id)
             continue
-        causes.add(failure.cause)
+        causes.set_aside(failure.cause, failure.occasion)
         result.known.add(failure.id)
         result.failures.append(failure)
     return causes

@@ -27,7 +27,10 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure in the store. `flaky` says that it did not show each time."""
+    """One failure in the store. `flaky` says that it did not show each time.
+
+    `occasion` is what was going on, "" in the files of earlier versions.
+    """
 
     id: str
     kind: Kind
@@ -36,6 +39,7 @@ class Failure:
     flaky: bool
     target: str
     document: Json
+    occasion: str = ""
 
 
 class Store:
@@ -50,10 +54,8 @@ class Store:
 
     def keep(self, kind: Kind, found: Found, target: str) -> Failure:
         """Write a failure. Raises `OSError`; what was written before is whole all the same."""
-        identity = failure_id(kind, found.cause, found.document)
-        failure = Failure(
-            identity, kind, found.cause, found.text, found.flaky, target, found.document
-        )
+        failure = failure_of(kind, found, target)
+        identity = failure.id
         origin = f"Found by harness fuzz ({kind}): {found.cause}"
         self._write(self.scenario(identity), as_text(found.document, origin))
         trace = self.folder / f"{identity}{TRACE}"
@@ -93,6 +95,20 @@ class Store:
                 fresh.unlink(missing_ok=True)
 
 
+def failure_of(kind: Kind, found: Found, target: str) -> Failure:
+    """A failure as it is kept; `target` is the server's, as options name it."""
+    return Failure(
+        failure_id(kind, found.cause, found.document),
+        kind,
+        found.cause,
+        found.text,
+        found.flaky,
+        target,
+        found.document,
+        found.occasion,
+    )
+
+
 def read_failure(path: Path) -> Failure | str:
     """The failure of an `ID.json`; where it is none, why."""
     try:
@@ -101,6 +117,7 @@ def read_failure(path: Path) -> Failure | str:
             return f"{path} is of another version of harness fuzz; it is left alone"
         failure = Failure(**plain)
         known = failure.kind in KINDS and isinstance(cast(Any, failure.document), dict)
+        known = known and isinstance(cast(Any, failure.occasion), str)
         if not known or failure.id != path.name.removesuffix(ABOUT):
             raise ValueError(failure.kind)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -57,7 +57,8 @@ def _searched(result: Fuzzing, kind: Kind, campaign: SessionCampaign) -> str:
 def _block(failure: Failure, result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
     known = ", known" if failure.id in result.known else ""
     flaky = ", not each time" if failure.flaky else ""
-    yield f"FAIL {failure.cause} ({failure.kind}{known}{flaky})"
+    occasion = f": {failure.occasion}" if failure.occasion else ""
+    yield f"FAIL {failure.cause} ({failure.kind}{known}{flaky}){occasion}"
     yield f"  {_short(failure.text, 500)}"
     if failure.id in result.unkept:
         yield from _case(failure)
@@ -103,6 +104,7 @@ def plain(result: Fuzzing, store: Store, target: Sequence[str]) -> dict[str, Any
                 "id": one.id,
                 "kind": one.kind,
                 "cause": one.cause,
+                "occasion": one.occasion,
                 "text": one.text,
                 "flaky": one.flaky,
                 "known": one.id in result.known,

@@ -1,4 +1,8 @@
-"""Searching documents: an error of ours, or a server that cannot be used, is never GREEN."""
+"""Searching documents: what is found, and that a server that cannot be used is never GREEN."""
+
+import shlex
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -6,11 +10,43 @@ from harness.errors import TargetError
 from harness.fuzz.case import kinds_of
 from harness.fuzz.documents import search_documents
 from harness.fuzz.run import Bounds, Fuzzing
-from harness.fuzz.sessions.search import SessionCampaign
+from harness.fuzz.sessions.search import Found, SessionCampaign
 from harness.runner.config import configure
 from harness.runner.interruption import Interruption
 
+SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
+# Ends by itself in two ways, of which the first is met far more often.
+CRASHER = f"""
+import os, sys
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+class Crasher(Server):
+    def turn_interrupt(self, params, reply):
+        os._exit(7)
+    def thread_read(self, params, reply):
+        if not isinstance(params.get("threadId"), str):
+            os._exit(9)
+        super().thread_read(params, reply)
+Crasher().serve()
+"""
+
 pytestmark = pytest.mark.slow
+
+
+@pytest.mark.socket
+@pytest.mark.timeout(300)
+def test_a_second_crash_is_not_hidden_behind_the_first(tmp_path: Path) -> None:
+    script = tmp_path / "crasher.py"
+    script.write_text(CRASHER)
+    config = configure(server_cmd=shlex.join([sys.executable, str(script)]))
+    told: list[Found] = []
+    search_documents("inputs", config, 1, 60.0, Interruption(config.base), told.append, cases=20)
+    occasions = {one.occasion for one in told if one.cause == "scenario.crash"}
+    assert {"turn/interrupt, exit status 7", "thread/read, exit status 9"} <= occasions
+    for one in told:
+        method = one.occasion.split(",")[0]
+        asked = [step["request"]["method"] for step in one.document["client"] if "request" in step]
+        assert asked[-1:] == [method], one.document
 
 
 @pytest.mark.parametrize("kind", ["inputs", "frames"])

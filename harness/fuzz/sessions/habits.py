@@ -26,14 +26,14 @@ class Habits:
         self._done: dict[str, Counter[str]] = {}
 
     def serious(self, played: Played) -> list[Problem]:
-        """The problems of a session that count, one for each cause."""
-        found: dict[str, Problem] = {}
+        """The problems of a session that count, one for each occasion of a cause."""
+        found: dict[tuple[str, str], Problem] = {}
         for problem in played.problems:
             if problem.habit:
                 if self._unusual(problem.cause, problem.habit) and problem.where:
-                    found.setdefault(problem.cause, problem)
+                    found.setdefault((problem.cause, problem.occasion), problem)
             elif problem.level is Level.MUST or self._habit(problem.cause):
-                found.setdefault(problem.cause, problem)
+                found.setdefault((problem.cause, problem.occasion), problem)
         self._kept.update(played.kept)
         return list(found.values())
 

@@ -4,7 +4,7 @@ Here: from a document to a run, and from a run to its causes. Not here: what doc
 (actions), which of them are played (search).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
 from harness.spec.book import Book
+from harness.trace.correlation import Correlation
 from harness.trace.surfaces import SESSION
 
 IDENTITY = "fuzz/session"
@@ -35,7 +36,9 @@ class Problem:
 
     `step` is the number of the step during which it showed, 0 for none; `where` are values that the
     answer to that step should have had. With `habit` it is only what the server did where it has a
-    choice; `output` is what a command or a model call should have had.
+    choice; `output` is what a command or a model call should have had. `occasion` is what was going
+    on when a MUST was broken: the method that it is about, or what was sent last and how the server
+    ended; "" for unknown.
     """
 
     cause: str
@@ -45,6 +48,7 @@ class Problem:
     habit: str = ""
     where: Mapping[str, Any] = field(default_factory=dict[str, Any])
     output: Output | None = None
+    occasion: str = ""
 
 
 @dataclass(slots=True)
@@ -152,13 +156,32 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
         broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
         if row.verdict is Verdict.ERROR or broken:
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
-            yield Problem(row.rule, told(row), level, step_at(run, max(row.frames, default=0)))
+            step = step_at(run, max(row.frames, default=0))
+            occasion = _method_of(run, row.frames) if level is Level.MUST else ""
+            yield Problem(row.rule, told(row), level, step, occasion=occasion)
     for finding in outcome.findings:
         if finding.id.startswith(_SERIOUS) and not finding.known:
-            yield Problem(finding.id, finding.message)
+            yield Problem(finding.id, finding.message, occasion=_end_of(run))
     for seen in looked_at(run) if looks else ():
         level = Level.INFO if seen.habit else Level.MUST
         yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where, seen.output)
+
+
+def _method_of(run: Run, seqs: Collection[int]) -> str:
+    """The method of the first of these messages; of an answer, that of its request."""
+    exchanges = Correlation()
+    for frame in run.trace.frames:
+        request = exchanges.feed(frame)
+        if frame.seq in seqs:
+            return frame.method or (request.method if request is not None else "")
+    return ""
+
+
+def _end_of(run: Run) -> str:
+    """How the server ended, if it did, and what it was sent last."""
+    sent = [frame for frame in run.trace.frames if not frame.from_target]
+    last = (sent[-1].method or "a message without a method") if sent else "its start"
+    return f"{last}, exit status {run.status}" if run.died else last
 
 
 def told(row: Row) -> str:

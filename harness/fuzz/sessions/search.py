@@ -8,7 +8,7 @@ shrinking within a bound. Not here: what a session is (actions), playing one (pl
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from harness.fuzz.causes import Causes
 from harness.fuzz.sessions.chains import generated
 from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.guidance import Corpus
@@ -65,6 +66,7 @@ class Found:
     text: str
     trace: Trace = field(repr=False)
     flaky: bool = False
+    occasion: str = ""
 
 
 @dataclass(slots=True)
@@ -105,7 +107,7 @@ def search(
     on_found: OnFound | None = None,
     *,
     cases: int | None = None,
-    known: Collection[str] = (),
+    known: Causes | None = None,
     worker: str = "fuzz-sessions",
 ) -> SessionCampaign:
     """Play generated sessions for so long, or so many; each new cause is told and made small.
@@ -147,6 +149,9 @@ def opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench
 class Searcher:
     """One search on an open bench."""
 
+    # Sessions do several things at once: what was sent last says little of why a server ended.
+    most_occasions = 1
+
     def __init__(
         self,
         config: Config,
@@ -155,7 +160,7 @@ class Searcher:
         interruption: Interruption,
         seed: int,
         on_found: OnFound | None = None,
-        known: Collection[str] = (),
+        known: Causes | None = None,
     ) -> None:
         self.campaign = SessionCampaign(seed)
         self._config = config
@@ -165,7 +170,9 @@ class Searcher:
         self._interruption = interruption
         self._on_found = on_found
         # Generated sessions come to what the profile knows of a bundled scenario in other ways.
-        self._done = {*known, *(entry.rule for entry in config.entries)}
+        self._causes = Causes() if known is None else known
+        for entry in config.entries:
+            self._causes.set_aside(entry.rule)
         self._offers = Offers()
         self._failures: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -230,10 +237,13 @@ class Searcher:
         plays = self._interruption.wait(self._portal.start_task_soon(once))
         return [one for one in plays if one is not None]
 
-    def _shows(self, cause: str, played: Played) -> Problem | None:
-        """The problem of this cause in a play, None where it does not show."""
+    def _shows(self, cause: str, played: Played, occasion: str = "") -> Problem | None:
+        """The problem of this cause in a play, None where it does not show on that occasion."""
         mine = (one for one in self._habits.serious(played) if one.cause == cause)
-        return next(mine, None)
+        return next((one for one in mine if occasion in ("", one.occasion)), None)
+
+    def _is_news(self, problem: Problem) -> bool:
+        return self._causes.is_news(problem.cause, problem.occasion, self.most_occasions)
 
     def _attempt(self, document: Json) -> Played:
         """Play a generated document; what goes wrong is followed up."""
@@ -249,14 +259,14 @@ class Searcher:
         self._learn(played)
         problems = self._habits.serious(played)
         for problem in problems:
-            if problem.cause not in self._done:
-                self._done.add(problem.cause)
-                self._follow(played.document, problem)
+            if self._is_news(problem):
+                occasion = self._causes.follow(problem.cause, problem.occasion)
+                self._follow(played.document, problem, occasion)
         return bool(problems)
 
     def _spoils(self, played: Played) -> bool:
         """Whether nothing more should be played on the process of this play."""
-        new = (one for one in played.problems if one.cause not in self._done)
+        new = (one for one in played.problems if self._is_news(one))
         return any(one.level is not Level.INFO for one in new)
 
     def _count(self, played: Played) -> None:
@@ -302,15 +312,18 @@ class Searcher:
         at = min(unmet.line, len(steps)) - 1
         return ASKED_AGAIN if asked_again(steps, at) else feature_of(steps[at])
 
-    def _follow(self, document: Json, problem: Problem) -> None:
-        """Confirm a problem on a fresh process, make the document small, tell it."""
+    def _follow(self, document: Json, problem: Problem, occasion: str) -> None:
+        """Confirm a problem on a fresh process, make the document small, tell it.
+
+        `occasion` is the one on which it must show, "" for any.
+        """
         cause = problem.cause
 
         def shown(
             candidate: Json, *, fresh: bool = False, bound: float | None = None
         ) -> tuple[Played, Problem] | None:
             played = self.play(candidate, fresh=fresh, bound=bound)
-            found = self._shows(cause, played)
+            found = self._shows(cause, played, occasion)
             return (played, found) if found is not None else None
 
         def confirmed(candidate: Json) -> tuple[Played, Problem] | None:
@@ -329,7 +342,7 @@ class Searcher:
 
             def fails(candidates: list[Json], fresh: bool = fresh) -> list[bool]:
                 plays = self._play_some(candidates, fresh=fresh, bound=hurry)
-                return [self._shows(cause, played) is not None for played in plays]
+                return [self._shows(cause, one, occasion) is not None for one in plays]
 
             def over(until: float = until) -> bool:
                 return time.monotonic() >= until
@@ -350,7 +363,9 @@ class Searcher:
             problem.text,
             played.run.trace,
             flaky,
+            problem.occasion,
         )
+        self._causes.tell(cause, problem.occasion)
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)

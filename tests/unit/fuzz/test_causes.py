@@ -1,0 +1,48 @@
+"""Which causes are followed up: another occasion too, but only so often."""
+
+from harness.fuzz.causes import Causes
+
+
+def followed(causes: Causes, occasions: list[str], most: int) -> list[str]:
+    """The occasions of one cause that are followed up, of those that come in this order."""
+    found: list[str] = []
+    for occasion in occasions:
+        if causes.is_news("crash", occasion, most):
+            causes.follow("crash", occasion)
+            causes.tell("crash", occasion)
+            found.append(occasion)
+    return found
+
+
+def test_each_occasion_is_followed_up_once_and_not_more_than_so_many() -> None:
+    assert followed(Causes(), ["a", "a", "b", "a", "c", "d"], 3) == ["a", "b", "c"]
+    assert followed(Causes(), ["a", "a", "b"], 1) == ["a"]
+
+
+def test_a_cause_of_unknown_occasion_is_followed_up_once() -> None:
+    assert followed(Causes(), ["", ""], 3) == [""]
+
+
+def test_the_occasion_on_which_a_failure_was_made_small_is_known_too() -> None:
+    causes = Causes()
+    causes.follow("crash", "a")
+    causes.tell("crash", "b")
+    assert followed(causes, ["a", "b", "c"], 3) == ["c"]
+
+
+def test_a_later_failure_must_show_on_its_own_occasion() -> None:
+    causes = Causes()
+    assert causes.follow("crash", "a") == ""
+    assert causes.follow("crash", "b") == "", "the first was never told: it was unsteady"
+    causes.tell("crash", "b")
+    assert causes.follow("crash", "c") == "c"
+    assert causes.follow("hang", "c") == ""
+
+
+def test_what_is_set_aside_is_so_on_its_occasion_or_on_all() -> None:
+    causes = Causes(["hang"])
+    causes.set_aside("crash", "a")
+    assert not causes.is_news("hang", "a", 3)
+    assert followed(causes, ["a", "b"], 3) == ["b"]
+    causes.set_aside("crash")
+    assert followed(causes, ["c"], 3) == []
