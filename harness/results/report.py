@@ -4,6 +4,7 @@ Here: the values. Not here: how rows are merged (merge), how a report looks (har
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.outcome import Kept
@@ -175,6 +176,7 @@ class Report:
     `server` is what the server calls itself in its answer to `initialize`, "" where it does not
     say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
     `unplayed` are the scenarios and races that were not begun, since `--max-time` was over.
+    `fuzz` has what `pytest -m fuzz` found, each kind of case as `harness fuzz --json` prints it.
     """
 
     target: str
@@ -198,6 +200,7 @@ class Report:
     started: str = ""
     took: float = 0.0
     unplayed: list[str] = field(default_factory=list[str])
+    fuzz: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @property
     def programs(self) -> Programs:
@@ -224,6 +227,7 @@ class Report:
             or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
             or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.races)
             or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
+            or any("RED" in one["verdict"] for one in self.fuzz)
         )
 
 

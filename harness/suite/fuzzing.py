@@ -49,7 +49,10 @@ class FuzzItem(pytest.Item):
 
 
 class Fuzzing:
-    """The plugin object that adds the items where `-m` speaks of them."""
+    """The plugin object that adds the items where `-m` speaks of them.
+
+    `results` are what they gave, each as `harness fuzz --json` prints it.
+    """
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class Fuzzing:
         self._config = config
         self._interruption = interruption
         self._play = guarded(self._search)
+        self.results: list[dict[str, Any]] = []
         pytest_config.addinivalue_line("markers", f"{MARK}: generated cases on the server")
 
     @pytest.hookimpl(tryfirst=True)
@@ -97,7 +101,9 @@ class Fuzzing:
         with open_store(config.base / MARK, kinds) as store:
             result = fuzz(config, bounds, store, self._interruption)
         target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
-        story = "\n".join(telling.lines(result, store, target.options(SESSION)))
+        words = target.options(SESSION)
+        self.results.append(telling.plain(result, store, words))
+        story = "\n".join(telling.lines(result, store, words))
         if result.red:
             raise _FuzzFailed(story)
         if result.interrupted:

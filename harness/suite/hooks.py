@@ -62,7 +62,7 @@ from harness.target.profile import split_command
 from harness.trace.surfaces import SESSION
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
-RUN, DEADLINE = "harness_run_name", "harness_deadline"
+RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
 NOT_WHOLE = 6
 """The exit status of a run whose time was over, and in which nothing that was played was wrong."""
 
@@ -134,8 +134,8 @@ class PytestPlugin:
         )
         if self._snapshots is not None:
             config.pluginmanager.register(self._snapshots, "harness-snapshots")
-        fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
-        config.pluginmanager.register(fuzzing, "harness-fuzzing")
+        self._fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
+        config.pluginmanager.register(self._fuzzing, "harness-fuzzing")
         self.collecting = Collecting(
             config,
             option,
@@ -239,6 +239,7 @@ class PytestPlugin:
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
             output["harness_findings"] = [finding_to_plain(one) for one in findings]
+            output[FUZZED] = self._fuzzing.results
         else:
             self._loose += findings
 
@@ -259,6 +260,7 @@ class PytestPlugin:
             sweep(self.config.base, dead=worker)
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(one) for one in plain]
+        self._fuzzing.results += getattr(node, "workeroutput", {}).get(FUZZED, [])
 
     def _emit(self, session: pytest.Session) -> None:
         """Report what was judged, if there was anything to judge."""
@@ -326,6 +328,7 @@ class PytestPlugin:
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
+        report.fuzz = self._fuzzing.results
         return report
 
     @pytest.hookimpl
@@ -361,6 +364,9 @@ class PytestPlugin:
         path = self._pytest.option.harness_json
         if path and self.report is not None:
             write_json(self.report, Path(path), int(session.exitstatus))
+        elif path and self._fuzzing.results:
+            # Nothing but generated cases was played: no rule is reported, what they gave is.
+            write_json(self._merged(), Path(path), int(session.exitstatus))
         path = self._pytest.option.harness_markdown
         if path and self.report is not None:
             write_text(self._page(self.report), Path(path))
