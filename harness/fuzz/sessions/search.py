@@ -334,28 +334,46 @@ class Searcher:
         if last is None:
             self.campaign.unsteady.append(problem.text)
             return
+
+        def latest(ladder: list[Json], until: float) -> tuple[Json, tuple[Played, Problem] | None]:
+            """The smallest that shows it on a fresh process: the first of these does, the last not.
+
+            Each is a smaller one than that before.
+            """
+            low, high, seen = 0, len(ladder) - 1, None
+            while high - low > 1 and time.monotonic() < until:
+                middle = (low + high) // 2
+                found = shown(ladder[middle], fresh=True)
+                low, high, seen = (middle, high, found) if found else (low, middle, seen)
+            return ladder[low], seen
+
         small, flaky, hurry = document, False, bound_for(last[0])
         end = time.monotonic() + FOLLOWING * self.shrinking
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
-            until = min(end, time.monotonic() + self.shrinking)
+            until, ladder = min(end, time.monotonic() + self.shrinking), [small]
 
-            def fails(candidates: list[Json], fresh: bool = fresh) -> list[bool]:
+            def fails(
+                candidates: list[Json], fresh: bool = fresh, ladder: list[Json] = ladder
+            ) -> list[bool]:
                 plays = self._play_some(candidates, fresh=fresh, bound=hurry)
-                return [self._shows(cause, one, occasion) is not None for one in plays]
+                wrong = [self._shows(cause, played, occasion) is not None for played in plays]
+                ladder += [candidates[wrong.index(True)]] if any(wrong) else []
+                return wrong
 
             def over(until: float = until) -> bool:
                 return time.monotonic() >= until
 
-            smaller = shrunk(document, fails, over, shows=problem.step, at_once=self._at_once)
+            smaller = shrunk(small, fails, over, shows=last[1].step, at_once=self._at_once)
             again = [shown(smaller, fresh=True)]
             while len(again) < CONFIRMATIONS and time.monotonic() < end:
                 again.append(shown(smaller, fresh=True))
             hits = [one for one in again if one is not None]
             if hits:
                 small, last, flaky = smaller, hits[-1], len(hits) < len(again)
-            if hits or time.monotonic() >= end:
                 break
+            small, seen = latest(ladder, end)
+            last = seen or last
         played, problem = last
         found = Found(
             demanding(small, problem, self._config.book),
@@ -373,7 +391,7 @@ class Searcher:
 
 def shrinking_within(seconds: float) -> float:
     """The seconds for making one failure small, in a search of so many seconds."""
-    return min(SHRINKING, max(8.0, seconds / 4))
+    return min(SHRINKING, max(8.0, seconds / 3))
 
 
 def bound_for(played: Played) -> float:

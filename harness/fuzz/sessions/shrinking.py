@@ -60,10 +60,12 @@ class _Shrinker:
             self._try([without_steps(self._best, range(shows, end))])
         while not self._stop():
             before = repr(self._best)
+            self._try([_with_one_client(self._best)])
+            self._each(lambda document: len(_kinds(document)), _without_kind)
+            self._each(_steps, _without_fork)
             for whole in ("start_thread", "connect", "request", "start_turn"):
                 self._each(_steps, partial(_without_whole, whole))
             self._each(_steps, _plain_turn)
-            self._without_kinds()
             size = max(1, len(_others(self._best)) // 2)
             while size and not self._stop():
                 self._each(partial(_pieces, size), partial(_without_piece, size))
@@ -102,14 +104,6 @@ class _Shrinker:
             hit = self._try([edit(self._best, place) for place in places])
             at = places[-1] if hit is None else min(places[hit], count(self._best))
 
-    def _without_kinds(self) -> None:
-        """Leave out all requests of one method at once."""
-        methods = [_method(step) for step in self._best["client"]]
-        for method in dict.fromkeys(one for one in methods if one):
-            steps = self._best["client"]
-            places = [at for at, step in enumerate(steps) if _method(step) == method]
-            self._try([without_steps(self._best, places)])
-
     def _no_conditions(self) -> None:
         """Model steps that are for any call, all at once or one by one."""
         places = _conditions(self._best)
@@ -126,6 +120,72 @@ def _steps(document: Json) -> int:
 
 def _method(step: Json) -> str:
     return text(obj(only(step)[1]).get("method"))
+
+
+def _kinds(document: Json) -> list[list[int]]:
+    """The places of the requests of each method, of several that belong together, and of all.
+
+    What shows that something is wrong mostly is the last step, and is not among all.
+    """
+    steps = document["client"]
+    methods = [_method(step) for step in steps]
+    groups: list[Collection[str]] = [{one} for one in dict.fromkeys(methods) if one]
+    groups += [one for one in _TOGETHER if len(one.intersection(methods)) > 1]
+    found = [[at for at, one in enumerate(methods) if one in group] for group in groups]
+    alone = [at for at, step in enumerate(steps[:-1]) if "as" not in obj(only(step)[1])]
+    return [*found, [at for at in alone if methods[at]]]
+
+
+# What undoes one of them is another one.
+_TOGETHER = (
+    frozenset({"thread/archive", "thread/unarchive"}),
+    frozenset({"thread/archive", "thread/unarchive", "thread/resume"}),
+    frozenset({"thread/unsubscribe", "thread/resume"}),
+)
+
+
+def _without_kind(document: Json, at: int) -> Json:
+    return without_steps(document, _kinds(document)[at])
+
+
+def _with_one_client(document: Json) -> Json | None:
+    """With one client that does what all of them did."""
+    steps = [step for step in document["client"] if only(step)[0] not in ("connect", "disconnect")]
+    if len(steps) == len(document["client"]):
+        return None
+    candidate = copy.deepcopy({**document, "client": steps})
+    for step in candidate["client"]:
+        obj(only(step)[1]).pop("on", None)
+    return _tidied(candidate)
+
+
+def _without_fork(document: Json, at: int) -> Json | None:
+    """Without a fork: what was done to it is done to the thread that it was made of."""
+    kind, body = only(document["client"][at])
+    origin = text(obj(obj(body).get("params")).get("threadId"))[1:].split(".")[0]
+    if kind != "request" or _method(document["client"][at]) != "thread/fork" or "as" not in body:
+        return None
+    made = body["as"]
+    steps = [step for number, step in enumerate(document["client"]) if number != at]
+    candidate: Json = {**document, "client": [_about(step, made, origin) for step in steps]}
+    scripts = dict(obj(document.get("model")))
+    said = [*arr(scripts.get(origin)), *arr(scripts.pop(made, None))]
+    candidate["model"] = {**scripts, origin: said} if said else scripts
+    return _tidied(copy.deepcopy(candidate))
+
+
+def _about(value: Any, made: str, origin: str) -> Any:
+    """A step that speaks of the origin of a fork instead of the fork."""
+    if isinstance(value, dict):
+        return {
+            name: origin
+            if name in ("thread", "idle") and one == made
+            else _about(one, made, origin)
+            for name, one in cast(Json, value).items()
+        }
+    if isinstance(value, list):
+        return [_about(one, made, origin) for one in cast("list[Any]", value)]
+    return f"${origin}.thread.id" if value == f"${made}.thread.id" else value
 
 
 def _without_whole(whole: str, document: Json, at: int) -> Json | None:
