@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.fuzz.case import Kind
 from harness.fuzz.causes import MOST_OCCASIONS, Causes
 from harness.fuzz.frames import frame_document
-from harness.fuzz.inputs import LONGEST, input_document
+from harness.fuzz.inputs import LONGEST, input_document, marked
 from harness.fuzz.params import Request, requests
 from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.play import Played, play
@@ -27,6 +27,7 @@ from harness.fuzz.sessions.search import (
     shrinking_within,
 )
 from harness.fuzz.sessions.turns import Json
+from harness.fuzz.smaller_params import Mark
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
@@ -95,6 +96,9 @@ class DocumentSearcher(Searcher):
             self._portal.call(self._bench.servers.retire_all)
         once = partial(play, self._bench, self._config, document, looks=False, bound=bound)
         return self._interruption.wait(self._portal.start_task_soon(once))
+
+    def _mark(self) -> Mark | None:
+        return partial(marked, self._config.book)
 
     def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
         """Play what the source gives until the time is over, or so many were played."""

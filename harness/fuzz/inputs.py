@@ -3,8 +3,8 @@
 Here: from generated requests to a case. Not here: what is generated (params), playing.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from harness.fuzz.live import filled
 from harness.fuzz.params import Request
@@ -19,7 +19,7 @@ _SPEAKS: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
 _TURNS = ("turn/start", "turn/steer", "thread/compact/start", "review/start")
 # In a document; and as what the book is asked about.
 _REFERENCES = {THREAD: "$t.thread.id", TURN: "$u.turn.id", FOLDER: "{cwd}", HUGE: HUGE_TEXT}
-_LIKE = {THREAD: "thr_0", TURN: "turn_0", FOLDER: "/workspace", HUGE: HUGE_TEXT}
+_LIKE = {"$t.thread.id": "thr_0", "$u.turn.id": "turn_0", "{cwd}": "/workspace"}
 
 
 def input_document(book: Book, requests: Sequence[Request]) -> Json:
@@ -39,21 +39,35 @@ def input_document(book: Book, requests: Sequence[Request]) -> Json:
 
 
 def _body(book: Book, one: Request) -> Json:
-    likely = filled(one.params, _LIKE)
-    paths = skill_paths(one.method, likely)
-    right = book.is_valid_params(one.method, likely) and all(good for _, good in paths)
-    body: Json = {"method": one.method, "params": filled(_quoted(one.params), _REFERENCES)}
-    body["expect"] = "any"
+    params = filled(_quoted(one.params), _REFERENCES)
+    return marked(book, {"method": one.method, "params": params, "expect": "any"})
+
+
+def marked(book: Book, body: Json) -> Json:
+    """The body of a request, `deliberate` where its params are wrong by the book."""
+    method, likely = body["method"], _unquoted(filled(body.get("params"), _LIKE))
+    paths = skill_paths(method, likely)
+    right = book.is_valid_params(method, likely) and all(good for _, good in paths)
+    kept = {name: one for name, one in body.items() if name != "deliberate"}
     # A message of ours that is wrong by the book is the point, no finding against us.
-    return body if right else {**body, "deliberate": True}
+    return kept if right else {**kept, "deliberate": True}
 
 
 def _quoted(value: Any) -> Any:
     """A copy in which no text is a reference to what came back earlier."""
+    return _with_texts(value, lambda text: f"${text}" if text.startswith("$") else text)
+
+
+def _unquoted(value: Any) -> Any:
+    """The reverse, where all references are filled."""
+    return _with_texts(value, lambda text: text.removeprefix("$"))
+
+
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return f"${value}" if value.startswith("$") else value
+        return change(value)
     if isinstance(value, dict):
-        return {key: _quoted(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _with_texts(one, change) for key, one in cast(Json, value).items()}
     if isinstance(value, list):
-        return [_quoted(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_with_texts(one, change) for one in cast("list[Any]", value)]
     return value

@@ -26,6 +26,7 @@ from harness.fuzz.sessions.play import Played, Problem, play
 from harness.fuzz.sessions.session import FEATURES, Offers
 from harness.fuzz.sessions.shrinking import only, shrunk
 from harness.fuzz.sessions.turns import Json
+from harness.fuzz.smaller_params import Mark
 from harness.judge.verdict import Level
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
@@ -242,6 +243,10 @@ class Searcher:
         mine = (one for one in self._habits.serious(played) if one.cause == cause)
         return next((one for one in mine if occasion in ("", one.occasion)), None)
 
+    def _mark(self) -> Mark | None:
+        """What marks a request whose params are made smaller; None where none are."""
+        return None
+
     def _is_news(self, problem: Problem) -> bool:
         return self._causes.is_news(problem.cause, problem.occasion, self.most_occasions)
 
@@ -364,7 +369,14 @@ class Searcher:
             def over(until: float = until) -> bool:
                 return time.monotonic() >= until
 
-            smaller = shrunk(small, fails, over, shows=last[1].step, at_once=self._at_once)
+            smaller = shrunk(
+                small,
+                fails,
+                over,
+                shows=last[1].step,
+                at_once=self._at_once,
+                mark=self._mark(),
+            )
             again = [shown(smaller, fresh=True)]
             while len(again) < CONFIRMATIONS and time.monotonic() < end:
                 again.append(shown(smaller, fresh=True))

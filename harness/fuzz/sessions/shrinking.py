@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
+from harness.fuzz import smaller_params
 from harness.fuzz.sessions.turns import Json
+from harness.fuzz.smaller_params import Mark
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError
@@ -32,24 +34,29 @@ def shrunk(
     *,
     shows: int = 0,
     at_once: int = 1,
+    mark: Mark | None = None,
 ) -> Json:
     """The smallest document found that `fails`; `stop` ends the search for a smaller one.
 
     `fails` is given up to `at_once` documents, and says for each whether it goes wrong. `shows` is
-    the number of the step at which it showed that something is wrong, 0 for unknown.
+    the number of the step at which it showed that something is wrong, 0 for unknown. With `mark`
+    the params of requests are made smaller too.
     """
-    return _Shrinker(copy.deepcopy(document), fails, stop, at_once).shrink(shows)
+    return _Shrinker(copy.deepcopy(document), fails, stop, at_once, mark).shrink(shows)
 
 
 Edit = Callable[[Json, int], Json | None]
 
 
 class _Shrinker:
-    def __init__(self, document: Json, fails: Fails, stop: Stop, at_once: int) -> None:
+    def __init__(
+        self, document: Json, fails: Fails, stop: Stop, at_once: int, mark: Mark | None
+    ) -> None:
         self._best = document
         self._fails = fails
         self._stop = stop
         self._at_once = at_once
+        self._mark = mark
         self._tried: set[str] = set()
 
     def shrink(self, shows: int) -> Json:
@@ -73,6 +80,9 @@ class _Shrinker:
             self._each(_model_steps, _without_model_step)
             self._each(lambda document: len(list(_elements(document))), _without_element)
             self._no_conditions()
+            if self._mark is not None:
+                edit = partial(_smaller_params, self._mark)
+                self._each(lambda document: len(smaller_params.places(document)), edit)
             if repr(self._best) == before:
                 break
         return self._best
@@ -259,6 +269,11 @@ def _without_element(document: Json, at: int) -> Json:
         holder = holder[key]
     del holder[place[-1]]
     return _tidied(candidate)
+
+
+def _smaller_params(mark: Mark, document: Json, at: int) -> Json | None:
+    candidate = smaller_params.smaller(document, at, mark)
+    return None if candidate is None else _tidied(candidate)
 
 
 def _conditions(document: Json) -> list[tuple[str, int]]:

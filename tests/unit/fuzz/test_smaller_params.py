@@ -1,0 +1,85 @@
+"""Params made smaller: what matters stays, and what is wrong by the book is marked as that."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from harness.fuzz.inputs import input_document, marked
+from harness.fuzz.params import Request
+from harness.fuzz.sessions.shrinking import shrunk
+from harness.spec.loading import load_book
+
+BOOK = load_book()
+Json = dict[str, Any]
+SAID = [{"type": "text", "text": "a" * 5000}, {"type": "text", "text": "b"}]
+
+
+def request(document: Json) -> Json:
+    """The body of the last request of a document."""
+    return [step["request"] for step in document["client"] if "request" in step][-1]
+
+
+def made_small(one: Request, fails: Callable[[Json], bool]) -> Json:
+    """What is left of a request, where `fails` says of its body whether it goes wrong."""
+
+    def wrong(document: Json) -> bool:
+        asked = [step["request"] for step in document["client"] if "request" in step]
+        return any(body["method"] == one.method and fails(body) for body in asked)
+
+    small = shrunk(
+        input_document(BOOK, [one]),
+        lambda documents: [wrong(document) for document in documents],
+        mark=partial(marked, BOOK),
+    )
+    return request(small)
+
+
+def test_members_that_do_not_matter_are_left_out() -> None:
+    params = {"threadId": 5, "input": SAID, "extra": {"deep": [1, {"a": None}]}}
+    small = made_small(
+        Request("turn/start", params), lambda body: "deep" in body["params"].get("extra", {})
+    )
+    assert (small["params"], small["deliberate"]) == ({"extra": {"deep": []}}, True)
+
+
+def test_a_request_that_is_right_stays_right() -> None:
+    params = {"threadId": "{thread}", "input": SAID, "model": "m"}
+    small = made_small(Request("turn/start", params), lambda body: "threadId" in body["params"])
+    assert "model" not in small["params"]
+    assert "deliberate" not in small
+    assert BOOK.is_valid_params("turn/start", small["params"])
+
+
+def test_a_long_text_is_cut_where_its_length_does_not_matter() -> None:
+    small = made_small(
+        Request("thread/read", {"threadId": "x" * 5000}),
+        lambda body: bool(body["params"].get("threadId")),
+    )
+    assert small["params"] == {"threadId": "x"}
+
+
+@pytest.mark.parametrize(
+    ("params", "wrong"),
+    [
+        ({"threadId": "{thread}", "includeTurns": True}, False),
+        ({"threadId": "{thread}", "includeTurns": "yes"}, True),
+        ({"threadId": "$1"}, False),
+        ({}, True),
+    ],
+)
+def test_a_request_is_marked_by_what_it_is_now(params: Json, *, wrong: bool) -> None:
+    body = request(input_document(BOOK, [Request("thread/read", params)]))
+    assert body.get("deliberate", False) is wrong
+    assert marked(BOOK, {**body, "deliberate": not wrong}) == body
+
+
+def test_requests_of_a_session_keep_their_params() -> None:
+    step = {"request": {"method": "thread/read", "params": {"threadId": "$t.thread.id", "x": 1}}}
+    document = {"title": "s", "client": [{"start_thread": {"as": "t"}}, step]}
+
+    def fails(documents: list[Json]) -> list[bool]:
+        return [any("request" in one for one in document["client"]) for document in documents]
+
+    assert step in shrunk(document, fails, mark=partial(marked, BOOK))["client"]
