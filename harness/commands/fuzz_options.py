@@ -42,8 +42,8 @@ def fuzz(
     from harness.commands.doctor import target_words
     from harness.errors import TargetError
     from harness.fuzz import telling
-    from harness.fuzz.campaign import check_method
     from harness.fuzz.case import kinds_of
+    from harness.fuzz.params import check_method
     from harness.fuzz.run import Bounds, fuzz
     from harness.fuzz.store import open_store
     from harness.runner.config import configure
@@ -51,7 +51,7 @@ def fuzz(
 
     with errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
-        check_method(config, method)
+        check_method(config.book, method)
         kinds = kinds_of(what or ("inputs" if method else ""))
     # Hypothesis keeps things of its own, else in a folder beside the user's files.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))

@@ -18,14 +18,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from harness.errors import UsageError
 from harness.fuzz.live import Fuzzed, converse
-from harness.fuzz.params import Request, methods, requests
+from harness.fuzz.params import Request, requests
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
-from harness.trace.nearest import unknown
 from harness.trace.store import save
 
 # How often the smallest failure is tried to be made smaller: each try is a process of its own.
@@ -202,13 +200,6 @@ class Fuzzer:
         path = self.config.base / "traces" / profile / "fuzz" / f"{name:08x}.jsonl"
         save(campaign.worst.run.trace, path)
         return path
-
-
-def check_method(config: Config, name: str) -> None:
-    """Raises `UsageError` unless it is "" or a request of a client."""
-    known = sorted(set(methods(config.book)))
-    if name and name not in known:
-        raise UsageError(f"--method: {unknown('request', name, known)}")
 
 
 @contextmanager

@@ -6,10 +6,9 @@ Here: from generated requests to a case. Not here: what is generated (params), p
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from harness.fuzz.live import filled
 from harness.fuzz.params import Request
 from harness.fuzz.sessions.turns import Json
-from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN
+from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN, filled
 from harness.spec.book import Book
 from harness.spec.skill_paths import skill_paths
 

@@ -6,15 +6,15 @@ generating (params), confirming and telling (campaign).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
 from harness.backend.script import ModelStep
 from harness.fuzz.params import Request
-from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN
+from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN, filled
 from harness.judge.judge import judge
 from harness.judge.verdict import Level, Row, Verdict
 from harness.results.baseline import known_row
@@ -139,17 +139,6 @@ class _Sender:
         other = "though it answered the next request" if alive else "nor to the next request"
         said = json.dumps(params)[:200]
         self.unanswered.append(f"no answer to {request.method} {said}, {other}")
-
-
-def filled(value: Any, known: Mapping[str, str]) -> Any:
-    """A copy in which each placeholder is what it stands for."""
-    if isinstance(value, str):
-        return known.get(value, value)
-    if isinstance(value, dict):
-        return {key: filled(inner, known) for key, inner in cast(dict[str, Any], value).items()}
-    if isinstance(value, list):
-        return [filled(inner, known) for inner in cast(list[Any], value)]
-    return value
 
 
 def _counts(row: Row) -> bool:

@@ -1,6 +1,7 @@
 """Generated requests: every method of the judge's book, with right, nearly right and wrong params.
 
-Made from the book's tables and schemas, not from any server. Not here: sending them (live).
+Made from the book's tables and schemas, not from any server. Not here: the documents that send
+them (inputs).
 """
 
 from copy import deepcopy
@@ -9,8 +10,10 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
+from harness.errors import UsageError
 from harness.fuzz.values import NONSENSE, NUMBERS, TEXTS, THREAD, Json, fitting
 from harness.spec.book import Book
+from harness.trace.nearest import unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,13 @@ def methods(book: Book) -> list[str]:
     """The requests of a client; the core ones more often, since turns come of them."""
     every = [row.method for row in book.methods if row.direction == "client-to-server"]
     return every + 3 * [row.method for row in book.methods if row.capability == "core"]
+
+
+def check_method(book: Book, name: str) -> None:
+    """Raises `UsageError` unless it is "" or a request of a client."""
+    known = sorted(set(methods(book)))
+    if name and name not in known:
+        raise UsageError(f"--method: {unknown('request', name, known)}")
 
 
 def nearly_right(book: Book, method: str) -> st.SearchStrategy[Any]:

@@ -1,6 +1,7 @@
 """Generated JSON: nonsense, and values that keep to a schema of the judge's book.
 
-Here: hypothesis strategies over values. Not here: methods and their parameters (params), sending.
+Here: hypothesis strategies over values, filling placeholders in. Not here: methods and their
+parameters (params), sending.
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,17 @@ NUMBERS = st.one_of(
     st.sampled_from([2**31, 2**53, -(2**63), 2**64, 10**30, 0.5, -0.0, 1e308]),
 )
 _SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
+
+
+def filled(value: Any, known: Mapping[str, str]) -> Any:
+    """A copy in which each placeholder is what it stands for."""
+    if isinstance(value, str):
+        return known.get(value, value)
+    if isinstance(value, dict):
+        return {key: filled(inner, known) for key, inner in cast(Json, value).items()}
+    if isinstance(value, list):
+        return [filled(inner, known) for inner in cast("list[Any]", value)]
+    return value
 
 
 def _nested(depth: int) -> Any:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.fuzz.live import filled
 from harness.fuzz.params import methods, nearly_right, requests, right
-from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN
+from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN, filled
 from harness.spec.loading import load_book
 
 BOOK = load_book()
