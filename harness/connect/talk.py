@@ -98,6 +98,7 @@ class Talk:
         self.findings: list[tuple[Row, str]] = []
         self.unasked_end = False
         """Whether the server ended, or closed the connection, by itself."""
+        self._over = False
         self._turns: dict[str, str] = {}
         self._judge = Judge(judging.book, recorder.trace, judging.rules.values())
         self._owed = OwedOnConnections()
@@ -231,7 +232,11 @@ class Talk:
         self._happened = anyio.Event()
 
     def over(self, end: End) -> list[str]:
-        """Judge the end; gives the ids of the rules that passed."""
+        """Judge the end; gives the ids of the rules that passed.
+
+        What a server says while it is ended is neither shown nor judged: the sum has been told.
+        """
+        self._over = True
         self.recorder.trace.end = end
         rows = self._judge.finish(end)
         self._tell()
@@ -247,6 +252,8 @@ class Talk:
         )
 
     def _on_frame(self, frame: Frame) -> None:
+        if self._over:
+            return
         self._owed.feed(frame)
         self._follow(frame)
         self._judge.feed(frame)
@@ -255,6 +262,8 @@ class Talk:
         self.notice()
 
     def _on_mark(self, mark: Mark[MarkBody]) -> None:
+        if self._over:
+            return
         self._owed.feed_mark(mark)
         self._judge.feed_mark(mark)
         self._tell()

@@ -106,6 +106,20 @@ def test_an_approval_is_answered(tmp_path: Path) -> None:
     assert asked < answered < said.out.index("turn/completed")
 
 
+def test_nothing_follows_the_sum_though_the_server_ends_its_turn(tmp_path: Path) -> None:
+    said = piped(
+        "thread/start approvalPolicy=untrusted",
+        ":model run touch made.txt",
+        "turn/start text=make a file",
+        ":wait",
+        words=("--target", "reference"),
+        cwd=tmp_path,
+    )
+    assert "item/commandExecution/requestApproval" in said.out
+    assert "serverRequest/resolved" not in said.out
+    assert said.out.splitlines()[-1].endswith("findings: none")
+
+
 def test_a_scenario_scripts_the_model_and_its_gates_are_opened(tmp_path: Path) -> None:
     (tmp_path / "held.scenario.yaml").write_text(
         "title: held\n"
