@@ -197,8 +197,7 @@ def check_listen(address: str) -> None:
         raise UsageError(
             f"--listen takes ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH, and found {address!r}"
         )
-    # Any free port is meant by 0, to which nobody could connect.
-    check(address.removesuffix(":0") + ":1" if address.endswith(":0") else address)
+    check(address, listen=True)
 
 
 async def hold(relay: Relay) -> None:

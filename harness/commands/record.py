@@ -99,6 +99,11 @@ async def _recorded(
             run.begins(words)
             status = await proxied(words, run.how(env))
         run.ended(status)
+    except UsageError:
+        # Whoever mends the mistake gives the same command again, for the same file.
+        if file.empty:
+            file.remove()
+        raise
     finally:
         file.close(run.end)
     return status

@@ -77,6 +77,11 @@ async def _recorded(
                 one.closed()
             file.mark(RecorderNote("nobody is listened to any more"))
             return status
+    except UsageError:
+        # Whoever mends the mistake gives the same command again, for the same file.
+        if file.empty:
+            file.remove()
+        raise
     finally:
         file.close(End.CLOSED)
 

@@ -69,6 +69,20 @@ class RecordingFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def remove(self) -> None:
+        """Close the file, and remove it: nothing was recorded."""
+        if not self.broken:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        # What is no file, such as a pipe, is not ours.
+        if self.path.is_file():
+            self.path.unlink(missing_ok=True)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no message was recorded."""
+        return self._seq == 0
+
     def _write(self, line: str) -> None:
         if self._descriptor < 0:
             return

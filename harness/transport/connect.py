@@ -48,18 +48,22 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     return await open_websocket(stream, address, limit=limit)
 
 
-def check(address: str) -> None:
-    """Raise `UsageError` for an address that cannot be used."""
+def check(address: str, *, listen: bool = False) -> None:
+    """Raise `UsageError` for an address that cannot be used.
+
+    With `listen` it is one to wait at, so that port 0 means any free one.
+    """
     if address.startswith(("unix:", _OVER_UNIX)):
         if not unix_path(address):
             raise UsageError(f"{address!r} names no path; {_EXPECTED}")
         return
     try:
         parts = urlsplit(address)
-        port, host = parts.port, parts.hostname or ""
+        host = parts.hostname or ""
+        port_fits = parts.port is not None if listen else bool(parts.port)
     except ValueError as error:
         raise UsageError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
-    if parts.scheme != "ws" or not port or parts.username is not None or parts.fragment:
+    if parts.scheme != "ws" or not port_fits or parts.username is not None or parts.fragment:
         raise UsageError(f"{address!r} is no address; {_EXPECTED}")
     if not _loopback(host):
         raise UsageError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
