@@ -37,7 +37,11 @@ class FaultRow:
 
 
 def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
-    """The faults in which each of these words stands somewhere, of one rule or family if given."""
+    """The faults in which each of these words stands somewhere, of one rule or family if given.
+
+    Raises `UsageError` for a rule that there is not.
+    """
+    _check_rule(rule)
     found = [_row(fault) for fault in all_faults().values()]
     wanted = [word.casefold() for word in words]
     return [
@@ -46,6 +50,12 @@ def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
         if (not rule or one.rule == rule or one.rule.startswith(f"{rule}."))
         and all(word in _searched(one) for word in wanted)
     ]
+
+
+def _check_rule(rule: str) -> None:
+    known = {one for name in all_rules() for one in (name, name.partition(".")[0])}
+    if rule and rule not in known:
+        raise UsageError(f"--rule: {unknown('rule', rule, known)} (harness list)")
 
 
 def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:

@@ -182,6 +182,7 @@ def test_a_fault_can_be_explained_by_its_id() -> None:
     [
         (("--fault", "turn-ends-twic", "--", "cat"), "did you mean 'turn-ends-twice'?"),
         (("--fault", "schema-kept", "--", "cat"), "stored traces only: it changes what the model"),
+        (("--list", "--rule", "turn.completed-onc"), "did you mean 'turn.completed-once'?"),
         (("--", "cat"), "no fault; give --fault ID, or see them all: harness faulty --list"),
         (("--fault", FAULT), "no server; write its command behind --"),
         (("--fault", FAULT, "--", "no-such-server"), "'no-such-server' was not found"),
