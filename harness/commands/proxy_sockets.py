@@ -7,6 +7,7 @@ clients of this machine that are no web pages are let in.
 """
 
 import contextlib
+import errno
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -188,7 +189,15 @@ async def taking_clients(address: str, command: Sequence[str], between: Between)
         except* UsageError as errors:
             raise UsageError(str(errors.exceptions[0])) from errors
         except* OSError as errors:
-            raise UsageError(f"cannot listen at {address}: {errors.exceptions[0]}") from errors
+            raise UsageError(
+                f"cannot listen at {address}: {_why(errors.exceptions[0])}"
+            ) from errors
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return "something listens there already; end it, or give another port (0 for any free one)"
+    return str(error)
 
 
 def check_listen(address: str) -> None:

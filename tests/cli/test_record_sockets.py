@@ -121,7 +121,7 @@ def test_a_port_in_use_is_one_line_and_leaves_no_file(tmp_path: Path) -> None:
         said = call("harness", "record", "-o", str(file), "--listen", address, "--", "cat")
     assert said.status == 2
     assert len(said.err.splitlines()) == 1
-    assert address in said.err
+    assert f"cannot listen at {address}: something listens there already" in said.err
     assert not file.exists()
 
 
