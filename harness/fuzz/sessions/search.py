@@ -403,7 +403,7 @@ class Searcher:
 
 def shrinking_within(seconds: float) -> float:
     """The seconds for making one failure small, in a search of so many seconds."""
-    return min(SHRINKING, max(8.0, seconds / 3))
+    return min(SHRINKING, max(8.0, seconds / 4))
 
 
 def bound_for(played: Played) -> float:
