@@ -54,12 +54,7 @@ def commands_read(change: Any) -> None:
     swap(f"{APPROVALS}:read_command_answer", lambda read: lambda answer: change(answer, read))
 
 
-@bug(
-    reds={
-        "approvals/accept-command": "approval.asks-before-acting",
-        "recorded/python-client": "approval.asks-before-acting",
-    }
-)
+@bug(reds={"approvals/accept-command": "approval.asks-before-acting"})
 def a_command_runs_while_its_question_is_open() -> None:
     """A command has run, and printed, when the client is asked about it."""
 
@@ -79,6 +74,7 @@ def a_command_runs_while_its_question_is_open() -> None:
         "approvals/accept-file-change": "scenario.expectation: made.txt is absent",
         "approvals/on-failure-accept-file-change": "scenario.expectation: made.txt is absent",
         "approvals/on-request-accept-file-change": "scenario.expectation: made.txt is absent",
+        "recorded/python-client": "scenario.expectation: added.txt is absent",
     }
 )
 def an_accepted_file_change_is_not_made() -> None:
