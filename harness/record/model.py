@@ -133,7 +133,9 @@ async def model_proxy(real: str, file: RecordingFile) -> AsyncGenerator[str]:
     parts = urlsplit(real)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"--model-url {real}: expected an address such as https://host/v1")
-    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = f":{parts.port}" if parts.port else ""
+    origin = f"{parts.scheme}://{host}{port}"
     limits = httpx.Timeout(None, connect=_CONNECT)
     async with httpx.AsyncClient(timeout=limits) as client, anyio.create_task_group() as tasks:
         async with loopback(ModelProxy(origin, file, client), tasks) as address:
