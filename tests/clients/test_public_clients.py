@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.commands.check_clients import CheckedClient, check_client
 from harness.faults.duties import client_faults
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "clients"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "recorded"
 
 
 def of(found: CheckedClient, verdict: str) -> set[str]:
