@@ -179,6 +179,7 @@ def test_every_key_that_is_read_is_known(tmp_path) -> None:
     assert set(KEYS[""]) == {field.name for field in fields(Config)} - {
         "providers",
         "environment",
+        "folder",
         "command_variables",
         "disabled_mcp_servers",
         "remote_skills",

@@ -23,6 +23,8 @@ FOLDERS = tuple(
 MODULES = {
     "setup.py",
     "setup.cfg",
+    "harness.plugin",
+    "harness.suite",
     "harness.target",
     "harness.rules",
     "harness.spec",
