@@ -62,9 +62,10 @@ def search_documents(
     """
 
     def frames(attempt: Attempt) -> None:
-        number = 0
+        number, by_websocket = 0, config.profile.listening() in ("ws", "ws-unix")
         while True:
-            attempt(frame_document(seeded(seed * 1_000_003 + number)))
+            choose = seeded(seed * 1_000_003 + number)
+            attempt(frame_document(choose, text_only=by_websocket))
             number += 1
 
     def inputs(attempt: Attempt) -> None:

@@ -55,11 +55,15 @@ _ANSWERS: tuple[Json, ...] = (
 )
 
 
-def frame_document(choose: Chooser) -> Json:
-    """A document: a thread, raw frames with right requests after them, a plain turn."""
+def frame_document(choose: Chooser, *, text_only: bool = False) -> Json:
+    """A document: a thread, raw frames with right requests after them, a plain turn.
+
+    `text_only`: no invalid UTF-8, for a WebSocket, which has to be closed where a text frame holds
+    such bytes (RFC 6455, section 8.1).
+    """
     client: list[Json] = [{"start_thread": {"as": "t"}}]
     for _ in range(1 + choose.below(MOST)):
-        client.append({"send_raw": _raw(choose)})
+        client.append({"send_raw": _raw(choose, text_only=text_only)})
         if choose.chance(30):
             client.append({"request": dict(_RIGHT)})
     client.append({"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}})
@@ -67,12 +71,12 @@ def frame_document(choose: Chooser) -> Json:
     return {"title": "Raw frames", "model": {"t": [_SPEAKS]}, "client": client}
 
 
-def _raw(choose: Chooser) -> Json:
+def _raw(choose: Chooser, *, text_only: bool) -> Json:
     kinds: list[tuple[Callable[[Chooser], bytes], int]] = [
         (_line, 4),
         (_truncated, 2),
         (_joined, 2),
-        (_no_utf8, 2),
+        (_no_utf8, 0 if text_only else 2),
         (_control, 1),
         (_giant, 1),
         (_deep, 2),

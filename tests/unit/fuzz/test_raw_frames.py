@@ -60,3 +60,25 @@ def test_every_kind_of_bad_bytes_comes_up() -> None:
         b"a" * 70_000,
     ):
         assert part in everything
+
+
+def test_over_a_websocket_raw_frames_are_text() -> None:
+    """Other bytes in a text frame must end the connection (RFC 6455, section 8.1)."""
+
+    def without_text(*, text_only: bool) -> int:
+        documents = [frame_document(seeded(seed), text_only=text_only) for seed in range(60)]
+        raw = [
+            step["send_raw"] for one in documents for step in one["client"] if "send_raw" in step
+        ]
+        return sum(not _is_text(bytes.fromhex(one["hex"])) for one in raw if "hex" in one)
+
+    assert without_text(text_only=False) > 10
+    assert without_text(text_only=True) == 0
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
