@@ -70,6 +70,9 @@ def scenario_of(
     if scripts:
         [(_, only), *others] = scripts.items()
         value["model"] = scripts if others else only
+    steps = (*client.setup, *client.client)
+    if _LISTS & {obj(obj(step).get("request")).get("method") for step in steps}:
+        value["server"] = "fresh"
     value |= {"setup": client.setup} if client.setup else {}
     value["client"] = client.client or [{"request": {"method": "thread/list", "params": {}}}]
     value |= _expected(story, shop, client)
@@ -190,6 +193,8 @@ def _written(value: dict[str, Any], notes: Collection[str], origin: str) -> str:
     return as_text(ordered, "\n# ".join(head), short=True)
 
 
+# They show the threads of other scenarios too, where a server is shared.
+_LISTS: Final = {"thread/list", "thread/loaded/list"}
 _ORDER: Final = (
     "title",
     "covers",
