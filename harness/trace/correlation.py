@@ -12,8 +12,6 @@ id of a request could not be read. From these:
 - true is no number, though Python says that it equals 1.
 - Null belongs to no request. Neither does an array, an object, or NaN and a number too large for
   a float, which Python's parser takes: nobody can tell two of those apart for certain.
-- Whole numbers beyond 2^53 are one id where they are one double: a reader may keep no more of them
-  (RFC 8259, section 6), and writes 10^30 as 1e+30.
 - Each connection has ids of its own, and so has each direction: a server may ask with an id that a
   request of the client has too.
 - Where an id is used again, an answer belongs to the last request with it that came before.
@@ -21,12 +19,10 @@ id of a request could not be read. From these:
 
 import math
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from harness.trace.frame import Direction, Frame, Kind, opposite
 
-# Up to here each whole number is a double of its own.
-MOST_EXACT: Final = 2**53
 # An id that a request can be found by. Two of them are the same id if and only if they are equal.
 Id: TypeAlias = str | int | float
 # Connection, direction of the request, and id.
@@ -37,17 +33,7 @@ def as_id(value: Any) -> Id | None:
     """The id if a request can be found by it, else None."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if isinstance(value, int) and abs(value) > MOST_EXACT:
-        value = _as_double(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _as_double(value: int) -> float:
-    """A whole number as a reader has it that knows doubles alone; infinite if it is too large."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def same_id(one: Any, other: Any) -> bool:

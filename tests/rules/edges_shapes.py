@@ -97,7 +97,31 @@ def failing_work(method: str) -> Talk:
 
 UNKNOWN = {"granular": {"rules": True}}
 
+# A whole number that no double can hold, as a client may send to try the server.
+HUGE = 10**30
+
+
+def asked_with_a_huge_id() -> Talk:
+    request = {"method": "thread/loaded/list", "id": HUGE, "params": {}}
+    return opened().sends(request, deliberate=True)
+
+
+def two_questions_with_ids_of_one_double() -> Talk:
+    """The times in nanoseconds that number the requests of this server differ by one."""
+    talk = opened().plain_turn()
+    for number in (1795415541095879802, 1795415541095879803):
+        talk.says({"method": "client/beep", "id": number, "params": {}})
+        talk.sends({"id": number, "result": {}})
+    return talk
+
+
 LEGAL: list[Legal] = [
+    Legal(
+        "response.known-id",
+        "huge-id-comes-back-as-a-double",
+        lambda: asked_with_a_huge_id().says({"id": float(HUGE), "result": {"data": [THREAD]}}),
+    ),
+    Legal("response.known-id", "questions-of-one-double", two_questions_with_ids_of_one_double),
     Legal(
         "frame.well-formed",
         "failure-told-in-a-member-of-its-own",
@@ -275,6 +299,11 @@ ILLEGAL: list[Illegal] = [
             .asks("thread/loaded/list")
             .answers({"data": [THREAD], "nextCursor": None})
         ),
+    ),
+    Illegal(
+        "response.known-id",
+        "huge-id-comes-back-with-its-digits-cut",
+        lambda: asked_with_a_huge_id().says({"id": 10**29, "result": {"data": [THREAD]}}),
     ),
     Illegal(
         "response.known-id",

@@ -28,11 +28,8 @@ PAIRS = [
     ("0", "null", False),
     ("0", '""', False),
     ("1", "[1]", False),
-    ("9007199254740991", "9007199254740992", False),
-    # Beyond 2^53 a reader that has doubles alone cannot tell these apart.
-    ("9007199254740993", "9007199254740992", True),
-    ("9007199254740993", "9007199254740992.0", True),
-    ("1000000000000000000000000000000", "1e+30", True),
+    ("9007199254740993", "9007199254740992", False),
+    ("9007199254740993", "9007199254740992.0", False),
 ]
 # What is no id belongs to no request, not even to one with the same.
 NO_IDS = ["null", "true", "false", "[]", "[1]", "{}", '{"id": 1}', "NaN", "Infinity", "1e999"]
