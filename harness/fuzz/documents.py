@@ -18,14 +18,9 @@ from harness.fuzz.frames import frame_document
 from harness.fuzz.inputs import LONGEST, input_document, marked
 from harness.fuzz.params import Request, requests
 from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.following import shrinking_within
 from harness.fuzz.sessions.play import Played, play
-from harness.fuzz.sessions.search import (
-    OnFound,
-    Searcher,
-    SessionCampaign,
-    opened,
-    shrinking_within,
-)
+from harness.fuzz.sessions.search import OnFound, Searcher, SessionCampaign, opened
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 from harness.runner.config import Config

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from harness.backend.script import ModelStep
 from harness.backend.tracks import Track
 from harness.fuzz.sessions.chains import generated
 from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.cuts import only, sound, without_steps
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.session import Offers
-from harness.fuzz.sessions.shrinking import only, shrunk, sound, without_steps
+from harness.fuzz.sessions.shrinking import shrunk
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.trace.values import obj
@@ -24,6 +26,11 @@ Json = dict[str, Any]
 def methods_of(document: Json) -> list[str]:
     """The requests of a document, and the names of its other steps."""
     return [obj(body).get("method", kind) for kind, body in map(only, document["client"])]
+
+
+def begun(documents: list[Json], wrong: Callable[[Json], bool]) -> list[int]:
+    """The answer of who plays each of the documents, to its end, where some go wrong."""
+    return [len(one["client"]) if wrong(one) else 0 for one in documents]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -83,15 +90,6 @@ def test_every_kind_of_step_comes_up() -> None:
     assert wanted - seen.keys() == set()
 
 
-def test_rare_pairs_of_actions_come_up_soon() -> None:
-    offers = Offers()
-    for seed in range(150):
-        generated(seeded(seed), offers)
-    assert len(offers.pairs) > 200
-    assert offers.pairs["compact", "rollback"]
-    assert offers.pairs["steer", "answer"]
-
-
 def test_what_a_server_lacks_is_not_planned() -> None:
     offers = Offers({"compact", "approvals", "run", "several", "restart"})
     for seed in range(20):
@@ -141,10 +139,10 @@ def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     assert methods_of(document).count("start_turn") >= 2
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[bool]:
+    def fails(candidates: list[Json]) -> list[int]:
         """As of a server that goes wrong at the second turn."""
         tried.extend(candidates)
-        return [methods_of(one).count("start_turn") >= 2 for one in candidates]
+        return begun(candidates, lambda one: methods_of(one).count("start_turn") >= 2)
 
     small = shrunk(document, fails, at_once=at_once)
     kinds = Counter(methods_of(small))
@@ -182,7 +180,7 @@ def test_what_happens_within_a_turn_goes_at_once() -> None:
         held = repr(one.get("model")).count("'run'") > methods_of(one).count("answer")
         return "wait" in methods_of(one) and not held
 
-    small = shrunk(document, lambda some: [ends(one) for one in some], lambda: tries >= 5)
+    small = shrunk(document, lambda some: begun(some, ends), lambda: tries >= 5)
     assert methods_of(small) == ["start_thread", "start_turn", "wait"]
     assert "'run'" not in repr(small.get("model"))
 
@@ -215,7 +213,7 @@ def test_a_fork_and_a_second_client_are_left_out_where_they_do_not_matter() -> N
         kinds = methods_of(one)
         return kinds.count("start_turn") == 2 and kinds[-2:] == ["wait", "thread/rollback"]
 
-    small = shrunk(document, lambda some: [wrong(one) for one in some])
+    small = shrunk(document, lambda some: begun(some, wrong))
     assert small["client"] == [
         {"start_thread": {"as": "t"}},
         {"start_turn": {"thread": "t", "text": "do", "as": "q"}},
@@ -225,14 +223,42 @@ def test_a_fork_and_a_second_client_are_left_out_where_they_do_not_matter() -> N
     ]
 
 
+def test_steps_that_were_not_begun_are_left_out_untried() -> None:
+    document = generated(seeded(3), Offers({"several", "restart"}))
+    tried: list[Json] = []
+
+    def fails(candidates: list[Json]) -> list[int]:
+        """As of a server with which no script comes beyond the second step."""
+        tried.extend(candidates)
+        return [2 if methods_of(one)[:2] == methods_of(document)[:2] else 0 for one in candidates]
+
+    small = shrunk(document, fails)
+    assert methods_of(small) == methods_of(document)[:2]
+    assert len(tried) < len(document["client"]) / 2
+
+
+def test_what_was_done_long_before_is_left_out_first() -> None:
+    steps = [{"request": {"method": "thread/list", "params": {"at": at}}} for at in range(40)]
+    document: Json = {"title": "x", "client": steps}
+    tried: list[Json] = []
+
+    def fails(candidates: list[Json]) -> list[int]:
+        """As of a server that goes wrong at the last step but one."""
+        tried.extend(candidates)
+        return begun(candidates, lambda one: steps[38] in one["client"])
+
+    small = shrunk(document, fails, lambda: len(tried) > 12)
+    assert small["client"] in ([steps[38]], [steps[38], steps[39]])
+
+
 def test_shrinking_stops_when_it_is_told_to() -> None:
     document = generated(seeded(1))
     count = 0
 
-    def fails(candidates: list[Json]) -> list[bool]:
+    def fails(candidates: list[Json]) -> list[int]:
         nonlocal count
         count += 1
-        return [False] * len(candidates)
+        return [0] * len(candidates)
 
     shrunk(document, fails, lambda: count >= 3)
     assert count == 3

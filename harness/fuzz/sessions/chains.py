@@ -15,6 +15,7 @@ from harness.fuzz.sessions.actions import (
     wait_for_it,
 )
 from harness.fuzz.sessions.chooser import Chooser
+from harness.fuzz.sessions.novelty import Drawn
 from harness.fuzz.sessions.plan import PlannedThread
 from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
 from harness.fuzz.sessions.situations import ask_again, begin
@@ -107,6 +108,11 @@ CHAINS = (
 )
 
 
+def drawn(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Drawn:
+    """One generated session."""
+    return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)
+
+
 def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
     """One generated scenario document."""
-    return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)
+    return drawn(chooser, offers, length).document()

@@ -6,9 +6,9 @@ must show (`where`), that a request must be granted, what a model call or an ite
 
 import copy
 
+from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.looks import REFUSED
 from harness.fuzz.sessions.play import Problem, needed
-from harness.fuzz.sessions.shrinking import only
 from harness.fuzz.sessions.turns import Json
 from harness.spec.book import Book
 from harness.trace.values import arr, obj

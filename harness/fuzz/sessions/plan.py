@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.fuzz.sessions.novelty import Meetings
 from harness.fuzz.sessions.turns import COMMAND, Json, ModelTurn
 from harness.scenario.client_steps import MAIN
+from harness.trace.values import obj, text
 
 ALIASES = "tuvw"
 
@@ -149,7 +151,7 @@ class Plan:
         self.client: list[Json] = []
         self.threads: list[PlannedThread] = []
         self.connections: list[str] = [MAIN]
-        self.restarted = False
+        self.meetings = Meetings()
         self._count = 0
         self._nonces = 0
 
@@ -169,7 +171,35 @@ class Plan:
         kept = {name: one for name, one in body.items() if one is not None}
         if on == MAIN:
             del kept["on"]
+        self._note(kind, kept)
         self.client.append({kind: kept})
+
+    def bare(self, kind: str, value: Any) -> None:
+        """Add a step that is about no thread."""
+        self._note(kind, {})
+        self.client.append({kind: value})
+
+    def _note(self, kind: str, body: Json) -> None:
+        """Note what a step meets."""
+        thread = self._concerned(body)
+        others = [one.moment for one in self.threads if one is not thread and one.running]
+        if thread is None:
+            self.meetings.note(kind, body, "", "", others, 0)
+            return
+        number = len(thread.followers)
+        follows = number if (body.get("on") or MAIN) in thread.followers else -number - 1
+        self.meetings.note(kind, body, thread.alias, thread.moment, others, follows)
+
+    def _concerned(self, body: Json) -> PlannedThread | None:
+        """The thread that a step is about."""
+        named = body.get("thread"), obj(body.get("params")).get("threadId")
+        turn = text(obj(body.get("where")).get("turnId"))
+        for thread in self.threads:
+            if thread.alias == named[0] or thread.reference == named[1]:
+                return thread
+            if turn and any(f"${one.alias}.turn.id" == turn for one in thread.turns):
+                return thread
+        return None
 
     def request(self, method: str, *, expect: str = "any", **body: Any) -> None:
         """Add a request."""

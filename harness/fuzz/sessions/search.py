@@ -12,19 +12,21 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.fuzz.causes import Causes
-from harness.fuzz.sessions.chains import generated
+from harness.fuzz.sessions.chains import drawn
+from harness.fuzz.sessions.chooser import Chooser
+from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.demands import demanding
+from harness.fuzz.sessions.following import SHRINKING, STEP_BOUND, made_small, shrinking_within
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.lanes import Lanes, further_benches
+from harness.fuzz.sessions.novelty import DRAWN_FOR_ONE, Meeting, chosen
 from harness.fuzz.sessions.play import Played, Problem, play
 from harness.fuzz.sessions.session import FEATURES, Offers
-from harness.fuzz.sessions.shrinking import only, shrunk
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 from harness.judge.verdict import Level
@@ -34,7 +36,6 @@ from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.servers import SetupFailed
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
-from harness.trace.marks import StepBegins
 from harness.trace.trace import Trace
 from harness.trace.values import obj, text
 
@@ -42,14 +43,6 @@ from harness.trace.values import obj, text
 AT_ONCE = 24
 # The first ones show what the server does not offer.
 AT_FIRST = 4
-# A step that waits in vain is no finding, only lost time.
-STEP_BOUND = 2.0
-SHORTEST = 0.4
-# A failure that needs a race may need some tries.
-CONFIRMATIONS = 3
-SHRINKING = 30.0
-# The whole of following one cause up takes so many times that, on a slow server too.
-FOLLOWING = 1.5
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
 # That a question is put again to who takes its thread up while it is open: no text says so.
@@ -98,6 +91,8 @@ class SessionCampaign:
 
 
 OnFound = Callable[[Found], None]
+# A session to play: the choices that it was drawn by, and its document.
+Planned = tuple[Chooser, Json]
 
 
 def search(
@@ -179,6 +174,7 @@ class Searcher:
         self._refusals: Counter[str] = Counter()
         self._works: set[str] = set()
         self._habits = Habits()
+        self._met: Counter[Meeting] = Counter()
         self.shrinking = SHRINKING
 
     def run(self, lanes: Lanes, seconds: float, cases: int | None) -> None:
@@ -191,19 +187,22 @@ class Searcher:
         began = time.monotonic()
         self.shrinking = shrinking_within(seconds)
         corpus = Corpus(campaign.seed, guided=cases is None)
+        ahead: list[Planned] = []
         try:
             with self._interruption.ours():
                 while time.monotonic() < began + seconds and campaign.cases != cases:
-                    most = min(AT_ONCE, AT_FIRST + campaign.cases)
-                    left = most if cases is None else min(most, cases - campaign.cases)
-                    choosers = [corpus.chooser() for _ in range(left)]
-                    documents = [generated(one, self._offers) for one in choosers]
+                    some = ahead or self._draw(corpus, campaign.cases, cases)
                     all_of_them = self._portal.start_task_soon(
-                        lanes.play_all, documents, began + seconds, self._spoils
+                        lanes.play_all,
+                        [document for _, document in some],
+                        began + seconds,
+                        self._spoils,
                     )
-                    for chooser, played in zip(
-                        choosers, self._interruption.wait(all_of_them), strict=True
-                    ):
+                    # While the first ones are played it is still open what the server offers.
+                    known = campaign.cases >= AT_ONCE
+                    ahead = self._draw(corpus, campaign.cases + len(some), cases) if known else []
+                    plays = self._interruption.wait(all_of_them)
+                    for (chooser, _), played in zip(some, plays, strict=True):
                         if played is not None:
                             self._judge(played)
                             corpus.reached(played, chooser)
@@ -211,6 +210,15 @@ class Searcher:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
         campaign.lacks = sorted(self._offers.lacks)
+
+    def _draw(self, corpus: Corpus, before: int, cases: int | None) -> list[Planned]:
+        """The sessions to play after so many, the best of many that are drawn."""
+        number = min(AT_ONCE, AT_FIRST + before)
+        number = number if cases is None else min(number, cases - before)
+        choosers = [corpus.chooser() for _ in range(number * DRAWN_FOR_ONE)]
+        sessions = [drawn(one, self._offers) for one in choosers]
+        places = chosen(sessions, number, self._met)
+        return [(choosers[at], sessions[at].document()) for at in places]
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """Play a document, on the shared process or on one of its own. Raises `Interrupted`.
@@ -226,22 +234,32 @@ class Searcher:
         return self._interruption.wait(self._portal.start_task_soon(played))
 
     @property
-    def _at_once(self) -> int:
+    def at_once(self) -> int:
         """How many documents are played side by side."""
         return 1 if self._lanes is None else self._lanes.number
 
-    def _play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
+    def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
         """Play some documents side by side. Raises `Interrupted`."""
         if self._lanes is None:
             return [self.play(one, fresh=fresh, bound=bound) for one in documents]
-        once = partial(self._lanes.play_all, documents, math.inf, fresh=fresh, bound=bound)
+        # A process on which something went wrong may go on to do so, whatever it is asked.
+        once = partial(
+            self._lanes.play_all, documents, math.inf, _went_wrong, fresh=fresh, bound=bound
+        )
         plays = self._interruption.wait(self._portal.start_task_soon(once))
         return [one for one in plays if one is not None]
 
-    def _shows(self, cause: str, played: Played, occasion: str = "") -> Problem | None:
-        """The problem of this cause in a play, None where it does not show on that occasion."""
-        mine = (one for one in self._habits.serious(played) if one.cause == cause)
-        return next((one for one in mine if occasion in ("", one.occasion)), None)
+    def _shows(self, cause: str, occasion: str, played: Played) -> Problem | None:
+        """The problem of this cause in a play, on that occasion; None for none.
+
+        Else, in sessions, any other that is news: one defect shows in many ways, in a script that
+        is cut and hurried in others than before.
+        """
+        mine = [one for one in self._habits.serious(played) if occasion in ("", one.occasion)]
+        found = [one for one in mine if one.cause == cause]
+        if not found and self.most_occasions == 1:
+            found = [one for one in mine if self._is_news(one)]
+        return found[0] if found else None
 
     def _mark(self) -> Mark | None:
         """What marks a request whose params are made smaller; None where none are."""
@@ -266,7 +284,11 @@ class Searcher:
         for problem in problems:
             if self._is_news(problem):
                 occasion = self._causes.follow(problem.cause, problem.occasion)
-                self._follow(played.document, problem, occasion)
+                told = self._follow(played.document, problem, occasion)
+                if told and self.most_occasions == 1:
+                    # What else goes wrong here is most likely the same defect; if not, it comes up
+                    # in another session.
+                    break
         return bool(problems)
 
     def _spoils(self, played: Played) -> bool:
@@ -317,100 +339,36 @@ class Searcher:
         at = min(unmet.line, len(steps)) - 1
         return ASKED_AGAIN if asked_again(steps, at) else feature_of(steps[at])
 
-    def _follow(self, document: Json, problem: Problem, occasion: str) -> None:
-        """Confirm a problem on a fresh process, make the document small, tell it.
+    def _follow(self, document: Json, problem: Problem, occasion: str) -> bool:
+        """Confirm a problem, make its document small, tell it; False if it is not confirmed.
 
         `occasion` is the one on which it must show, "" for any.
         """
-        cause = problem.cause
-
-        def shown(
-            candidate: Json, *, fresh: bool = False, bound: float | None = None
-        ) -> tuple[Played, Problem] | None:
-            played = self.play(candidate, fresh=fresh, bound=bound)
-            found = self._shows(cause, played, occasion)
-            return (played, found) if found is not None else None
-
-        def confirmed(candidate: Json) -> tuple[Played, Problem] | None:
-            tries = (shown(candidate, fresh=True) for _ in range(CONFIRMATIONS))
-            return next((one for one in tries if one is not None), None)
-
-        last = confirmed(document)
-        if last is None:
+        shows = partial(self._shows, problem.cause, occasion)
+        small = made_small(self, document, shows, self.shrinking, self._mark())
+        if small is None:
             self.campaign.unsteady.append(problem.text)
-            return
-
-        def latest(ladder: list[Json], until: float) -> tuple[Json, tuple[Played, Problem] | None]:
-            """The smallest that shows it on a fresh process: the first of these does, the last not.
-
-            Each is a smaller one than that before.
-            """
-            low, high, seen = 0, len(ladder) - 1, None
-            while high - low > 1 and time.monotonic() < until:
-                middle = (low + high) // 2
-                found = shown(ladder[middle], fresh=True)
-                low, high, seen = (middle, high, found) if found else (low, middle, seen)
-            return ladder[low], seen
-
-        small, flaky, hurry = document, False, bound_for(last[0])
-        end = time.monotonic() + FOLLOWING * self.shrinking
-        # A process that was used before answers sooner; what it shows must show on a fresh one too.
-        for fresh in (False, True):
-            until, ladder = min(end, time.monotonic() + self.shrinking), [small]
-
-            def fails(
-                candidates: list[Json], fresh: bool = fresh, ladder: list[Json] = ladder
-            ) -> list[bool]:
-                plays = self._play_some(candidates, fresh=fresh, bound=hurry)
-                wrong = [self._shows(cause, played, occasion) is not None for played in plays]
-                ladder += [candidates[wrong.index(True)]] if any(wrong) else []
-                return wrong
-
-            def over(until: float = until) -> bool:
-                return time.monotonic() >= until
-
-            smaller = shrunk(
-                small,
-                fails,
-                over,
-                shows=last[1].step,
-                at_once=self._at_once,
-                mark=self._mark(),
-            )
-            again = [shown(smaller, fresh=True)]
-            while len(again) < CONFIRMATIONS and time.monotonic() < end:
-                again.append(shown(smaller, fresh=True))
-            hits = [one for one in again if one is not None]
-            if hits:
-                small, last, flaky = smaller, hits[-1], len(hits) < len(again)
-                break
-            small, seen = latest(ladder, end)
-            last = seen or last
-        played, problem = last
+            return False
+        shown = small.problem
+        if shown.cause != problem.cause:
+            self._causes.follow(shown.cause, shown.occasion)
+        self._causes.tell(shown.cause, shown.occasion)
         found = Found(
-            demanding(small, problem, self._config.book),
-            cause,
-            problem.text,
-            played.run.trace,
-            flaky,
-            problem.occasion,
+            demanding(small.document, shown, self._config.book),
+            shown.cause,
+            shown.text,
+            small.played.run.trace,
+            small.flaky,
+            shown.occasion,
         )
-        self._causes.tell(cause, problem.occasion)
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
+        return True
 
 
-def shrinking_within(seconds: float) -> float:
-    """The seconds for making one failure small, in a search of so many seconds."""
-    return min(SHRINKING, max(8.0, seconds / 4))
-
-
-def bound_for(played: Played) -> float:
-    """The bound of a step in shrinking: several times what the longest one took, in seconds."""
-    begun = [mark.at for mark in played.run.trace.marks_of(StepBegins)]
-    longest = max((late - early for early, late in pairwise(begun)), default=0.0)
-    return min(STEP_BOUND, max(SHORTEST, 4 * longest))
+def _went_wrong(played: Played) -> bool:
+    return any(one.level is not Level.INFO for one in played.problems)
 
 
 _BY_CAPABILITY = {

@@ -4,11 +4,12 @@ Here: the swarm (which actions, parts and faults this session has), its length, 
 single thread. Not here: what the actions do (actions, chains).
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from harness.fuzz.sessions.chooser import Chooser
+from harness.fuzz.sessions.novelty import Drawn
 from harness.fuzz.sessions.plan import Plan, PlannedThread
 from harness.fuzz.sessions.turns import FAULTS, PARTS, UNTRUSTED, Json, TurnWriter
 from harness.scenario.client_steps import MAIN
@@ -65,14 +66,10 @@ _PAIRS = [
 class Offers:
     """What is known of the server under test: what it was seen not to do is planned no more.
 
-    `lacks` are names of actions, of parts of a turn, and `approvals`. `pairs` counts which action
-    on a thread was planned right after which other, and `moments` the same with where the thread
-    was, what was done last in the session, and who did it, so that what is rare can be preferred.
+    `lacks` are names of actions, of parts of a turn, and `approvals`.
     """
 
     lacks: set[str] = field(default_factory=set[str])
-    pairs: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    moments: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +100,7 @@ class Session:
         self.choose = chooser
         self._begins, self._ends = begins, ends
         self.plan = Plan()
-        offers = offers or Offers()
-        lacks = offers.lacks
-        self.lacks, self._pairs, self._moments = lacks, offers.pairs, offers.moments
-        self._last: dict[str, str] = {}
-        self._before = ("", "")
+        self.lacks = lacks = (offers or Offers()).lacks
         self._on = MAIN
         self._restarts = 0
         parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
@@ -121,12 +114,12 @@ class Session:
         self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
         self._most = chooser.weighted([(1, 4), (2, 4), (MOST_THREADS, 2)])
 
-    def draw(self, longest: int = LONGEST) -> Json:
-        """A whole document, most of them short, with at most so many steps and a final look."""
+    def draw(self, longest: int = LONGEST) -> Drawn:
+        """A whole session, most of them short, with at most so many steps and a final look."""
         long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.one(SHORT))
         if self._apart == "several" and "several" not in self.lacks:
-            self.plan.client.append({"connect": "b"})
+            self.plan.bare("connect", "b")
             self.plan.connections.append("b")
         self.start_thread()
         if self._begins is not None and self.choose.chance(IN_SITUATIONS):
@@ -148,7 +141,8 @@ class Session:
             if self._ends is not None:
                 self._ends(self, thread)
         self._look_at_all()
-        return self.plan.document("A generated session")
+        document = partial(self.plan.document, "A generated session")
+        return Drawn(len(self.plan.client), self.plan.meetings.found, document)
 
     def _any(self) -> None:
         """Something that belongs to no thread, or an action on any of them."""
@@ -161,41 +155,9 @@ class Session:
         self._act(choose.one(plan.threads))
 
     def _act(self, thread: PlannedThread) -> None:
-        choose = self.choose
         self.acts(thread)
-        last = self._last.get(thread.alias, "")
-        possible = [
-            (one, one_weight * self._news((last, one.name), self._moment_of(thread, one)))
-            for one, one_weight in self._weights
-            if one.sensible(thread)
-        ]
-        action = choose.weighted(possible)
-        self._pairs[last, action.name] += 1
-        self._moments[self._moment_of(thread, action)] += 1
-        self._last[thread.alias] = action.name
-        self._before = (thread.alias, action.name)
-        action.do(self, thread)
-
-    def _moment_of(self, thread: PlannedThread, action: Action) -> tuple[str, ...]:
-        """An action with all that its effect may depend on."""
-        alias, before = self._before
-        others = any(one.running is not None for one in self.plan.threads if one is not thread)
-        return (
-            thread.moment,
-            "others run" if others else "",
-            "here" if alias == thread.alias else "elsewhere",
-            before,
-            action.name,
-            "follows" if self._on in thread.followers else "does not follow",
-        )
-
-    def _news(self, pair: tuple[str, str], moment: tuple[str, ...]) -> int:
-        """How much more often what never came up, or seldom, is chosen."""
-        return (
-            (4, 2)[self._pairs[pair]]
-            if self._pairs[pair] < 2
-            else (3 if not self._moments[moment] else 1)
-        )
+        possible = [(one, weight) for one, weight in self._weights if one.sensible(thread)]
+        self.choose.weighted(possible).do(self, thread)
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
@@ -243,7 +205,7 @@ class Session:
         return True
 
     def _restart(self) -> None:
-        self.plan.client.append({"restart": True})
+        self.plan.bare("restart", True)
         self.plan.connections = [MAIN]
         self._restarts += 1
         for thread in self.plan.threads:
@@ -256,10 +218,10 @@ class Session:
         So is `thread`, by the first client where the second one stays away.
         """
         plan, back = self.plan, self.choose.chance(70)
-        plan.client.append({"disconnect": "b"})
+        plan.bare("disconnect", "b")
         mine = [one for one in plan.threads if "b" in one.followers]
         if back:
-            plan.client.append({"connect": "b"})
+            plan.bare("connect", "b")
         else:
             plan.connections.remove("b")
         on = "b" if back else MAIN

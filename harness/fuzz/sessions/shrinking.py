@@ -1,30 +1,25 @@
 """A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
 
-Here: what is left out, and in which order: threads, turns and connections with all that is about
-them, what happens within turns, then steps, half of them at once and fewer and fewer, then the
-model's side. Whether the rest still goes wrong is asked of a function, of several documents at
-once. Not here: playing. A step goes together with all that speak of what it started, so that every
-document that is tried is one that the loader takes.
+Here: in which order things are left out: what comes after it went wrong, what was done long before,
+threads, turns and connections, what happens within turns, then steps, half of them at once and
+fewer and fewer, then the model's side. Whether the rest still goes wrong is asked of a function, of
+several documents at once. Not here: playing (following), the edits themselves (cuts).
 """
 
 import copy
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
 
 from harness.fuzz import smaller_params
+from harness.fuzz.sessions import cuts
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
-from harness.scenario.loader import load_text
-from harness.scenario.written import as_text
-from harness.scenario.yaml12 import ScenarioError
-from harness.trace.values import arr, obj, text
 
-Fails = Callable[[list[Json]], list[bool]]
+# How many steps were begun when each of some documents went wrong; 0 for one that did not.
+Fails = Callable[[list[Json]], list[int]]
 Stop = Callable[[], bool]
-# What tells a turn from others in its text, as `plan` writes it.
-_NONCE = re.compile(r"\bq\d\d\b")
+# An edit of a document at the given one of its places; None where it changes nothing.
+Edit = Callable[[Json, int], Json | None]
 
 
 def shrunk(
@@ -38,14 +33,10 @@ def shrunk(
 ) -> Json:
     """The smallest document found that `fails`; `stop` ends the search for a smaller one.
 
-    `fails` is given up to `at_once` documents, and says for each whether it goes wrong. `shows` is
-    the number of the step at which it showed that something is wrong, 0 for unknown. With `mark`
-    the params of requests are made smaller too.
+    `fails` is given up to `at_once` documents. `shows` is the number of the step at which it showed
+    that something is wrong, 0 for unknown. With `mark` the params of requests are made smaller too.
     """
     return _Shrinker(copy.deepcopy(document), fails, stop, at_once, mark).shrink(shows)
-
-
-Edit = Callable[[Json, int], Json | None]
 
 
 class _Shrinker:
@@ -61,357 +52,88 @@ class _Shrinker:
 
     def shrink(self, shows: int) -> Json:
         """Pass after pass, until none helps."""
-        self._try([_tidied(self._best)])
-        end = len(self._best["client"])
+        self._any([cuts.tidied(self._best)])
+        end = cuts.steps_of(self._best)
         if 0 < shows < end:
-            self._try([without_steps(self._best, range(shows, end))])
+            self._any([cuts.without_steps(self._best, range(shows, end))])
         while not self._stop():
             before = repr(self._best)
-            self._try([_with_one_client(self._best)])
-            self._each(lambda document: len(_kinds(document)), _without_kind)
-            self._each(_steps, _without_fork)
+            self._later()
+            self._any([cuts.with_one_client(self._best)])
+            self._each(lambda document: len(cuts.kinds(document)), cuts.without_kind)
+            self._each(cuts.steps_of, cuts.without_fork)
             for whole in ("start_thread", "connect", "request", "start_turn"):
-                self._each(_steps, partial(_without_whole, whole))
-            self._each(_steps, _plain_turn)
-            size = max(1, len(_others(self._best)) // 2)
+                self._each(cuts.steps_of, partial(cuts.without_whole, whole))
+            self._each(cuts.steps_of, cuts.with_plain_turn)
+            size = max(1, len(cuts.others(self._best)) // 2)
             while size and not self._stop():
-                self._each(partial(_pieces, size), partial(_without_piece, size))
+                self._each(partial(cuts.pieces, size), partial(cuts.without_piece, size))
                 size //= 2
-            self._each(_model_steps, _without_model_step)
-            self._each(lambda document: len(list(_elements(document))), _without_element)
+            self._each(cuts.model_steps, cuts.without_model_step)
+            self._each(lambda document: len(list(cuts.elements(document))), cuts.without_element)
             self._no_conditions()
             if self._mark is not None:
-                edit = partial(_smaller_params, self._mark)
+                edit = partial(cuts.with_smaller_params, self._mark)
                 self._each(lambda document: len(smaller_params.places(document)), edit)
             if repr(self._best) == before:
                 break
         return self._best
 
-    def _try(self, candidates: Sequence[Json | None]) -> int | None:
-        """Play candidates; the first one that goes wrong is the best from now on, by its index."""
-        some: list[tuple[int, Json]] = []
-        for at, candidate in enumerate(candidates):
-            key = repr(candidate)
-            if candidate is None or key in self._tried or key == repr(self._best):
-                continue
-            self._tried.add(key)
-            if sound(candidate):
-                some.append((at, candidate))
-        if not some or self._stop():
-            return None
-        wrong = self._fails([candidate for _, candidate in some])
-        for (at, candidate), failed in zip(some, wrong, strict=True):
-            if failed:
-                self._best = candidate
-                return at
-        return None
-
-    def _each(self, count: Callable[[Json], int], edit: Edit) -> None:
-        """Try an edit at each of so many places of the best document, the last ones before."""
-        at = count(self._best)
-        while at > 0 and not self._stop():
-            places = range(at - 1, max(-1, at - 1 - self._at_once), -1)
-            hit = self._try([edit(self._best, place) for place in places])
-            at = places[-1] if hit is None else min(places[hit], count(self._best))
+    def _later(self) -> None:
+        """Leave out what was done long before: what goes wrong mostly has its cause close by."""
+        number, hit = 0, True
+        while hit and not self._stop() and number != cuts.steps_of(self._best):
+            number = cuts.steps_of(self._best)
+            places = [number - number // part for part in (8, 4, 2)] + [number // 4]
+            hit = self._any([cuts.since(self._best, at) for at in places])
 
     def _no_conditions(self) -> None:
         """Model steps that are for any call, all at once or one by one."""
-        places = _conditions(self._best)
-        if self._try([_unconditioned(self._best, places)]) is None:
+        if not self._any([cuts.unconditioned(self._best, cuts.conditions(self._best))]):
             self._each(
-                lambda document: len(_conditions(document)),
-                lambda document, at: _unconditioned(document, _conditions(document)[at : at + 1]),
+                lambda document: len(cuts.conditions(document)),
+                lambda document, at: cuts.unconditioned(
+                    document, cuts.conditions(document)[at : at + 1]
+                ),
             )
 
+    def _any(self, candidates: Sequence[Json | None]) -> bool:
+        """Play candidates; the first one that goes wrong is the best from now on."""
+        return self._first((0, one) for one in candidates) is not None
 
-def _steps(document: Json) -> int:
-    return len(document["client"])
+    def _each(self, count: Callable[[Json], int], edit: Edit) -> None:
+        """Try an edit at each of so many places of the best document, the last ones before."""
+        end = count(self._best)
+        while end > 0 and not self._stop():
+            document = self._best
+            places = range(end - 1, -1, -1)
+            hit = self._first((at, edit(document, at)) for at in places)
+            if hit is None:
+                return
+            end = min(hit, count(self._best))
 
-
-def _method(step: Json) -> str:
-    return text(obj(only(step)[1]).get("method"))
-
-
-def _kinds(document: Json) -> list[list[int]]:
-    """The places of the requests of each method, of several that belong together, and of all.
-
-    What shows that something is wrong mostly is the last step, and is not among all.
-    """
-    steps = document["client"]
-    methods = [_method(step) for step in steps]
-    groups: list[Collection[str]] = [{one} for one in dict.fromkeys(methods) if one]
-    groups += [one for one in _TOGETHER if len(one.intersection(methods)) > 1]
-    found = [[at for at, one in enumerate(methods) if one in group] for group in groups]
-    alone = [at for at, step in enumerate(steps[:-1]) if "as" not in obj(only(step)[1])]
-    return [*found, [at for at in alone if methods[at]]]
-
-
-# What undoes one of them is another one.
-_TOGETHER = (
-    frozenset({"thread/archive", "thread/unarchive"}),
-    frozenset({"thread/archive", "thread/unarchive", "thread/resume"}),
-    frozenset({"thread/unsubscribe", "thread/resume"}),
-)
-
-
-def _without_kind(document: Json, at: int) -> Json:
-    return without_steps(document, _kinds(document)[at])
-
-
-def _with_one_client(document: Json) -> Json | None:
-    """With one client that does what all of them did."""
-    steps = [step for step in document["client"] if only(step)[0] not in ("connect", "disconnect")]
-    if len(steps) == len(document["client"]):
+    def _first(self, candidates: Iterator[tuple[int, Json | None]]) -> int | None:
+        """Play candidates, some at once, until one goes wrong; its place, None for none."""
+        waiting = True
+        while waiting and not self._stop():
+            some: list[tuple[int, Json]] = []
+            while len(some) < self._at_once and (waiting := bool(one := next(candidates, None))):
+                place, candidate = one or (0, None)
+                if candidate is not None and self._is_new(candidate):
+                    some.append((place, candidate))
+            begun = self._fails([candidate for _, candidate in some]) if some else []
+            for (place, candidate), steps in zip(some, begun, strict=True):
+                if steps:
+                    # What was not begun has no part in it.
+                    self._best = {**candidate, "client": candidate["client"][:steps]}
+                    self._tried.add(repr(self._best))
+                    return place
         return None
-    candidate = copy.deepcopy({**document, "client": steps})
-    for step in candidate["client"]:
-        obj(only(step)[1]).pop("on", None)
-    return _tidied(candidate)
 
-
-def _without_fork(document: Json, at: int) -> Json | None:
-    """Without a fork: what was done to it is done to the thread that it was made of."""
-    kind, body = only(document["client"][at])
-    origin = text(obj(obj(body).get("params")).get("threadId"))[1:].split(".")[0]
-    if kind != "request" or _method(document["client"][at]) != "thread/fork" or "as" not in body:
-        return None
-    made = body["as"]
-    steps = [step for number, step in enumerate(document["client"]) if number != at]
-    candidate: Json = {**document, "client": [_about(step, made, origin) for step in steps]}
-    scripts = dict(obj(document.get("model")))
-    said = [*arr(scripts.get(origin)), *arr(scripts.pop(made, None))]
-    candidate["model"] = {**scripts, origin: said} if said else scripts
-    return _tidied(copy.deepcopy(candidate))
-
-
-def _about(value: Any, made: str, origin: str) -> Any:
-    """A step that speaks of the origin of a fork instead of the fork."""
-    if isinstance(value, dict):
-        return {
-            name: origin
-            if name in ("thread", "idle") and one == made
-            else _about(one, made, origin)
-            for name, one in cast(Json, value).items()
-        }
-    if isinstance(value, list):
-        return [_about(one, made, origin) for one in cast("list[Any]", value)]
-    return f"${origin}.thread.id" if value == f"${made}.thread.id" else value
-
-
-def _without_whole(whole: str, document: Json, at: int) -> Json | None:
-    """Without a thread, a connection, a fork or a turn, each with all that is about it."""
-    kind, body = only(document["client"][at])
-    if kind != whole or not (kind == "connect" or "as" in obj(body)):
-        return None
-    return without_steps(document, range(at, at + 1))
-
-
-def _plain_turn(document: Json, at: int) -> Json | None:
-    """With a turn in which the model says one thing, and nobody answers or waits for more."""
-    kind, body = only(document["client"][at])
-    nonces: list[str] = _NONCE.findall(text(obj(body).get("text")))
-    if kind != "start_turn" or not nonces:
-        return None
-    candidate = copy.deepcopy(document)
-    turn_id = f"${body['as']}.turn.id"
-    candidate["client"] = [
-        step
-        for step in candidate["client"]
-        if only(step)[0] not in ("answer", "wait")
-        or obj(obj(only(step)[1]).get("where")).get("turnId") != turn_id
-    ]
-    for alias, steps in obj(candidate.get("model")).items():
-        script = [obj(step) for step in arr(steps)]
-        mine = [step for step in script if set(nonces).intersection(_wanted(step))]
-        if mine:
-            mine[-1].pop("fail", None)
-            mine[-1]["reply"] = [{"message": f"{min(nonces)} is done."}]
-        candidate["model"][alias] = [one for one in script if not any(one is x for x in mine[:-1])]
-    return _tidied(candidate)
-
-
-def _others(document: Json) -> list[int]:
-    """The places of the steps that begin nothing on which most others depend."""
-    kinds = [only(step)[0] for step in document["client"]]
-    return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect")]
-
-
-def _pieces(size: int, document: Json) -> int:
-    return -(-len(_others(document)) // size)
-
-
-def _without_piece(size: int, document: Json, at: int) -> Json:
-    return without_steps(document, _others(document)[at * size : (at + 1) * size])
-
-
-def _model_step_places(document: Json) -> list[tuple[str, int]]:
-    scripts = obj(document.get("model"))
-    return [(alias, at) for alias, steps in scripts.items() for at in range(len(arr(steps)))]
-
-
-def _model_steps(document: Json) -> int:
-    return len(_model_step_places(document))
-
-
-def _without_model_step(document: Json, at: int) -> Json:
-    candidate = copy.deepcopy(document)
-    alias, place = _model_step_places(document)[at]
-    del candidate["model"][alias][place]
-    return _tidied(candidate)
-
-
-def _without_element(document: Json, at: int) -> Json:
-    """Without a part of a reply, a delta of a message, or a parameter of a step."""
-    candidate = copy.deepcopy(document)
-    place = list(_elements(document))[at]
-    holder: Any = candidate
-    for key in place[:-1]:
-        holder = holder[key]
-    del holder[place[-1]]
-    return _tidied(candidate)
-
-
-def _smaller_params(mark: Mark, document: Json, at: int) -> Json | None:
-    candidate = smaller_params.smaller(document, at, mark)
-    return None if candidate is None else _tidied(candidate)
-
-
-def _conditions(document: Json) -> list[tuple[str, int]]:
-    """The places of the model steps that are for some calls only."""
-    model = obj(document.get("model"))
-    return [one for one in _model_step_places(document) if "when" in model[one[0]][one[1]]]
-
-
-def _unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
-    if not places:
-        return None
-    candidate = copy.deepcopy(document)
-    for alias, at in places:
-        candidate["model"][alias][at].pop("when", None)
-    return candidate
-
-
-def sound(document: Json) -> bool:
-    """Whether the loader takes a document."""
-    if not document["client"]:
-        return False
-    try:
-        load_text(as_text(document, "tried"))
-    except ScenarioError:
-        return False
-    return True
-
-
-def without_steps(document: Json, left_out: Collection[int]) -> Json:
-    """The document without these steps, nor any that speaks of what they began."""
-    candidate = copy.deepcopy(document)
-    gone: set[str] = set()
-    closed: set[str] = set()
-    kept: list[Json] = []
-    for at, step in enumerate(candidate["client"]):
-        kind, whole = only(step)
-        body = obj(whole)
-        leave = at in left_out and kind != "open"  # An open gate holds nobody up; a shut one does.
-        if leave or _uses(kind, body) & gone or text(body.get("on")) in closed:
-            gone |= {text(body["as"])} if "as" in body else set()
-            closed |= {text(whole)} if kind == "connect" else set()
-            continue
-        if kind == "disconnect" and whole in closed:
-            continue
-        if kind == "connect":
-            closed.discard(text(whole))
-        kept.append(step)
-    candidate["client"] = kept
-    return _tidied(candidate)
-
-
-def only(step: Json) -> tuple[str, Any]:
-    """The one key of a step, and what it holds."""
-    return next(iter(step.items()))
-
-
-def _uses(kind: str, body: Json) -> set[str]:
-    """The aliases that a step speaks of."""
-    names = ("thread", "turn", "idle", *(["answer"] if kind == "wait" else []))
-    found = {text(body.get(name)) for name in names}
-    said = [*obj(body.get("params")).values(), *obj(body.get("where")).values()]
-    values = [text(value) for value in said]
-    return found | {value[1:].split(".")[0] for value in values if value.startswith("$")}
-
-
-def _elements(document: Json) -> Iterator[tuple[str | int, ...]]:
-    """The path of everything that a reply, or a step, can do without."""
-    for alias, steps in obj(document.get("model")).items():
-        for at, step in enumerate(arr(steps)):
-            reply = arr(obj(step).get("reply"))
-            for number, part in enumerate(reply):
-                where = ("model", alias, at, "reply", number)
-                if len(reply) > 1:
-                    yield where
-                deltas = arr(obj(obj(part).get("message")).get("deltas"))
-                for place in range(len(deltas) if len(deltas) > 1 else 0):
-                    yield (*where, "message", "deltas", place)
-    for at, step in enumerate(document["client"]):
-        kind, body = only(step)
-        for name in ("on", "params") if kind == "start_thread" else ("on", "where"):
-            if name in obj(body):
-                yield ("client", at, kind, name)
-
-
-def _tidied(document: Json) -> Json:
-    """Without gates at which nobody holds, scripts of no thread, files and pipes without use."""
-    started = {text(obj(only(step)[1]).get("as")) for step in document["client"]}
-    turns = {one for step in document["client"] for one in _NONCE.findall(repr(step))}
-    model: Json = {}
-    for alias, script in obj(document.get("model")).items():
-        steps = [_spoken(step, turns) for step in script if _is_for(step, turns)]
-        model |= {alias: steps} if steps and alias in started else {}
-    said, workspace = repr(model), obj(document.get("workspace"))
-    pipes = [one for one in arr(workspace.get("pipes")) if one in said]
-    files = {name: one for name, one in obj(workspace.get("files")).items() if name in said}
-    gates = {*_gates(model), *pipes}
-
-    def useless(step: Json) -> bool:
-        kind, body = only(step)
-        gate = obj(body).get("gate") if kind == "wait" else body if kind == "open" else None
-        return gate is not None and gate not in gates
-
-    kept: Json = {"files": files} if files else {}
-    kept |= {"pipes": pipes} if pipes else {}
-    found: Json = {"title": document.get("title", "A session")}
-    found |= {"workspace": kept} if kept else {}
-    found |= {"model": model} if model else {}
-    found["client"] = [step for step in document["client"] if not useless(step)]
-    return found
-
-
-def _is_for(step: Json, turns: set[str]) -> bool:
-    """Whether a model step is for a call of one of these turns, or for any."""
-    wanted = _wanted(step)
-    return not wanted or any(one in turns for one in wanted)
-
-
-def _wanted(step: Json) -> list[str]:
-    """What a call must contain for a model step to be for it."""
-    return [text(one) for one in arr(obj(step.get("when")).get("input_contains"))]
-
-
-def _spoken(step: Json, turns: set[str]) -> Json:
-    """A model step that speaks of no other turns."""
-    when = obj(step.get("when"))
-    if not when:
-        return step
-    lacks = [one for one in arr(when.get("input_lacks")) if one in turns]
-    kept = {name: one for name, one in when.items() if name != "input_lacks"}
-    return {**step, "when": kept | ({"input_lacks": lacks} if lacks else {})}
-
-
-def _gates(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, one in cast(Json, value).items():
-            if key == "hold":
-                yield one
-            yield from _gates(one)
-    elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _gates(one)
+    def _is_new(self, candidate: Json) -> bool:
+        """Whether it was not tried, and the loader takes it."""
+        key = repr(candidate)
+        if key in self._tried or key == repr(self._best):
+            return False
+        self._tried.add(key)
+        return cuts.sound(candidate)

@@ -1,0 +1,150 @@
+"""A document that went wrong, followed up: does it go wrong again, and how little of it is enough?
+
+Here: confirming on fresh processes, making small within a bound of time, whether the failure is
+steady. Not here: which edits are tried (shrinking, cuts), playing itself, what counts as a failure.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from harness.fuzz.sessions.play import Played, Problem
+from harness.fuzz.sessions.shrinking import shrunk
+from harness.fuzz.sessions.turns import Json
+from harness.fuzz.smaller_params import Mark
+from harness.trace.marks import StepBegins
+
+# A step that waits in vain is no finding, only lost time.
+STEP_BOUND = 2.0
+SHORTEST = 0.4
+# A failure that needs a race may need some tries.
+CONFIRMATIONS = 3
+SHRINKING = 30.0
+# The whole of following one cause up takes so many times that, on a slow server too.
+FOLLOWING = 1.5
+# What goes wrong in a play, None where that is not what is looked for.
+Shows = Callable[[Played], Problem | None]
+
+
+class Player(Protocol):
+    """Plays documents, for as long as nobody interrupts it.
+
+    `fresh` is for a process that nothing was played on; `bound` is that of each step, in seconds,
+    where a script that cannot go on tells nothing.
+    """
+
+    @property
+    def at_once(self) -> int:
+        """How many documents are played side by side."""
+        ...
+
+    def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
+        """Play one document."""
+        ...
+
+    def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
+        """Play some, side by side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A document that was made small, how it was played, and what goes wrong then."""
+
+    document: Json
+    played: Played
+    problem: Problem
+    flaky: bool
+
+
+def made_small(
+    player: Player, document: Json, shows: Shows, seconds: float, mark: Mark | None = None
+) -> Small | None:
+    """The smallest document found that goes wrong too; None where this one does not again."""
+    return _Following(player, shows, seconds, mark).follow(document)
+
+
+def shrinking_within(seconds: float) -> float:
+    """The seconds for making one failure small, in a search of so many seconds."""
+    return min(SHRINKING, max(8.0, 0.4 * seconds))
+
+
+class _Following:
+    def __init__(self, player: Player, shows: Shows, seconds: float, mark: Mark | None) -> None:
+        self._player = player
+        self._shows = shows
+        self._seconds = seconds
+        self._end = time.monotonic() + FOLLOWING * seconds
+        self._mark = mark
+
+    def follow(self, document: Json) -> Small | None:
+        found = self._confirmed(document)
+        # A process that was used before answers sooner; what it shows must show on a fresh one too.
+        for fresh in (False, True):
+            if found is None:
+                return None
+            ladder = self._ladder(found, fresh=fresh)
+            again = [self._fresh(ladder[-1])]
+            while len(again) < CONFIRMATIONS and time.monotonic() < self._end:
+                again.append(self._fresh(ladder[-1]))
+            hits = [one for one in again if one is not None]
+            if hits:
+                last = hits[-1]
+                return Small(last.document, last.played, last.problem, len(hits) < len(again))
+            found = self._latest(ladder, found)
+        return found
+
+    def _fresh(self, document: Json) -> Small | None:
+        """A play on a fresh process, None where nothing goes wrong."""
+        played = self._player.play(document, fresh=True)
+        problem = self._shows(played)
+        return None if problem is None else Small(document, played, problem, flaky=False)
+
+    def _confirmed(self, document: Json) -> Small | None:
+        tries = (self._fresh(document) for _ in range(CONFIRMATIONS))
+        return next((one for one in tries if one is not None), None)
+
+    def _ladder(self, found: Small, *, fresh: bool) -> list[Json]:
+        """The document, and each smaller one that went wrong too."""
+        bound = bound_for(found.played)
+        until = min(self._end, time.monotonic() + self._seconds)
+        ladder = [found.document]
+
+        def fails(candidates: list[Json]) -> list[int]:
+            plays = self._player.play_some(candidates, fresh=fresh, bound=bound)
+            begun = [steps_begun(one) if self._shows(one) is not None else 0 for one in plays]
+            ladder.extend(one.document for one, steps in zip(plays, begun, strict=True) if steps)
+            return begun
+
+        small = shrunk(
+            found.document,
+            fails,
+            lambda: time.monotonic() >= until,
+            shows=found.problem.step,
+            at_once=self._player.at_once,
+            mark=self._mark,
+        )
+        return [*ladder, small]
+
+    def _latest(self, ladder: list[Json], first: Small) -> Small:
+        """The smallest that shows it on a fresh process: the first of these does, the last not."""
+        low, high, found = 0, len(ladder) - 1, first
+        while high - low > 1 and time.monotonic() < self._end:
+            middle = (low + high) // 2
+            seen = self._fresh(ladder[middle])
+            low, high, found = (middle, high, seen) if seen else (low, middle, found)
+        return found
+
+
+def steps_begun(played: Played) -> int:
+    """How many steps of the client's side were begun."""
+    return len(list(played.run.trace.marks_of(StepBegins)))
+
+
+def bound_for(played: Played) -> float:
+    """The bound of a step in shrinking: several times what the longest one took, in seconds."""
+    begun = [mark.at for mark in played.run.trace.marks_of(StepBegins)]
+    longest = max((late - early for early, late in pairwise(begun)), default=0.0)
+    return min(STEP_BOUND, max(SHORTEST, 4 * longest))

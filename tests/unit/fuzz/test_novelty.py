@@ -1,0 +1,73 @@
+"""Which of many drawn sessions are played: what they bring together, and the greedy choice."""
+
+from collections import Counter
+from typing import Any
+
+from harness.fuzz.sessions.chains import drawn
+from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.novelty import Drawn, Meeting, Meetings, chosen
+
+
+def session(*names: str, steps: int = 10) -> Drawn:
+    """A session in which these meet."""
+    document: dict[str, Any] = {"title": " ".join(names), "client": []}
+    return Drawn(steps, {(name,) for name in names}, lambda: document)
+
+
+def test_the_session_with_most_that_is_new_is_chosen_first() -> None:
+    some = [session("a"), session("a", "b", "c"), session("b", "c"), session("d", "e")]
+    seen: Counter[Meeting] = Counter()
+    # What the second brought together is little news in the third and the first.
+    assert chosen(some, 3, seen) == [1, 3, 2]
+    assert seen["b",] == 2
+
+
+def test_what_takes_less_time_is_preferred() -> None:
+    assert chosen([session("a", "b", steps=200), session("c")], 1, Counter()) == [1]
+
+
+def test_what_was_seen_often_is_worth_nothing() -> None:
+    seen: Counter[Meeting] = Counter({("a",): 2, ("b",): 2, ("c",): 1})
+    assert session("a", "b").worth(seen) == 0
+    assert 0 < session("c").worth(seen) < session("d").worth(seen)
+
+
+def test_no_more_are_chosen_than_there_are() -> None:
+    assert sorted(chosen([session("a"), session("a")], 5, Counter())) == [0, 1]
+
+
+def test_the_lazy_choice_is_the_greedy_one() -> None:
+    some = [drawn(seeded(seed)) for seed in range(40)]
+    seen: Counter[Meeting] = Counter()
+    left, expected = list(range(len(some))), list[int]()
+    for _ in range(12):
+        best = max(left, key=lambda place: (some[place].worth(seen), -place))
+        seen.update(some[best].meetings)
+        expected.append(best)
+        left.remove(best)
+    assert chosen(some, 12, Counter()) == expected
+
+
+def test_a_step_meets_what_was_done_before_where_and_by_whom() -> None:
+    notes = Meetings()
+    steer = {"method": "turn/steer", "on": "b"}
+    notes.note("request", steer, "t", "asked about a command", ["in a reply"], follows=1)
+    notes.note("wait", {"idle": "t"}, "t", "idle", [], follows=1)
+    answer = {"to": "item/fileChange/requestApproval", "decision": "decline", "on": "b"}
+    notes.note("answer", answer, "u", "asked about a file", ["asked about a command"], follows=-2)
+    around = ("asked about a command",)
+    place = ("elsewhere", "asked about a file", around)
+    assert ("next", "turn/steer", "answer decline", *place) in notes.found
+    assert ("who", "answer decline", "asked about a file", -2) in notes.found
+    assert ("row", "", "", "answer decline") in notes.found
+    assert not any("idle" in one for one in notes.found), "waits change nothing"
+
+
+def test_the_chosen_bring_much_more_together_than_the_first_ones() -> None:
+    some = [drawn(seeded(seed)) for seed in range(600)]
+    best = [some[place] for place in chosen(some, 50, Counter())]
+
+    def together(sessions: list[Drawn]) -> int:
+        return len({one for each in sessions for one in each.meetings})
+
+    assert together(best) > 1.5 * together(some[:50])
