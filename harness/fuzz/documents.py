@@ -99,7 +99,7 @@ class DocumentSearcher(Searcher):
     def run_all(self, source: Callable[[Attempt], None], seconds: float, cases: int | None) -> None:
         """Play what the source gives until the time is over, or so many were played."""
         campaign, began = self.campaign, time.monotonic()
-        self.shrinking = shrinking_within(seconds)
+        self.shrinking, self._end = shrinking_within(seconds), began + seconds
         broken: list[Exception] = []
 
         def attempt(document: Json) -> None:

@@ -6,24 +6,28 @@ what a missing row means. Events are named after what an observer of the wire se
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.spec.item_types import status_types
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`transitions` maps (state, event) to the next state; `terminal` states are never left."""
+    """`transitions` maps (state, event) to the next state; `terminal` states are never left.
+
+    `states` is every state of the table.
+    """
 
     initial: str
     transitions: Mapping[tuple[str, str], str]
     terminal: frozenset[str]
+    states: frozenset[str] = field(init=False)
 
-    @property
-    def states(self) -> frozenset[str]:
-        """Every state of the table."""
+    def __post_init__(self) -> None:
+        """Find every state of the table."""
         named = {self.initial, *self.terminal, *self.transitions.values()}
-        return frozenset(named | {state for state, _ in self.transitions})
+        states = frozenset(named | {state for state, _ in self.transitions})
+        object.__setattr__(self, "states", states)
 
     def after(self, state: str, event: str) -> str | None:
         """The next state, or None where the table has no such row."""

@@ -22,6 +22,8 @@ SHORTEST = 0.4
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
 SHRINKING = 30.0
+# Also for what is found at the very end of a search.
+LEAST = 10.0
 # The whole of following one cause up takes so many times that, on a slow server too.
 FOLLOWING = 1.5
 # What goes wrong in a play, None where that is not what is looked for.
@@ -68,7 +70,7 @@ def made_small(
 
 def shrinking_within(seconds: float) -> float:
     """The seconds for making one failure small, in a search of so many seconds."""
-    return min(SHRINKING, max(8.0, 0.4 * seconds))
+    return min(SHRINKING, max(LEAST, 0.4 * seconds))
 
 
 class _Following:

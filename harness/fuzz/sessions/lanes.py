@@ -20,8 +20,8 @@ from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
 from harness.runner.servers import SetupFailed
 
-# One more than can compute at the same time, and no more: each is a server and a model.
-LANES = max(2, min(4, (os.cpu_count() or 1) + 1))
+# Two more than can compute at the same time, and no more: each is a server and a model.
+LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
 
 
 class Lanes:

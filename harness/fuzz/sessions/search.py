@@ -175,6 +175,7 @@ class Searcher:
         self._works: set[str] = set()
         self._habits = Habits()
         self._met: Counter[Meeting] = Counter()
+        self._end = math.inf
         self.shrinking = SHRINKING
 
     def run(self, lanes: Lanes, seconds: float, cases: int | None) -> None:
@@ -185,7 +186,7 @@ class Searcher:
         """
         campaign, self._lanes = self.campaign, lanes
         began = time.monotonic()
-        self.shrinking = shrinking_within(seconds)
+        self.shrinking, self._end = shrinking_within(seconds), began + seconds
         corpus = Corpus(campaign.seed, guided=cases is None)
         ahead: list[Planned] = []
         try:
@@ -345,7 +346,8 @@ class Searcher:
         `occasion` is the one on which it must show, "" for any.
         """
         shows = partial(self._shows, problem.cause, occasion)
-        small = made_small(self, document, shows, self.shrinking, self._mark())
+        left = max(shrinking_within(0), self._end - time.monotonic())
+        small = made_small(self, document, shows, min(self.shrinking, left), self._mark())
         if small is None:
             self.campaign.unsteady.append(problem.text)
             return False
