@@ -22,8 +22,14 @@ from harness.trace.surfaces import surface_of
 WIDTH = 100
 
 
-def summary(report: Report, book: Book) -> Iterator[str]:
-    """The lines of the summary."""
+def summary(
+    report: Report, book: Book, *, names: bool = False, whole: bool = False
+) -> Iterator[str]:
+    """The lines of the summary.
+
+    With `names` each rule that was not judged is named. Without, a few are; many are counted, in a
+    `whole` run by their areas, since where it looked at all there is, the gaps are worth a look.
+    """
     yield _score(report)
     if report.scenarios or not report.races:
         yield _scenarios(report)
@@ -49,7 +55,7 @@ def summary(report: Report, book: Book) -> Iterator[str]:
         if race.verdict in (Verdict.FAIL, Verdict.ERROR):
             yield _cut(f"{race.verdict:6} race {race.scenario}@{race.reason}")
     yield from _known(report)
-    yield from _not_judged(report)
+    yield from _not_judged(report, names=names, areas=whole)
     if report.unchecked:
         yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
     yield f"verdict: {verdict_words(report)}"
@@ -168,7 +174,7 @@ def _known(report: Report) -> Iterator[str]:
             yield _cut(f"KNOWN  scenario {scenario.id}: {scenario.reason}")
 
 
-def _not_judged(report: Report) -> Iterator[str]:
+def _not_judged(report: Report, *, names: bool, areas: bool) -> Iterator[str]:
     told = {ids for one in report.withheld for ids in (*one.scenarios, *one.rules)}
     for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
         groups: dict[str, list[str]] = {}
@@ -184,8 +190,7 @@ def _not_judged(report: Report) -> Iterator[str]:
             if reason.startswith(NOT_KNOWN):
                 yield f"{verdict}: {len(ids)} rule(s): {reason}"
                 continue
-            yield f"{verdict}: {reason}:"
-            yield from _wrapped(ids)
+            yield from _unjudged_rules(verdict, reason, ids, names=names, areas=areas)
         skipped = [one for one in report.scenarios if one.verdict is verdict and one.id not in told]
         lacking = [one for one in skipped if one.missing]
         if len({one.missing for one in lacking}) > 1:
@@ -193,6 +198,24 @@ def _not_judged(report: Report) -> Iterator[str]:
             skipped = [one for one in skipped if not one.missing]
         for reason, count in Counter(one.reason for one in skipped).items():
             yield _cut(f"{verdict}: {count} scenario(s): {reason}")
+
+
+def _unjudged_rules(
+    verdict: Verdict, reason: str, ids: Sequence[str], *, names: bool, areas: bool
+) -> Iterator[str]:
+    """The rules that were not judged for one reason."""
+    lines = list(_wrapped(ids))
+    if names or len(lines) == 1:
+        yield f"{verdict}: {reason}:"
+        yield from lines
+        return
+    counted = f"{verdict}: {len(ids)} rule(s): {reason} (-v names them)"
+    if not areas:
+        yield counted
+        return
+    yield f"{counted}:"
+    found = Counter(one.split(".", 1)[0] for one in ids)
+    yield from _wrapped(f"{area} ({found[area]})" for area in sorted(found))
 
 
 def _not_offered(scenarios: Sequence[ScenarioResult]) -> Iterator[str]:

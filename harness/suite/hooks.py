@@ -59,7 +59,7 @@ from harness.suite.stopping import Stopping
 from harness.target.host import Lack
 from harness.target.place import sweep
 from harness.target.profile import split_command
-from harness.trace.surfaces import SESSION
+from harness.trace.surfaces import SESSION, surface_of
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
@@ -276,6 +276,11 @@ class PytestPlugin:
         self._failing.count(len(self.report.rules), again=True)
         emit(self.report, session, self.config.book)
 
+    def _is_of_all(self) -> bool:
+        """Whether all bundled scenarios of a surface were asked for, not a selection of them."""
+        surfaces = {surface_of(one) for one in self._outcomes}
+        return any(bundled_on(one) <= self._outcomes.keys() for one in surfaces)
+
     def _is_whole(self, session: pytest.Session) -> bool:
         """Whether nothing stopped the run: no signal, no `-x`, no worker that died."""
         stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
@@ -339,7 +344,9 @@ class PytestPlugin:
         if self.report is not None:
             notes = (self.collecting.note, self._update.told if self._update else "")
             note = "\n".join(filter(None, notes))
-            tell(self.report, terminalreporter, self.config.book, note)
+            names = self._pytest.option.verbose > 0
+            whole = self._is_of_all()
+            tell(self.report, terminalreporter, self.config.book, note, names=names, whole=whole)
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
 

@@ -43,12 +43,17 @@ def emit(report: Report, session: pytest.Session, book: Book) -> None:
             _warn(session.config, f"findings::{issue.id}", issue.message)
 
 
-def tell(report: Report, terminal: Any, book: Book, note: str = "") -> None:
-    """Print the notes and the verdict in a few lines by pytest's terminal reporter."""
+def tell(
+    report: Report, terminal: Any, book: Book, note: str = "", *, names: bool, whole: bool
+) -> None:
+    """Print the notes and the verdict in a few lines by pytest's terminal reporter.
+
+    `names` and `whole` as in `summary`.
+    """
     terminal.section(f"conformance of {report.target}")
     if note:
         terminal.write_line(note)
-    for line in summary(report, book):
+    for line in summary(report, book, names=names, whole=whole):
         terminal.write_line(line)
 
 

@@ -8,8 +8,8 @@ from harness.results.report import Proof, Report, RuleResult, ScenarioResult
 from harness.spec.loading import load_book
 
 
-def lines(report: Report) -> list[str]:
-    return list(summary(report, load_book()))
+def lines(report: Report, *, names: bool = False, whole: bool = False) -> list[str]:
+    return list(summary(report, load_book(), names=names, whole=whole))
 
 
 def failed(*levels: Level, rule: Level = Level.MUST) -> RuleResult:
@@ -67,3 +67,37 @@ def test_what_a_server_does_not_offer_is_one_list() -> None:
 def test_one_thing_that_is_not_offered_is_one_line() -> None:
     shown = lines(Report("p", "cmd", scenarios=[not_applicable("a", "review")]))
     assert "NOT_APPLICABLE: 1 scenario(s): the server does not offer review" in shown
+
+
+def unjudged(count: int) -> Report:
+    reason = "nothing to judge"
+    rules = [
+        RuleResult(f"{area}.rule-{number}", "", Level.MUST, Verdict.NOT_EXERCISED, reason=reason)
+        for area in ("thread", "turn")
+        for number in range(count)
+    ]
+    return Report("p", "cmd", rules=rules)
+
+
+def test_many_rules_that_were_not_judged_are_one_line_of_a_selection() -> None:
+    shown = lines(unjudged(20))
+    about = [line for line in shown if "rule-" in line or line.startswith("NOT_EXERCISED")]
+    assert about == ["NOT_EXERCISED: 40 rule(s): nothing to judge (-v names them)"]
+
+
+def test_many_rules_that_were_not_judged_are_counted_by_area_in_a_whole_run() -> None:
+    shown = lines(unjudged(20), whole=True)
+    at = shown.index("NOT_EXERCISED: 40 rule(s): nothing to judge (-v names them):")
+    assert shown[at + 1 :] == ["  thread (20) turn (20)", "verdict: GREEN"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_all_of_them_are_named_where_that_is_asked_for(whole: bool) -> None:
+    shown = " ".join(lines(unjudged(20), names=True, whole=whole))
+    assert all(f"{area}.rule-{number}" in shown for area in ("thread", "turn") for number in (0, 9))
+
+
+def test_a_few_are_named_in_any_case() -> None:
+    shown = lines(unjudged(2))
+    at = shown.index("NOT_EXERCISED: nothing to judge:")
+    assert shown[at + 1] == "  thread.rule-0 thread.rule-1 turn.rule-0 turn.rule-1"
