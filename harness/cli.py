@@ -352,14 +352,15 @@ def play(
     target: Target = "spec",
     server_cmd: ServerCmd = "",
     timeout_scale: Scale = 1.0,
+    verbose: Annotated[bool, typer.Option("-v", help="one line for each rule")] = False,
 ) -> None:
-    """Play one scenario and judge it: `harness run` of it, with all its lines."""
+    """Play one scenario and judge it, as `harness run` does."""
     run_options.run(
         [name],
         target=target,
         server_cmd=server_cmd,
         timeout_scale=timeout_scale,
-        verbose=True,
+        verbose=verbose,
     )
 
 

@@ -54,6 +54,7 @@ from harness.suite.items import Play, ScenarioFile, ScenarioItem
 from harness.suite.junit import describe_run, name_rule, name_scenario
 from harness.suite.recording import keep_report, run_name
 from harness.suite.reporting import Synthetic, emit, tell, write_json, write_text
+from harness.suite.rule_lines import RuleLines
 from harness.suite.snapshots import Snapshots
 from harness.suite.stopping import Stopping
 from harness.target.host import Lack
@@ -124,6 +125,8 @@ class PytestPlugin:
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
         self._failing = Failing(config, strict=self.config.strict)
+        self._lines = RuleLines(config)
+        config.pluginmanager.register(self._lines, "harness-rule-lines")
         self.report: Report | None = None
         self._started, self._begun = datetime.now(UTC), time.monotonic()
         stop = self._stopping
@@ -193,7 +196,7 @@ class PytestPlugin:
 
     def _gather(self, report: pytest.TestReport) -> None:
         self._failing.watch(report)
-        self._failing.count(len(self.config.rules))
+        self._failing.count(len(self.config.rules) if self._lines.every else 0)
         found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
         if found is not None:
             plain = not isinstance(found, ScenarioOutcome)
@@ -273,8 +276,8 @@ class PytestPlugin:
         if self._update is not None and not self.report.interrupted:
             self._accept(self._update, self.report)
         describe_run(self._pytest, self.report, version(DISTRIBUTION))
-        self._failing.count(len(self.report.rules), again=True)
-        emit(self.report, session, self.config.book)
+        self._failing.count(len(self.report.rules) if self._lines.every else 0, again=True)
+        emit(self.report, session, self.config.book, self._lines)
 
     def _is_of_all(self) -> bool:
         """Whether all bundled scenarios of a surface were asked for, not a selection of them."""
@@ -344,9 +347,8 @@ class PytestPlugin:
         if self.report is not None:
             notes = (self.collecting.note, self._update.told if self._update else "")
             note = "\n".join(filter(None, notes))
-            names = self._pytest.option.verbose > 0
-            whole = self._is_of_all()
-            tell(self.report, terminalreporter, self.config.book, note, names=names, whole=whole)
+            shown = {"names": self._lines.every, "whole": self._is_of_all()}
+            tell(self.report, terminalreporter, self.config.book, note, **shown)
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
 

@@ -20,18 +20,23 @@ from harness.report.story import issue_story, rule_story
 from harness.report.terminal import rule_line, summary
 from harness.results.report import Issue, Report, RuleResult, is_red
 from harness.spec.book import Book
+from harness.suite.rule_lines import RuleLines
 
 
-def emit(report: Report, session: pytest.Session, book: Book) -> None:
+def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) -> None:
     """Report each rule and each finding as if it were a test, so that pytest counts it.
 
-    Rules are already included in the number of collected items; findings are not.
+    Where every rule is shown, they are already included in the number of collected items, for the
+    progress column; findings are not.
     """
     hook = session.config.hook
-    hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
+    if not lines.every and any(map(lines.shows, report.rules)):
+        hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
     for rule in report.rules:
         story = rule_story(rule, book, report)
         one = _rule_report(rule, story, session.config.rootpath, strict=report.strict)
+        lines.mark(one, rule, strict=report.strict)
+        session.testscollected += lines.shows(rule) and not lines.every
         hook.pytest_runtest_logreport(report=one)
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
             _warn(session.config, f"rules::{rule.id}", rule_line(rule))

@@ -1,10 +1,18 @@
 """What a run prints: what somebody has to read, and with -v all the rest."""
 
+import re
+import shlex
+import sys
+from pathlib import Path
+
 import pytest
 from command_line import call
 
+from tests.processes import ROOT
+
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
+SERVERS = ROOT / "fixtures/servers"
 PLAIN = ["--target", "reference", "turns/plain-turn"]
 
 
@@ -22,3 +30,51 @@ def test_with_v_it_names_them() -> None:
     assert said.status == 0
     _, summary = said.out.split("conformance of reference", 1)
     assert "  approval.accepted-runs approval.always-asked" in summary
+
+
+def on(*servers: str) -> list[str]:
+    """The options for example servers, the first of which may start the next."""
+    words = [word for name in servers for word in (sys.executable, str(SERVERS / f"{name}.py"))]
+    return ["--server-cmd", shlex.join(words)]
+
+
+@pytest.mark.parametrize("words", [("run",), ("scenario", "play")])
+def test_without_v_a_rule_that_found_nothing_has_no_letter(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = call("harness", *words, *on("minimal"), "turns/plain-turn", cwd=tmp_path)
+    assert said.status == 0
+    assert re.fullmatch(r"\. +\[100%\]", said.out.splitlines()[0])
+    assert "rules::" not in said.out
+    assert re.search(r"^6\d passed, 1\d\d skipped in ", said.out, re.MULTILINE)
+
+
+def test_a_rule_that_failed_has_one_and_the_rest_are_counted(tmp_path: Path) -> None:
+    said = call(
+        "harness", "scenario", "play", *on("twice", "minimal"), "turns/plain-turn", cwd=tmp_path
+    )
+    assert said.status == 1
+    assert re.fullmatch(r"\.F +\[100%\]", said.out.splitlines()[0])
+    assert "FAILED rules::turn.completed-once" in said.out
+    assert re.search(r"^1 failed, \d+ passed, \d+ skipped in ", said.out, re.MULTILINE)
+
+
+def test_with_v_every_rule_has_a_line_and_a_finding_that_does_not_count_its_level(
+    tmp_path: Path,
+) -> None:
+    odd = "threads/sandbox-word-of-the-example"
+    said = call("harness", "run", "-v", *on("minimal"), odd, cwd=tmp_path)
+    assert said.status == 0
+    (total,) = re.findall(r"^rules: (\d+) ", said.out, re.MULTILINE)
+    lines = [line for line in said.out.splitlines() if re.match(r"rules::\S+ +[A-Z]", line)]
+    assert len(lines) == int(total) > 200
+    assert re.search(r"^rules::thread\.sandbox-camel-taken INFO ", said.out, re.MULTILINE)
+    assert lines[-1].endswith("[100%]")
+
+
+def test_with_workers_the_letters_are_the_same(tmp_path: Path) -> None:
+    words = [*on("twice", "minimal"), "turns/plain-turn", "turns/many-deltas", "-n", "2"]
+    said = call("harness", "run", *words, cwd=tmp_path)
+    assert said.status == 1
+    (letters,) = (line.split()[0] for line in said.out.splitlines() if line.endswith("[100%]"))
+    assert sorted(letters.replace("s", ".")) == [".", ".", "F"]
