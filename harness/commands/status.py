@@ -16,6 +16,7 @@ from harness.faults.duties import client_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.judge.base import judges
 from harness.report.jsonform import read_report
+from harness.report.requirements import judged_requirements, of_clients_alone
 from harness.results.report import Report, RuleResult
 from harness.rules.discovery import all_rules, client_rules
 from harness.spec.book import Book
@@ -190,16 +191,18 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
     judged = [one for one in book.requirements if one.rules]
     owed = Counter(one.owed for one in book.requirements if one.owed)
     excluded = sum(1 for one in book.requirements if one.excluded)
+    clients = sum(map(of_clients_alone, book.requirements))
     parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
-        f"requirements in the book: {len(book.requirements)}; judged by a rule {len(judged)}, "
+        f"requirements in the book: {len(book.requirements)}, of which {clients} bind clients "
+        f"alone; judged by a rule {len(judged)}, "
         f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
     )
     for target in targets:
-        verdicts = Counter(target.report.requirements.values())
+        found = judged_requirements(target.report, book)
         outcomes = Counter(str(outcome) for outcome in target.faults.values())
         yield (
-            f"{target.name}: requirements {_counts(verdicts)}; "
+            f"{target.name}: requirements judged {found.words()}; "
             f"scenarios {_counts(Counter(str(one.verdict) for one in target.report.scenarios))}; "
             f"faults on its traces {_counts(outcomes)}; "
             f"verdict {'RED' if target.report.red else 'GREEN'}"

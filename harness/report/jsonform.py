@@ -13,7 +13,9 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from harness.judge.verdict import Verdict
+from harness.report.requirements import judged_requirements
 from harness.results.report import PlacementResult, Report, RuleResult, ScenarioResult, is_red
+from harness.spec.loading import load_book
 
 VERSION = 1
 DISTRIBUTION = "agent-session-harness"
@@ -40,8 +42,16 @@ def _summary(report: Report) -> dict[str, Any]:
         "rules": _by_verdict(report.rules),
         "scenarios": _by_verdict(report.scenarios),
         "placements": _by_verdict(placements),
+        "requirements": _requirements(report),
         "seconds": round(sum(one.seconds for one in (*report.scenarios, *placements)), 3),
     }
+
+
+def _requirements(report: Report) -> dict[str, int]:
+    """Those that bind servers, by verdict, and how many the book has of both kinds."""
+    found = judged_requirements(report, load_book())
+    head = {"judged": found.judged, "of": found.of, "of_clients": found.clients}
+    return {**head, **dict(sorted(found.counts.items()))}
 
 
 def _by_verdict(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from harness.judge.verdict import Level, Verdict
+from harness.report.requirements import judged_requirements
 from harness.report.terminal import rule_line, verdict_words
 from harness.results.report import Report, RuleResult, gravest, is_red
 from harness.results.rerun_command import named, play_again
@@ -53,9 +54,6 @@ def code(text: str) -> str:
 def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
     command = report.command or report.agent or report.sdk
     server = ", ".join(filter(None, (code(report.server), code(command))))
-    judged = Counter(report.requirements.values())
-    idle = judged[Verdict.NOT_EXERCISED] + judged[Verdict.NOT_APPLICABLE]
-    count = f"{sum(judged.values()) - idle} of {len(book.requirements)}"
     placements = [one for race in report.races for one in race.placements]
     rows = {
         "judged": server,
@@ -63,7 +61,7 @@ def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
         "rules": _counted([_word(rule, report) for rule in report.rules]),
         "scenarios": _counted([str(one.verdict) for one in report.scenarios]),
         "placements of races": _counted([str(one.verdict) for one in placements]),
-        "requirements judged": count,
+        "requirements judged": judged_requirements(report, book).words(),
         "when": f"{code(report.started)}, {report.took:.1f} s" if report.started else "",
     }
     yield "| | |"

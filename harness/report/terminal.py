@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.judge.verdict import Level, Verdict
+from harness.report.requirements import judged_requirements
 from harness.results.report import (
     NOT_KNOWN,
     NOT_OFFERED,
@@ -34,7 +35,7 @@ def summary(
     if report.scenarios or not report.races:
         yield _scenarios(report)
     yield from _races(report)
-    yield _requirements(report, book)
+    yield f"requirements judged: {judged_requirements(report, book).words()}"
     yield from _choices(report, book)
     yield from _withheld(report)
     for issue in report.issues:
@@ -126,14 +127,6 @@ def _races(report: Report) -> Iterator[str]:
 
 def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-
-
-def _requirements(report: Report, book: Book) -> str:
-    counts = Counter(report.requirements.values())
-    shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    idle = sum(counts[verdict] for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE))
-    judged = len(report.requirements) - idle
-    return f"requirements judged: {judged} of {len(book.requirements)} ({shown})"
 
 
 def _withheld(report: Report) -> Iterator[str]:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from harness.judge.verdict import Level, Row, Verdict
 from harness.report.jsonform import to_plain
+from harness.report.markdown import markdown
+from harness.report.requirements import judged_requirements
 from harness.report.terminal import rule_line, summary
 from harness.results.outcome import (
     Finding,
@@ -209,7 +211,25 @@ def test_a_rule_tells_in_how_many_scenarios_it_was_broken_and_each_subject_once(
 def test_requirements_that_nothing_exercised_are_not_counted_as_judged() -> None:
     report = report_of(outcome("a", passed(ONCE)))
     (line,) = [one for one in summary(report, BOOK) if one.startswith("requirements judged: ")]
-    idle = sum(one == "NOT_EXERCISED" for one in report.requirements.values())
+    bound = {one.id for one in BOOK.requirements if one.clause.bound != "client"}
+    mine = [verdict for name, verdict in report.requirements.items() if name in bound]
+    idle = mine.count("NOT_EXERCISED")
     assert idle > 200
-    judged = len(report.requirements) - idle
-    assert line.startswith(f"requirements judged: {judged} of {len(BOOK.requirements)} (")
+    clients = len(BOOK.requirements) - len(bound)
+    assert line.startswith(f"requirements judged: {len(mine) - idle} of {len(bound)} (")
+    assert line.endswith(f"; {clients} more bind clients alone")
+
+
+def test_what_binds_clients_alone_counts_nowhere_as_judged_of_the_server() -> None:
+    alone = [one.id for one in BOOK.requirements if one.clause.bound == "client"]
+    report = report_of(outcome("a", passed(ONCE)))
+    judged = judged_requirements(report, BOOK)
+    for name in alone:
+        report.requirements[name] = "PASS"
+    assert judged_requirements(report, BOOK) == judged
+    assert judged.clients == len(alone) > 30
+    page = markdown(report, BOOK, "0")
+    assert f"| requirements judged | {judged.words()} |" in page
+    summary_of = to_plain(report)["summary"]["requirements"]
+    counted = {"judged": judged.judged, "of": judged.of, "of_clients": judged.clients}
+    assert summary_of == {**counted, **judged.counts}
