@@ -133,7 +133,7 @@ def agent_server(
     """A server for the client under test: agent_server("turns/plain-turn").url, or .command.
 
     It plays the script, and fails the test at its end where the client broke a duty, or the script
-    was not played as it is written. See `harness docs client-tests`.
+    was not played as it is written. See `harness docs agent-server-fixture`.
     """
     from harness.suite.agent_server import serving
 

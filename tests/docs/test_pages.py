@@ -38,6 +38,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not dead
 
 
+def test_pages_that_a_message_names_are_there() -> None:
+    """What the code tells a user to read: `harness docs servers#the-model-that-it-must-call`."""
+    named: set[str] = set()
+    for module in [*(ROOT / "harness").rglob("*.py"), *(ROOT / "reference_server").rglob("*.py")]:
+        named |= set(re.findall(r"harness docs ([a-z-]+(?:#[a-z.-]+[a-z])?)", module.read_text()))
+    assert {"agent-server-fixture", "servers"} <= named
+    for one in named:
+        name, _, anchor = one.partition("#")
+        page = ROOT / "docs" / f"{name}.md"
+        assert page.exists(), one
+        assert not anchor or anchor in anchors(page), one
+
+
 def test_the_pages_link_to_each_other() -> None:
     assert sum(len(links(page)) for page in PAGES) > 15
     linked = {(page.parent / link).resolve() for page in PAGES for link in links(page)}
