@@ -48,6 +48,7 @@ def fuzz(
     from harness.fuzz.store import open_store
     from harness.runner.config import configure
     from harness.runner.interruption import Interruption
+    from harness.target.place import failures_folder
 
     with errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
@@ -59,7 +60,7 @@ def fuzz(
     bounds = Bounds(kinds, seed, seconds, conversations, method)
     interruption = Interruption(config.base)
     interruption.install()
-    with errors(), open_store(store or config.base / "fuzz", kinds) as kept:
+    with errors(), open_store(store or failures_folder(), kinds) as kept:
         try:
             result = fuzz(config, bounds, kept, interruption)
         except TargetError as failed:
@@ -90,10 +91,11 @@ def replay(
     from harness.fuzz.replay import replay as play_again
     from harness.runner.config import configure
     from harness.runner.interruption import Interruption
+    from harness.target.place import failures_folder
 
     with errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
-        found = case_of(case, store or config.base / "fuzz", config)
+        found = case_of(case, store or failures_folder(), config)
     interruption = Interruption(config.base)
     interruption.install()
     try:

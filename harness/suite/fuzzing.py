@@ -17,6 +17,7 @@ from harness.errors import UsageError
 from harness.results.rerun_command import Programs
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
+from harness.target.place import failures_folder
 from harness.trace.surfaces import SESSION
 
 MARK = "fuzz"
@@ -98,7 +99,7 @@ class Fuzzing:
         if option.fuzz_conversations is not None:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
         # Workers may play several kinds at once, each with the files of its own kind.
-        with open_store(config.base / MARK, kinds) as store:
+        with open_store(failures_folder(), kinds) as store:
             result = fuzz(config, bounds, store, self._interruption)
         target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
         words = target.options(SESSION)

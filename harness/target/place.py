@@ -3,8 +3,8 @@
 The first run makes `.harness` in the current folder and hides it from git. Homes and workspaces are
 below `.harness/run/`, what is kept of the last runs is below `.harness/history/`. If the current
 folder is in the system's temporary folder, where a real server refuses to have its home, they are
-in a folder of `~/.cache/harness` instead. The next run removes the folders of runs whose process
-has ended.
+in a folder of `~/.cache/harness` instead; what is found there to be kept stays where one works. The
+next run removes the folders of runs whose process has ended.
 """
 
 import os
@@ -46,6 +46,22 @@ def base_folder(start: Path | None = None) -> Path:
             f"{base} cannot be made ({error.strerror}); run in a folder that is yours"
         ) from error
     return base
+
+
+def failures_folder() -> Path:
+    """Where the failures that a fuzzer finds are kept: `.harness/fuzz`, wherever homes may lie.
+
+    They are to be looked at, played again and committed, so no other folder will do.
+    """
+    folder = Path(".harness")
+    try:
+        folder.mkdir(exist_ok=True)
+        _keep_out_of_git(folder)
+    except OSError as error:
+        raise UsageError(
+            f"the store {folder}/fuzz cannot be made ({error.strerror}); give another by --store"
+        ) from error
+    return folder / "fuzz"
 
 
 def _keep_out_of_git(base: Path) -> None:

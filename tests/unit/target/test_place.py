@@ -20,6 +20,7 @@ from harness.target.place import (
     LARGE,
     RunFolder,
     base_folder,
+    failures_folder,
     forget_runs,
     furnish,
     keep_trace,
@@ -71,6 +72,30 @@ def test_a_trace_is_found_as_the_pages_name_it_wherever_the_base_lies(
     assert kept(named) == trace
     assert kept(trace) == trace
     assert kept(Path("a.jsonl")) == Path("a.jsonl")
+
+
+def test_failures_are_kept_where_one_works_wherever_the_base_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    (here := tmp_path / "tmp" / "here").mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", str(here)], check=True)
+    monkeypatch.chdir(here)
+    folder = failures_folder()
+    assert folder.resolve() == here / ".harness" / "fuzz"
+    folder.mkdir()
+    (folder / "a.json").write_text("{}")
+    seen = subprocess.check_output(["git", "status", "--porcelain"], cwd=here, text=True)
+    assert seen == ""
+
+
+def test_a_folder_of_failures_that_cannot_be_made_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".harness").write_text("a file")
+    with pytest.raises(UsageError, match=r"^the store \.harness/fuzz cannot be made .*--store$"):
+        failures_folder()
 
 
 def test_base_is_nothing_for_git_and_a_file_of_the_user_there_stays(
