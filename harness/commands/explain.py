@@ -20,6 +20,9 @@ from harness.spec.findings import FindingKind, finding_kinds
 from harness.spec.loading import load_book
 from harness.spec.rows import Requirement
 
+# The ids that people ask for most are those of rules.
+_LISTED = "harness list"
+
 
 def explain(name: str) -> Iterator[str]:
     """The lines of an explanation. Raises `UsageError` for an id that nothing has.
@@ -42,7 +45,7 @@ def explain(name: str) -> Iterator[str]:
         yield from fault_list.explained(wanted)
     else:
         ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *all_faults()})
-        raise UsageError(unknown("id", wanted, ids))
+        raise UsageError(unknown("id", wanted, ids, listed=_LISTED))
 
 
 def _finding(kind: FindingKind) -> Iterator[str]:

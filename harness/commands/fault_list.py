@@ -15,6 +15,8 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.trace.nearest import nearest, unknown
 
+LISTED = "harness faulty --list"
+_RULES = "harness list"
 # So many live faults are offered in the place of one that is none.
 _OFFERED = 5
 
@@ -55,7 +57,7 @@ def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
 def _check_rule(rule: str) -> None:
     known = {one for name in all_rules() for one in (name, name.partition(".")[0])}
     if rule and rule not in known:
-        raise UsageError(f"--rule: {unknown('rule', rule, known)} (harness list)")
+        raise UsageError(f"--rule: {unknown('rule', rule, known, listed=_RULES)}")
 
 
 def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:
@@ -98,7 +100,7 @@ def live_fault(name: str) -> Fault:
     fault = faults.get(name)
     if fault is None:
         ids = [one.id for one in faults.values() if not why_not_live(one)]
-        raise UsageError(f"{unknown('fault', name, ids)} (harness faulty --list)")
+        raise UsageError(unknown("fault", name, ids, listed=LISTED))
     why = why_not_live(fault)
     if why:
         raise UsageError(f"the fault {name} is for stored traces only: {why}{_instead(fault)}")

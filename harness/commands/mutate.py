@@ -95,10 +95,12 @@ def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
     every, rules = all_faults(), all_rules()
     for name in _names(fault):
         if name not in every:
-            raise UsageError(f"--fault: {unknown('fault', name, every)}")
+            raise UsageError(
+                f"--fault: {unknown('fault', name, every, listed='harness faulty --list')}"
+            )
     for name in _names(rule):
         if name not in rules:
-            raise UsageError(f"--rule: {unknown('rule id', name, rules)}")
+            raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
     found = {
         name: one
         for name, one in every.items()

@@ -67,7 +67,7 @@ def find_document(asked: str) -> tuple[Path, str]:
     by_name = {one.lower(): path for one, path in pages.items()}
     path = by_name.get(plain.lower())
     if path is None:
-        raise UsageError(unknown("page", name, pages))
+        raise UsageError(unknown("page", name, pages, listed="harness docs"))
     return path, anchor
 
 
@@ -136,7 +136,7 @@ def _files(asked: str) -> list[Path]:
     """Where the files of an example are, in the wheel or a checkout. Raises `UsageError`."""
     name = asked.removesuffix(".py")
     if name not in EXAMPLES:
-        raise UsageError(unknown("example", asked, EXAMPLES))
+        raise UsageError(unknown("example", asked, EXAMPLES, listed="harness example"))
     shipped, root = _PACKAGE / "bundled_examples", _PACKAGE.parent
     if shipped.is_dir():
         return [shipped / one for one in EXAMPLES[name]]
@@ -185,7 +185,7 @@ def scenario_text(name: str) -> str:
     if family.is_file():
         return family.read_text("utf-8")
     if plain not in paths:
-        raise UsageError(unknown("scenario", name, paths))
+        raise UsageError(unknown("scenario", name, paths, listed="harness scenario list"))
     row = row_of_path(paths[plain])
     if row is None:
         return paths[plain].read_text("utf-8")

@@ -153,7 +153,7 @@ def configure(
     only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
     for name in only:
         if name not in rules:
-            raise UsageError(f"--rule: {unknown('rule id', name, rules)}")
+            raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
     if only:
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]

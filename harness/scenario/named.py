@@ -19,6 +19,8 @@ from harness.scenario.loader import find, without
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.race_id import RaceId
 
+LISTED = "harness scenario list"
+"""The command that lists the bundled scenarios."""
 BUNDLED = "bundled"
 """The word for all scenarios that ship with the harness."""
 
@@ -137,7 +139,7 @@ def _nothing(word: str, name: str) -> str:
     if name.startswith("findings::"):
         return f"{word}: a finding belongs to a whole run; name the scenarios that shall be played"
     areas = {id_.split("/", 1)[0] for id_ in bundled_files()}
-    what = unknown("scenario", name, _worth_naming(name, areas))
+    what = unknown("scenario", name, _worth_naming(name, areas), listed=LISTED)
     return f"{word}: no such file or folder, and {what}"
 
 

@@ -26,16 +26,32 @@ def _one_line(said: Said, *, status: int = 2) -> str:
 def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
     line = _one_line(call("harness", "explain", "turn.complets"))
     words = "harness: unknown id 'turn.complets'; did you mean "
-    assert line == f"{words}'turn.completes'?"
+    assert line == f"{words}'turn.completes'? (harness list)"
 
 
-def test_a_rule_like_no_other_is_answered_with_their_number_and_some() -> None:
+def test_a_rule_like_no_other_is_answered_with_their_number_and_where_they_are_listed() -> None:
     line = _one_line(call("harness", "explain", "zzzzzzzz"))
     requirements = {one.id for one in load_book().requirements}
     ids = {*every_rule(), *finding_kinds(), *requirements, *names(), *all_faults()}
-    words = f"harness: unknown id 'zzzzzzzz'; there are {len(ids)}, such as: "
-    assert line.startswith(words)
-    assert set(line.removeprefix(words).rstrip(".").split(", ")) <= ids
+    none = f"none of the {len(ids)} is like it (harness list)"
+    assert line == f"harness: unknown id 'zzzzzzzz'; {none}"
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        ("scenario show two-threads", "'turns/two-threads' or 'clients/two-threads-at-once'?"),
+        ("faulty --fault turn-ends -- true", "'turn-ends-twice', "),
+        ("mutate --target reference --fault turn-end", "'turn-ends-twice', "),
+        (
+            "mutate --target reference --rule completes",
+            "'item.completes' or 'turn.completes'? (harness list)",
+        ),
+        ("docs report", "'reports'? (harness docs)"),
+    ],
+)
+def test_a_part_of_a_name_is_answered_with_the_names_that_have_it(words: str, near: str) -> None:
+    assert f"; did you mean {near}" in _one_line(call("harness", *words.split()))
 
 
 @pytest.mark.parametrize("command", ["check", "show"])

@@ -87,15 +87,19 @@ def test_an_example_of_several_files_is_written_into_a_folder_that_is_made(tmp_p
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["example", "minimum"], "unknown example 'minimum'; did you mean 'minimal'?"),
-        (["docs", "profile"], "unknown page 'profile'; did you mean 'profiles'?"),
+        (
+            ["example", "minimum"],
+            "unknown example 'minimum'; did you mean 'minimal'? (harness example)",
+        ),
+        (["docs", "profile"], "unknown page 'profile'; did you mean 'profiles'? (harness docs)"),
         (
             ["docs", "docs/reports.md#verdict"],
             "docs/reports.md#verdict: unknown anchor 'verdict'; did you mean 'verdicts'?",
         ),
         (
             ["scenario", "show", "turns/plain"],
-            "unknown scenario 'turns/plain'; did you mean 'turns/plain-turn'?",
+            "unknown scenario 'turns/plain'; did you mean 'turns/plain-turn'? "
+            "(harness scenario list)",
         ),
         (["example", "minimal", "--to", "no/x.py"], "no/x.py: No such file or directory"),
     ],

@@ -91,7 +91,7 @@ def test_repetitions_are_left_out(place: Path) -> None:
     ("word", "answer"),
     [
         ("turns/plain-tur", "no such file or folder, and unknown scenario 'turns/plain-tur'; did"),
-        ("plain-turn", "did you mean 'turns/plain-turn'?"),
+        ("plain-turn", "did you mean 'turns/plain-turn' or 'sdk-calls/plain-turn'?"),
         ("turn", "did you mean 'turns'?"),
         ("nothing/*", "no such file or folder, and unknown scenario 'nothing/*'"),
         ("turns/plain-turn@interupt", "unknown action 'interupt'; did you mean 'interrupt'?"),

@@ -1,0 +1,42 @@
+"""A name that nothing has is answered with those that may be meant, never with far-off ones."""
+
+import pytest
+
+from harness.trace.nearest import MANY, alike, unknown
+
+RULES = ("turn.completes", "turn.completed-once", "item.completes", "list.complete")
+SCENARIOS = ("plans", "turns/plain-turn", "turns/usage", "sdk/plain-turn", "explain/it")
+
+
+@pytest.mark.parametrize(
+    ("name", "valid", "meant"),
+    [
+        ("turn.complets", RULES, ["turn.completes"]),
+        ("TURN.COMPLETES", RULES, ["turn.completes"]),
+        ("completes", RULES, ["item.completes", "turn.completes"]),
+        ("plain", SCENARIOS, ["sdk/plain-turn", "turns/plain-turn"]),
+        ("usage", SCENARIOS, ["turns/usage"]),
+        ("us", ("usage/a", "b/us-c"), []),
+        ("echo", SCENARIOS, []),
+        (".", RULES, []),
+    ],
+)
+def test_what_may_be_meant(name: str, valid: tuple[str, ...], meant: list[str]) -> None:
+    assert alike(name, (*valid, *valid)) == meant
+
+
+def test_three_are_offered_at_most_and_the_likest_first() -> None:
+    names = [f"turn-ends-{'x' * length}" for length in range(9, 30)]
+    assert alike("turn-ends", names) == names[:3]
+
+
+def test_the_command_that_lists_the_names_stands_in_the_place_of_far_off_ones() -> None:
+    names = [f"name-{number}" for number in range(MANY + 1)]
+    told = unknown("fault", "zzz", names, listed="harness faulty --list")
+    assert told == "unknown fault 'zzz'; none of the 41 is like it (harness faulty --list)"
+    near = unknown("fault", "nam-4", names, listed="harness faulty --list")
+    assert near == "unknown fault 'nam-4'; did you mean 'name-4'? (harness faulty --list)"
+
+
+def test_few_names_are_all_told_where_none_is_near() -> None:
+    assert unknown("key", "zzz", ("b", "a")) == "unknown key 'zzz'; expected one of: a, b"
