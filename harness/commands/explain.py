@@ -41,10 +41,10 @@ def explain(name: str) -> Iterator[str]:
         yield from _requirement(requirements[wanted])
     elif wanted in vocabulary.names() or wanted.upper() in vocabulary.names():
         yield from vocabulary.explain_word(wanted)
-    elif wanted in all_faults():
+    elif wanted in fault_list.known():
         yield from fault_list.explained(wanted)
     else:
-        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *all_faults()})
+        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.known()})
         raise UsageError(unknown("id", wanted, ids, listed=_LISTED))
 
 

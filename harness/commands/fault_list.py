@@ -1,5 +1,7 @@
 """`harness faulty --list`: every fault, the rule that it breaks and the sentence behind it.
 
+Those of clients, which break the duties, are listed too: they are for stored traces alone.
+
 Here: the rows, as lines or JSON, which of them are asked for, and one fault by its id. Not here:
 putting one to work (faulty).
 """
@@ -10,8 +12,10 @@ from dataclasses import asdict, dataclass
 
 from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
+from harness.faults.duties import client_faults
 from harness.faults.live.fault import why_not_live
-from harness.rules.discovery import all_rules
+from harness.judge.base import Side
+from harness.rules.discovery import every_rule
 from harness.spec.loading import load_book
 from harness.trace.nearest import nearest, unknown
 
@@ -19,6 +23,7 @@ LISTED = "harness faulty --list"
 _RULES = "harness list"
 # So many live faults are offered in the place of one that is none.
 _OFFERED = 5
+_OF_CLIENTS = "it is a client's, and a server with faults says nothing in its client's name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class FaultRow:
     live: bool
     why: str
     sentences: tuple[str, ...]
+    side: str
 
 
 def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
@@ -44,7 +50,7 @@ def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
     Raises `UsageError` for a rule that there is not.
     """
     _check_rule(rule)
-    found = [_row(fault) for fault in all_faults().values()]
+    found = [_row(fault) for fault in known().values()]
     wanted = [word.casefold() for word in words]
     return [
         one
@@ -54,24 +60,33 @@ def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
     ]
 
 
+def known() -> dict[str, Fault]:
+    """Every fault by its id, those of servers first."""
+    return {**all_faults(), **client_faults()}
+
+
 def _check_rule(rule: str) -> None:
-    known = {one for name in all_rules() for one in (name, name.partition(".")[0])}
-    if rule and rule not in known:
-        raise UsageError(f"--rule: {unknown('rule', rule, known, listed=_RULES)}")
+    names = {one for name in every_rule() for one in (name, name.partition(".")[0])}
+    if rule and rule not in names:
+        raise UsageError(f"--rule: {unknown('rule', rule, names, listed=_RULES)}")
 
 
 def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:
     """Two or more lines for each: id, rule and level; what is wrong; the sentences."""
     for one in found:
-        yield f"{one.id} ({one.rule}, {one.level}{'' if one.live else ', stored traces only'})"
+        whose = ", of clients" if one.side == Side.CLIENT else ""
+        stored = "" if one.live else ", stored traces only"
+        yield f"{one.id} ({one.rule}, {one.level}{whose}{stored})"
         yield from (f"    {line}" for line in _told(one))
     live = sum(one.live for one in found)
-    yield f"{len(found)} faults, {live} of them live"
+    clients = sum(one.side == Side.CLIENT for one in found)
+    also = f", {clients} of clients" if clients else ""
+    yield f"{len(found)} faults, {live} of them live{also}"
 
 
 def explained(name: str) -> Iterator[str]:
     """The lines of `harness explain` for a fault that there is."""
-    one = _row(all_faults()[name])
+    one = _row(known()[name])
     yield f"{one.id} (fault): breaks the rule {one.rule} ({one.level})"
     yield ""
     yield from _told(one)
@@ -97,10 +112,12 @@ def json_text(found: Sequence[FaultRow]) -> str:
 def live_fault(name: str) -> Fault:
     """The live fault of this id. Raises `UsageError`, with the nearest one where there is none."""
     faults = all_faults()
-    fault = faults.get(name)
+    fault = known().get(name)
     if fault is None:
         ids = [one.id for one in faults.values() if not why_not_live(one)]
         raise UsageError(unknown("fault", name, ids, listed=LISTED))
+    if name not in faults:
+        raise UsageError(f"the fault {name} is for stored traces only: {_OF_CLIENTS}")
     why = why_not_live(fault)
     if why:
         raise UsageError(f"the fault {name} is for stored traces only: {why}{_instead(fault)}")
@@ -119,14 +136,22 @@ def _instead(fault: Fault) -> str:
 
 
 def _row(fault: Fault) -> FaultRow:
-    rule = all_rules()[fault.rule]
+    rule = every_rule()[fault.rule]
     sentences = tuple(
         f"{one.clause.statement} ({one.clause.document}, {one.clause.heading})"
         for one in load_book().requirements_of(fault.rule)
     )
-    why = why_not_live(fault)
+    why = _OF_CLIENTS if rule.side is Side.CLIENT else why_not_live(fault)
     return FaultRow(
-        fault.id, fault.rule, str(rule.level), rule.surface, fault.reason, not why, why, sentences
+        fault.id,
+        fault.rule,
+        str(rule.level),
+        rule.surface,
+        fault.reason,
+        not why,
+        why,
+        sentences,
+        str(rule.side),
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from command_line import call
 
 from harness.faults.base import all_faults
+from harness.faults.duties import client_faults
 from tests.processes import BOUND, COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -157,7 +158,9 @@ def test_who_runs_one_turn_does_not_play_the_faults_of_a_scenario(tmp_path: Path
 
 def test_every_fault_is_listed_with_the_sentence_that_it_breaks() -> None:
     listed = json.loads(call("harness", "faulty", "--list", "--json").out)
-    assert {one["id"] for one in listed} == set(all_faults())
+    assert {one["id"] for one in listed if one["side"] == "server"} == set(all_faults())
+    assert {one["id"] for one in listed if one["side"] == "client"} == set(client_faults())
+    assert len(listed) == len(all_faults()) + len(client_faults())
     assert all(one["sentences"] and one["reason"] for one in listed)
     assert all(bool(one["why"]) != one["live"] for one in listed)
 
@@ -167,6 +170,19 @@ def test_the_list_can_be_searched_by_word_and_by_rule() -> None:
     assert "turn-ends-twice (turn.completed-once, MUST)" in said.out.splitlines()
     rule = json.loads(call("harness", "faulty", "--list", "--rule", "delta", "--json").out)
     assert {one["rule"].split(".")[0] for one in rule} == {"delta"}
+
+
+def test_the_faults_of_clients_are_listed_as_such() -> None:
+    said = call("harness", "faulty", "--list", "--rule", "duty")
+    *lines, total = said.out.splitlines()
+    count = len(client_faults())
+    assert total == f"{count} faults, 0 of them live, {count} of clients"
+    heads = [line for line in lines if not line.startswith("    ")]
+    assert len(heads) == count
+    assert all(line.endswith(", of clients, stored traces only)") for line in heads)
+    assert call("harness", "faulty", "--list", "--rule", "duty.answers").status == 0
+    explained = call("harness", "explain", "client-answers-twice").out
+    assert explained.startswith("client-answers-twice (fault): breaks the rule duty.answer-once")
 
 
 def test_a_fault_can_be_explained_by_its_id() -> None:
@@ -182,6 +198,7 @@ def test_a_fault_can_be_explained_by_its_id() -> None:
     [
         (("--fault", "turn-ends-twic", "--", "cat"), "did you mean 'turn-ends-twice'?"),
         (("--fault", "schema-kept", "--", "cat"), "stored traces only: it changes what the model"),
+        (("--fault", "client-answers-twice", "--", "cat"), "stored traces only: it is a client's"),
         (("--list", "--rule", "turn.completed-onc"), "did you mean 'turn.completed-once'?"),
         (("--", "cat"), "no fault; give --fault ID, or see them all: harness faulty --list"),
         (("--fault", FAULT), "no server; write its command behind --"),

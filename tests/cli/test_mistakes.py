@@ -8,6 +8,7 @@ from command_line import ROOT, Said, call
 
 from harness.commands.vocabulary import names
 from harness.faults.base import all_faults
+from harness.faults.duties import client_faults
 from harness.rules.discovery import every_rule
 from harness.spec.findings import finding_kinds
 from harness.spec.loading import load_book
@@ -32,7 +33,14 @@ def test_an_unknown_rule_is_answered_with_the_nearest() -> None:
 def test_a_rule_like_no_other_is_answered_with_their_number_and_where_they_are_listed() -> None:
     line = _one_line(call("harness", "explain", "zzzzzzzz"))
     requirements = {one.id for one in load_book().requirements}
-    ids = {*every_rule(), *finding_kinds(), *requirements, *names(), *all_faults()}
+    ids = {
+        *every_rule(),
+        *finding_kinds(),
+        *requirements,
+        *names(),
+        *all_faults(),
+        *client_faults(),
+    }
     none = f"none of the {len(ids)} is like it (harness list)"
     assert line == f"harness: unknown id 'zzzzzzzz'; {none}"
 
