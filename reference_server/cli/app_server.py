@@ -66,12 +66,12 @@ class Options:
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the options; argparse exits with status 2 on a wrong one."""
+    """Read the options. Raises UsageError, and SystemExit after `--help`."""
     if not arguments:
         return Options()
-    import argparse
+    from reference_server.cli.one_message import OneMessageParser
 
-    parser = argparse.ArgumentParser(
+    parser = OneMessageParser(
         prog="agent app-server",
         description="Serve the agent session protocol: JSON Lines on standard input and output, "
         "or any number of clients on a socket.",
@@ -141,6 +141,8 @@ def _add_listening(parser: "argparse.ArgumentParser") -> None:
 
 
 def _add_staging(parser: "argparse.ArgumentParser") -> None:
+    from reference_server.cli.one_message import seconds, whole_number
+
     options = parser.add_argument_group("clients under test (with --scenario and --listen)")
     options.add_argument(
         "--json", type=Path, metavar="FILE", help="write what each connection came to, at the end"
@@ -148,11 +150,14 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
     end = options.add_mutually_exclusive_group()
     end.add_argument("--once", action="store_true", help="end when each scenario was played once")
     end.add_argument(
-        "--connections", type=int, metavar="N", help="end after so many connections have ended"
+        "--connections",
+        type=whole_number,
+        metavar="N",
+        help="end after so many connections have ended",
     )
     options.add_argument(
         "--idle",
-        type=float,
+        type=seconds,
         metavar="SECONDS",
         help="close a connection on which nothing was said for so long",
     )
@@ -175,9 +180,6 @@ def _scenario(
         if len(found.scenario) > 1:
             parser.error("--scenario takes one file; with --listen each connection gets one")
         return Path(found.scenario[0]), None
-    for name in ("connections", "idle"):
-        if (value := getattr(found, name)) is not None and not value > 0:
-            parser.error(f"--{name}: must be greater than 0, not {value}")
     from reference_server.cli.staging import StageWords
 
     words = tuple(found.scenario)

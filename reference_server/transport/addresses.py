@@ -68,9 +68,15 @@ def parse_address(text: str) -> Address:
 def _tcp(text: str) -> TcpAddress:
     try:
         parts = urlsplit(text)
-        host, port = parts.hostname, parts.port
+        host = parts.hostname
     except ValueError as error:
         raise BadAddress(f"{text}: {error}") from None
+    try:
+        port = parts.port
+    except ValueError:
+        raise BadAddress(
+            f"{text}: a port is a number up to 65535, as in ws://127.0.0.1:4500"
+        ) from None
     if host is None or port is None:
         raise BadAddress(f"{text}: give a host and a port, as in ws://127.0.0.1:4500")
     if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:

@@ -50,7 +50,7 @@ def test_an_address_is_read(text: str, address: TcpAddress | UnixAddress) -> Non
         ("wss://127.0.0.1:4500", "no TLS"),
         ("ws://127.0.0.1", "a host and a port"),
         ("ws://:4500", "a host and a port"),
-        ("ws://127.0.0.1:65536", "out of range"),
+        ("ws://127.0.0.1:65536", "a number up to 65535"),
         ("ws://127.0.0.1:x", "x"),
         ("ws://example.org:4500", "as an IP address"),
         ("ws://127.0.0.1.example.org:4500", "as an IP address"),
