@@ -5,6 +5,7 @@ Here: arguments, and printing what the parts give, as in cli. Not here: any work
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,26 +51,34 @@ def review(
     if sum((accept_all, reject_all, check)) > 1 or (check and remove_unused):
         raise typer.BadParameter("--accept-all, --reject-all, --check: one of them only")
     with recorded.errors():
-        found, waiting = _waiting(folder, names or [])
+        chosen = _chosen(folder, names or [])
         if check:
-            raise typer.Exit(_list_waiting(found, waiting))
+            raise typer.Exit(_list_waiting(chosen))
         if accept_all or reject_all or remove_unused:
-            status = _decide(found, waiting, accept_all, reject_all, remove_unused)
-            raise typer.Exit(status)
-        _review(found, waiting)
+            raise typer.Exit(_decide(chosen, accept_all, reject_all, remove_unused))
+        _review(chosen)
 
 
 @app.command(name="list")
 def list_(folder: Where, names: Names = None) -> None:
-    """List all snapshots: accepted, or what they wait for."""
+    """List all snapshots: accepted, or what they wait for. Exit status 1 if one cannot be read."""
+    from harness.snapshot.folder import State
+
     with recorded.errors():
-        found, waiting = _waiting(folder, names or [])
-        states = {one.name: str(one.state) for one in waiting}
-        accepted = [f"{target}/{scenario}" for target, scenario in found.names()]
-        if names:
-            accepted = [one for one in accepted if _named(one, names)]
-        for name in sorted({*states, *accepted}):
-            typer.echo(f"{states.get(name, 'accepted'):8} {name}")
+        chosen = _chosen(folder, names or [])
+        rows = {name: f"accepted {name}" for name in chosen.accepted}
+        bad = 0
+        for one in chosen.waiting:
+            broken = bool(one.problem) and one.state is not State.UNUSED
+            rows[one.name] = f"{one.state:8} {one.name}{f': {one.problem}' if broken else ''}"
+            bad += broken
+        for name in sorted(rows):
+            typer.echo(rows[name])
+    if bad:
+        typer.echo(
+            f"{bad} cannot be read: play the scenario with --snapshots, and review", err=True
+        )
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -84,8 +93,8 @@ def summary(
     from harness.snapshot.summary import markdown as lines
 
     with recorded.errors():
-        found, waiting = _waiting(folder, [])
-        text = "\n".join(lines(waiting, len(found.names()))) + "\n"
+        chosen = _chosen(folder, [])
+        text = "\n".join(lines(chosen.waiting, len(chosen.folder.names()))) + "\n"
         if markdown == "-":
             typer.echo(text, nl=False)
             return
@@ -93,7 +102,20 @@ def summary(
             file.write(text)
 
 
-def _waiting(path: Path, names: Sequence[str]) -> "tuple[Folder, list[Waiting]]":
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The snapshots that a command is about: those that wait, and the names of the others.
+
+    `words` are the names that were given; with none it is about all of them.
+    """
+
+    folder: "Folder"
+    waiting: "list[Waiting]"
+    accepted: list[str]
+    words: Sequence[str] = ()
+
+
+def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
     from harness.errors import UsageError
     from harness.snapshot.folder import Folder
 
@@ -102,14 +124,17 @@ def _waiting(path: Path, names: Sequence[str]) -> "tuple[Folder, list[Waiting]]"
         raise UsageError(f"{path} {what}: harness run … --snapshots {path} makes it")
     folder = Folder(path)
     waiting = folder.waiting()
+    waits = {one.name for one in waiting}
+    every = (f"{target}/{scenario}" for target, scenario in folder.names())
+    accepted = [one for one in every if one not in waits]
     if not names:
-        return folder, waiting
-    known = [f"{target}/{scenario}" for target, scenario in folder.names()]
-    known += [one.name for one in waiting]
+        return _Chosen(folder, waiting, accepted)
     for name in names:
-        if not any(_named(one, [name]) for one in known):
+        if not any(_named(one, [name]) for one in (*accepted, *waits)):
             raise UsageError(f"{name}: {path} has no such snapshot; harness snapshots list {path}")
-    return folder, [one for one in waiting if _named(one.name, names)]
+    waiting = [one for one in waiting if _named(one.name, names)]
+    accepted = [one for one in accepted if _named(one, names)]
+    return _Chosen(folder, waiting, accepted, names)
 
 
 def _named(name: str, words: Sequence[str]) -> bool:
@@ -122,30 +147,31 @@ def _named(name: str, words: Sequence[str]) -> bool:
     )
 
 
-def _list_waiting(folder: "Folder", waiting: "Sequence[Waiting]") -> int:
+def _list_waiting(chosen: _Chosen) -> int:
     from harness.snapshot.changes import headline
     from harness.snapshot.review import counted, sentences
 
+    waiting = chosen.waiting
     for one in waiting:
         typer.echo(f"{one.state} {one.name}: {headline(sentences(one))}")
     if waiting:
         typer.echo(f"{len(waiting)} wait for review: {counted(waiting)}")
         return 1
-    typer.echo(f"nothing waits for review: {len(folder.names())} snapshot(s) are accepted")
+    of_these = "of these " if chosen.words else ""
+    typer.echo(
+        f"{of_these}nothing waits for review: {len(chosen.accepted)} snapshot(s) are accepted"
+    )
     return 0
 
 
-def _decide(
-    folder: "Folder",
-    waiting: "Sequence[Waiting]",
-    accept: bool,
-    reject: bool,
-    remove_unused: bool,
-) -> int:
+def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) -> int:
     from harness.snapshot.folder import State
 
-    status = 0
-    for one in waiting:
+    folder, status = chosen.folder, 0
+    for word in chosen.words:
+        if not any(_named(one.name, [word]) for one in chosen.waiting):
+            typer.echo(f"{word} does not wait for review: it is accepted, and stays as it is")
+    for one in chosen.waiting:
         if one.state is State.UNUSED:
             if remove_unused:
                 folder.accept(one)
@@ -159,39 +185,45 @@ def _decide(
         elif reject and (one.state is not State.DAMAGED or one.accepted is not None):
             folder.reject(one)
             typer.echo(f"rejected {one.name}")
-    left = folder.waiting()
-    typer.echo(f"{len(left)} wait for review" if left else "nothing waits for review")
+    left = {one.name for one in folder.waiting()}
+    mine = left & {one.name for one in chosen.waiting}
+    others = f", {len(left - mine)} other(s) too" if mine and left - mine else ""
+    if not mine and left:
+        typer.echo(f"of these nothing waits for review, {len(left)} other(s) do")
+    else:
+        typer.echo(f"{len(mine)} wait for review{others}" if left else "nothing waits for review")
     return status
 
 
-def _review(folder: "Folder", waiting: "Sequence[Waiting]") -> None:
+def _review(chosen: _Chosen) -> None:
     import sys
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        _print_all(folder, waiting)
+        _print_all(chosen)
         return
     from harness.commands.keys import keys
     from harness.snapshot.review import Review
 
-    if not waiting:
-        _list_waiting(folder, waiting)
+    if not chosen.waiting:
+        _list_waiting(chosen)
         return
     with keys(sys.stdin.fileno()) as key:
-        done = Review(folder, key).run(waiting)
+        done = Review(chosen.folder, key).run(chosen.waiting)
     typer.echo(done)
 
 
-def _print_all(folder: "Folder", waiting: "Sequence[Waiting]") -> None:
+def _print_all(chosen: _Chosen) -> None:
     """What a review shows, for a file or for a program; and how to decide without a terminal."""
     from harness.snapshot.review import difference
     from harness.snapshot.sides import unified
 
+    folder, waiting = chosen.folder, chosen.waiting
     for one in waiting:
         if one.accepted is not None and one.pending is not None:
             typer.echo(f"--- {folder.accepted_file(one.target, one.scenario)}")
             typer.echo(f"+++ {folder.pending_file(one.target, one.scenario)}")
             for line in unified(difference(one)):
                 typer.echo(line)
-    _list_waiting(folder, waiting)
+    _list_waiting(chosen)
     if waiting:
         typer.echo("to decide: --accept-all or --reject-all, of some by their NAMES; or a terminal")

@@ -171,7 +171,10 @@ def test_piped_it_lists_the_differences_and_says_what_to_do(project: Project) ->
 
 def test_some_are_decided_on_by_their_names(project: Project) -> None:
     said = project.harness("snapshots", "review", "kept", SCENARIO, "--accept-all")
-    assert said.out.splitlines() == [f"accepted spec/{SCENARIO}", "2 wait for review"]
+    assert said.out.splitlines() == [
+        f"accepted spec/{SCENARIO}",
+        "of these nothing waits for review, 2 other(s) do",
+    ]
     assert kept(project) == MORE
     said = project.harness("snapshots", "review", "kept", "turns/", "--reject-all")
     assert said.out.splitlines()[-1] == "nothing waits for review"
@@ -179,6 +182,42 @@ def test_some_are_decided_on_by_their_names(project: Project) -> None:
     said = project.harness("snapshots", "review", "kept", "turns/nosuch", "--accept-all")
     assert said.status == 2
     assert "turns/nosuch: kept has no such snapshot" in said.err
+
+
+def test_one_that_does_not_wait_is_told_to_be_accepted(project: Project) -> None:
+    project.harness("snapshots", "review", "kept", SCENARIO, "--accept-all")
+    said = project.harness("snapshots", "review", "kept", SCENARIO, "--accept-all")
+    assert (said.status, said.out.splitlines()) == (
+        0,
+        [
+            f"{SCENARIO} does not wait for review: it is accepted, and stays as it is",
+            "of these nothing waits for review, 2 other(s) do",
+        ],
+    )
+    assert kept(project) == MORE
+    said = project.harness("snapshots", "review", "kept", SCENARIO, "--check")
+    alone = "of these nothing waits for review: 1 snapshot(s) are accepted"
+    assert (said.status, said.out) == (0, alone)
+
+
+def test_the_list_fails_where_one_cannot_be_read(project: Project) -> None:
+    said = project.harness("snapshots", "list", "kept")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.splitlines() == [
+        "new      spec/turns/new",
+        f"changed  spec/{SCENARIO}",
+        "changed  spec/turns/usage",
+    ]
+    project.harness("snapshots", "review", "kept", "--accept-all")
+    project.accepted().write_text("hello\n", "utf-8")
+    said = project.harness("snapshots", "list", "kept")
+    assert said.status == 1
+    new, damaged, usage = said.out.splitlines()
+    assert (new, usage) == ("accepted spec/turns/new", "accepted spec/turns/usage")
+    where = f"kept/spec/{SCENARIO}.transcript:1"
+    assert damaged.startswith(f"damaged  spec/{SCENARIO}: {where}: no snapshot: ")
+    assert said.err == "1 cannot be read: play the scenario with --snapshots, and review"
+    assert project.harness("snapshots", "list", "kept", "turns/usage").status == 0
 
 
 def test_unused_ones_are_removed_when_asked(project: Project) -> None:
