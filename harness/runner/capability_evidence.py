@@ -274,10 +274,23 @@ _PROBES: dict[str, Probe] = {
 }
 
 
+LINES = "json-lines"
+"""What no list of capabilities decides on, but the way in which a server is reached."""
+
+
 def undeclared(loaded: Loaded, profile: Profile) -> list[str]:
-    """The needs of a scenario that a target with a list of capabilities leaves out of it."""
+    """The needs of a scenario that are known to be missing before it is played.
+
+    A target with a list of capabilities leaves them out of it; over a WebSocket no message is a
+    line.
+    """
     declared = profile.capabilities
-    return [need for need in loaded.scenario.needs if declared != "probe" and need not in declared]
+    by_lines = profile.listening() not in ("ws", "ws-unix")
+    return [
+        need
+        for need in loaded.scenario.needs
+        if (not by_lines if need == LINES else declared != "probe" and need not in declared)
+    ]
 
 
 def offers(capability: str, run: Run, conversation: Conversation) -> bool:

@@ -15,7 +15,7 @@ from harness.ledger.record import recorded
 from harness.results.baseline import known_finding
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.runner.bench_thread import BenchThread
-from harness.runner.capability_evidence import undeclared
+from harness.runner.capability_evidence import LINES, undeclared
 from harness.runner.capability_prober import CapabilityProber
 from harness.runner.config import Config
 from harness.runner.first_turn import FirstTurn, Hopeless, hopeless, plain_turn, silence_of
@@ -133,7 +133,10 @@ class WorkerSession:
             return withheld
         missing = undeclared(loaded, self.config.profile)
         if missing:
-            return inapplicable_outcome(loaded, missing)
+            outcome = inapplicable_outcome(loaded, missing)
+            # Reached in another way it would be played: an entry about it is not checked here.
+            outcome.played = LINES not in missing
+            return outcome
         if loaded.surface != SESSION:
             return self._play_program(loaded)
         try:

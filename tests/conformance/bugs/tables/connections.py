@@ -69,6 +69,7 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
         "language/malformed-line": "scenario.crash: exit status 70",
         "language/no-text": "scenario.crash: exit status 70",
         "clients/malformed-by-another": "scenario.crash: exit status 70",
+        "clients/no-text-by-another": "scenario.crash: exit status 70",
     }
 )
 def a_line_that_is_no_message_ends_the_server() -> None:
