@@ -5,66 +5,87 @@ says. What breaks is found, confirmed on a fresh process, made smaller, and can 
 FUZZ_SEED begins the search elsewhere.
 """
 
-import json
 import os
+import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.fuzz.campaign import Campaign, Fuzzer, open_fuzzer, what_is_wrong
+from harness.fuzz.inputs import input_document
 from harness.fuzz.params import Request
+from harness.fuzz.run import Bounds, Fuzzing, fuzz
+from harness.fuzz.sessions.play import play
+from harness.fuzz.sessions.search import opened
+from harness.fuzz.sessions.turns import Json
+from harness.fuzz.store import Failure, Store
+from harness.fuzz.telling import lines
 from harness.fuzz.values import THREAD
-from harness.runner.config import configure
+from harness.runner.config import Config, configure
+from harness.runner.interruption import Interruption
+from harness.trace.frame import Kind
 from harness.trace.store import load
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
-COMMANDS = {"reference": "", "minimal": f"'{sys.executable}' '{SERVERS / 'minimal.py'}'"}
+COMMANDS = {"reference": "", "minimal": shlex.join([sys.executable, str(SERVERS / "minimal.py")])}
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 CORE = ["initialize", "thread/read", "thread/start", "turn/interrupt", "turn/start", "turn/steer"]
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow, pytest.mark.socket]
 
 
-@pytest.fixture(scope="module", params=sorted(COMMANDS))
-def fuzzer(request: pytest.FixtureRequest) -> Iterator[Fuzzer]:
+@pytest.fixture(params=sorted(COMMANDS))
+def config(request: pytest.FixtureRequest) -> Config:
     command = COMMANDS[request.param]
-    config = configure(target="spec" if command else "reference", server_cmd=command)
-    with open_fuzzer(config, f"fuzz-{request.param}") as live:
-        yield live
+    return configure(target="spec" if command else "reference", server_cmd=command)
 
 
-def sound(campaign: Campaign) -> None:
-    """Print what was done, with the seed, and fail with the story of what went wrong."""
-    again = ["env", f"FUZZ_SEED={campaign.seed}", "pytest", "-m", "fuzz", "tests/fuzz"]
-    story = "\n".join(campaign.lines(again))
-    sys.stdout.write(story + "\n")
-    assert campaign.worst is None, story
-    assert campaign.unsteady == [], story
+def searched(config: Config, folder: Path, seed: int, cases: int, method: str = "") -> Fuzzing:
+    """So many documents of inputs, as `harness fuzz --what inputs` plays them."""
+    bounds = Bounds(["inputs"], seed, cases=cases, method=method)
+    result = fuzz(config, bounds, Store(folder), Interruption(config.base))
+    # With the seed, for who wants to see it again.
+    sys.stdout.write(story(result, folder) + "\n")
+    return result
 
 
-def test_server_keeps_every_must_whatever_is_asked(fuzzer: Fuzzer) -> None:
-    campaign = fuzzer.search(SEED, 25)
-    sound(campaign)
-    assert campaign.conversations == 25
-    assert campaign.requests > 200
-    assert campaign.results > 10
+def story(result: Fuzzing, folder: Path) -> str:
+    return "\n".join(lines(result, Store(folder), ["--server-cmd", "mine"]))
+
+
+def sound(result: Fuzzing, folder: Path) -> None:
+    """Fail with the story of what went wrong."""
+    assert result.verdict == "GREEN", story(result, folder)
+    assert result.searches["inputs"].unsteady == [], story(result, folder)
+
+
+def test_server_keeps_every_must_whatever_is_asked(config: Config, tmp_path: Path) -> None:
+    result = searched(config, tmp_path, SEED, 20)
+    sound(result, tmp_path)
+    campaign = result.searches["inputs"]
+    assert campaign.cases == 20
+    assert campaign.requests > 400
+    assert campaign.results > 100
 
 
 @pytest.mark.parametrize("method", CORE)
-def test_server_keeps_every_must_whatever_one_method_carries(fuzzer: Fuzzer, method: str) -> None:
-    sound(fuzzer.search(SEED, 10, method))
+def test_server_keeps_every_must_whatever_one_method_carries(
+    config: Config, tmp_path: Path, method: str
+) -> None:
+    sound(searched(config, tmp_path, SEED, 8, method), tmp_path)
 
 
-def test_server_lives_on_after_params_nested_deeper_than_most_parsers_go(fuzzer: Fuzzer) -> None:
+def test_server_lives_on_after_params_nested_deeper_than_most_parsers_go(config: Config) -> None:
     deep: object = None
     for _ in range(400):
         deep = [deep]
     params = {"threadId": THREAD, "input": deep, "expectedTurnId": deep, "extra": deep}
-    fuzzed = fuzzer.hold([Request(method, params) for method in CORE])
-    assert what_is_wrong(fuzzed) == []
-    assert fuzzed.errors > 0
+    document = input_document(config.book, [Request(method, params) for method in CORE])
+    with opened(config, "fuzz-deep") as (portal, bench):
+        played = portal.call(lambda: play(bench, config, document, looks=False))
+    assert (played.problems, played.unmet) == ([], "")
+    refused = [one for one in played.run.trace.frames if one.kind is Kind.ERROR]
+    assert len(refused) >= 3
 
 
 # Correct but for what its argument says.
@@ -73,10 +94,10 @@ import os, sys
 sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
 adds = "add" in sys.argv
-if "at-first" in sys.argv:
+if "now-and-then" in sys.argv:
     with open(os.environ["HARNESS_TEST_COUNT"], "a+") as file:
         file.write("x")
-        adds = file.tell() <= 2
+        adds = file.tell() % 2 == 1
 class Broken(Server):
     def thread_read(self, params, reply):
         if "die" in sys.argv and params.get("includeTurns") is True:
@@ -95,54 +116,54 @@ Broken().serve()
 """
 
 
-def broken(folder: Path, how: str, method: str) -> Campaign:
+def broken(folder: Path, how: str, method: str) -> tuple[Failure, str]:
+    """The failure that is found in such a server, and the story."""
     script = folder / "broken.py"
     script.write_text(BROKEN)
-    config = configure(server_cmd=f"'{sys.executable}' '{script}' {how}", scale=0.2)
-    with open_fuzzer(config, f"fuzz-{how}") as live:
-        return live.search(1, 20, method)
+    command = shlex.join([sys.executable, str(script), how])
+    result = searched(configure(server_cmd=command, scale=0.2), folder, 1, 12, method)
+    (failure,) = result.failures
+    return failure, story(result, folder)
+
+
+def requests(failure: Failure) -> list[Json]:
+    return [step["request"] for step in failure.document["client"] if "request" in step]
 
 
 def test_a_crash_is_found_made_smaller_and_can_be_seen_again(tmp_path: Path) -> None:
-    campaign = broken(tmp_path, "die", "thread/read")
-    assert campaign.worst is not None
-    (said,) = what_is_wrong(campaign.worst)
-    assert said == "the server ended by itself (exit status 7): cannot include"
-    (request,) = campaign.smallest
-    assert request.params["includeTurns"] is True
-    assert campaign.trace is not None
-    assert load(campaign.trace).end == "exited"
-    lines = list(campaign.lines(["harness", "fuzz", "--seed", "1"]))
-    assert "seed 1, " in lines[0]
-    assert f"    thread/read {json.dumps(request.params)}" in lines
-    assert "  again     harness fuzz --seed 1" in lines
-    assert f"  judge     harness check {campaign.trace}" in lines
+    failure, told = broken(tmp_path, "die", "thread/read")
+    assert failure.cause == "scenario.crash"
+    assert failure.occasion == "thread/read, exit status 7"
+    (request,) = requests(failure)
+    assert request["params"]["includeTurns"] is True
+    assert len(request["params"]) <= 2
+    trace = load(tmp_path / f"{failure.id}.jsonl")
+    assert trace.end == "exited"
+    case = tmp_path / f"{failure.id}.scenario.yaml"
+    assert "seed 1, " in told.splitlines()[0]
+    assert f"  again     harness replay {case} --server-cmd mine" in told.splitlines()
 
 
 def test_an_answer_left_out_is_told_from_a_server_that_hangs(tmp_path: Path) -> None:
-    campaign = broken(tmp_path, "forget", "turn/interrupt")
-    assert campaign.worst is not None
-    assert len(campaign.smallest) == 1
-    told = what_is_wrong(campaign.worst)
-    assert told[0].startswith("no answer to turn/interrupt ")
-    assert told[0].endswith(", though it answered the next request")
-    assert any(line.startswith("MUST request.answered: ") for line in told)
+    failure, _ = broken(tmp_path, "forget", "turn/interrupt")
+    assert (failure.cause, failure.occasion) == ("request.answered", "turn/interrupt")
+    assert [one["method"] for one in requests(failure)] == ["turn/interrupt"]
+    # The harness's own request after it was answered.
+    assert load(tmp_path / f"{failure.id}.jsonl").end == "quiescent"
 
 
 def test_what_goes_wrong_only_sometimes_is_told_as_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The first two processes are broken: the shared one, and the one that confirms.
+    # Every second process is broken, the first among them.
     monkeypatch.setenv("HARNESS_TEST_COUNT", str(tmp_path / "count"))
-    campaign = broken(tmp_path, "at-first", "initialize")
-    assert campaign.worst is not None
-    assert campaign.flaky
-    lines = list(campaign.lines(["again"]))
-    assert any("MUST shape.notification: " in line for line in lines)
-    assert "  it did not go wrong each time that the same was sent" in lines
+    failure, told = broken(tmp_path, "now-and-then", "initialize")
+    assert (failure.cause, failure.flaky) == ("shape.notification", True)
+    assert "FAIL shape.notification (inputs, not each time): thread/started" in told
 
 
 def test_a_broken_must_is_told_with_its_rule(tmp_path: Path) -> None:
-    campaign = broken(tmp_path, "add", "initialize")
-    assert campaign.worst is not None
-    assert any("MUST shape.notification: " in line for line in what_is_wrong(campaign.worst))
+    failure, told = broken(tmp_path, "add", "initialize")
+    assert (failure.cause, failure.flaky) == ("shape.notification", False)
+    assert "FAIL shape.notification (inputs): thread/started" in told
+    assert requests(failure) == []
