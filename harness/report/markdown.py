@@ -7,7 +7,7 @@ written (suite.reporting, suite.github).
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.requirements import judged_requirements
@@ -61,6 +61,9 @@ def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
         "rules": _counted([_word(rule, report) for rule in report.rules]),
         "scenarios": _counted([str(one.verdict) for one in report.scenarios]),
         "placements of races": _counted([str(one.verdict) for one in placements]),
+        "generated cases": ", ".join(
+            _searched(one) for fuzz in report.fuzz for one in fuzz["searches"]
+        ),
         "requirements judged": judged_requirements(report, book).words(),
         "when": f"{code(report.started)}, {report.took:.1f} s" if report.started else "",
     }
@@ -68,6 +71,10 @@ def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| {name} | {value} |" for name, value in rows.items() if value)
     yield ""
+
+
+def _searched(one: dict[str, Any]) -> str:
+    return f"{one['conversations']} of {one['kind']}"
 
 
 def _word(rule: RuleResult, report: Report) -> str:
@@ -94,6 +101,12 @@ def _failing(report: Report) -> Iterator[Row]:
     for race in report.races:
         if race.verdict in _MARKS:
             yield f"{_MARKS[race.verdict]} race", code(race.id), code(race.reason)
+    for fuzz in report.fuzz:
+        for one in fuzz["failures"]:
+            yield f"❌ {code(one['cause'])}, generated", code(one["id"]), code(one["text"])
+        if "RED" in fuzz["verdict"]:
+            # What kept the search from going on makes the run fail as well.
+            yield from (("❌ generated cases", "", code(note)) for note in fuzz["notes"])
 
 
 def _of_rule(rule: RuleResult, report: Report) -> Row:
@@ -117,6 +130,9 @@ def _again(report: Report) -> Iterator[str]:
         if one.verdict in _MARKS:
             again = play_again(report.programs, [surface_of(one.id)], [named(one.path, one.id)])
             commands[again] = None
+    commands |= {
+        one["replay"]: None for fuzz in report.fuzz for one in fuzz["failures"] if one["replay"]
+    }
     shown = [one for one in commands if one.isprintable() and "```" not in one][:_COMMANDS]
     if shown:
         yield from ("```sh", *shown, "```", "")
@@ -129,6 +145,13 @@ def _told(report: Report) -> Iterator[Row]:
     for rule in report.rules:
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
             yield _of_rule(rule, report)
+    for fuzz in report.fuzz:
+        for one in fuzz["searches"]:
+            yield from (
+                ("not seen again", code(one["kind"]), code(text)) for text in one["unsteady"]
+            )
+        if "RED" not in fuzz["verdict"]:
+            yield from (("generated cases", "", code(note)) for note in fuzz["notes"])
 
 
 def _known(report: Report) -> Iterator[Row]:

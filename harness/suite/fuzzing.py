@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import TargetError, UsageError
 from harness.results.rerun_command import Programs
 from harness.runner.config import Config
 from harness.runner.interruption import Interrupted, Interruption
@@ -87,6 +87,7 @@ class Fuzzing:
         from harness.fuzz import telling
         from harness.fuzz.case import SHARES, kinds_of
         from harness.fuzz.run import Bounds, fuzz
+        from harness.fuzz.run import Fuzzing as Result
         from harness.fuzz.store import open_store
 
         config, option = self._config, self._option
@@ -100,7 +101,11 @@ class Fuzzing:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
         # Workers may play several kinds at once, each with the files of its own kind.
         with open_store(failures_folder(), kinds) as store:
-            result = fuzz(config, bounds, store, self._interruption)
+            try:
+                result = fuzz(config, bounds, store, self._interruption)
+            except TargetError as failed:
+                told = f"{failed}; ask harness doctor what to do"
+                result = Result(bounds, notes=[told], broke_off=True)
         target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
         words = target.options(SESSION)
         self.results.append(telling.plain(result, store, words))

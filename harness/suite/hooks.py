@@ -370,18 +370,23 @@ class PytestPlugin:
             status = status or (NOT_WHOLE if session.exitstatus == 0 else None)
         if status is not None and not interrupted:
             session.exitstatus = status
-        path = self._pytest.option.harness_json
-        if path and self.report is not None:
-            write_json(self.report, Path(path), int(session.exitstatus))
-        elif path and self._fuzzing.results:
-            # Nothing but generated cases was played: no rule is reported, what they gave is.
-            write_json(self._merged(), Path(path), int(session.exitstatus))
-        path = self._pytest.option.harness_markdown
-        if path and self.report is not None:
-            write_text(self._page(self.report), Path(path))
+        self._write_files(int(session.exitstatus))
         if self.report is not None:
             keep_report(self.report, self.config, int(session.exitstatus))
             self._failing.remember()
+
+    def _write_files(self, status: int) -> None:
+        """Write the files that were asked for, if there is anything to tell."""
+        report, option = self.report, self._pytest.option
+        if report is None and self._fuzzing.results:
+            # Nothing but generated cases was played: no rule is reported, what they gave is.
+            report = self._merged()
+        if report is None:
+            return
+        if option.harness_json:
+            write_json(report, Path(option.harness_json), status)
+        if option.harness_markdown:
+            write_text(self._page(report), Path(option.harness_markdown))
 
 
 def _check_report_files(config: pytest.Config) -> None:

@@ -27,7 +27,8 @@ class Crasher(Server):
         if not isinstance(params.get("threadId"), str):
             os._exit(9)
         super().thread_read(params, reply)
-(Crasher if "crash" in sys.argv else Server)().serve()
+if "gone" not in sys.argv:
+    (Crasher if "crash" in sys.argv else Server)().serve()
 """
 WORKERS = pytest.mark.parametrize(
     "workers", [pytest.param([], id="alone"), pytest.param(["-n", "1"], id="worker")]
@@ -42,7 +43,8 @@ def fuzzed(place: Path, *words: str, how: str = "crash") -> tuple[Said, dict[str
     said = run_warm(
         *("pytest", "--assert=plain"),
         *("--server-cmd", server, "-m", "fuzz", "-k", "inputs", "--fuzz-conversations", "6"),
-        *("--harness-json", "report.json", "--junitxml", "junit.xml", *words),
+        *("--harness-json", "report.json", "--harness-markdown", "report.md"),
+        *("--junitxml", "junit.xml", *words),
         cwd=place,
         env=dict(os.environ),
     )
@@ -68,6 +70,9 @@ def test_a_crash_is_told_everywhere(workers: list[str], place: Path) -> None:
     for text in (said.out, failed.text or ""):
         assert "FAIL scenario.crash (inputs): thread/read, exit status 9" in text
         assert failure["replay"] in text
+    page = (place / "report.md").read_text("utf-8")
+    assert f"| ❌ `scenario.crash`, generated | `{failure['id']}` |" in page
+    assert failure["replay"] in page.splitlines()
 
 
 def test_a_sound_server_is_no_failure_and_has_a_report(place: Path) -> None:
@@ -76,3 +81,18 @@ def test_a_sound_server_is_no_failure_and_has_a_report(place: Path) -> None:
     assert (report["red"], report["exit"]) == (False, 0)
     assert [one["verdict"] for one in report["fuzz"]] == ["GREEN"]
     assert "<failure" not in junit
+    page = (place / "report.md").read_text("utf-8")
+    assert page.splitlines()[0].endswith(": GREEN")
+    assert "| generated cases | 6 of inputs |" in page
+
+
+def test_a_server_that_cannot_be_used_is_told_in_one_line_and_red(place: Path) -> None:
+    said, report, _ = fuzzed(place, how="gone")
+    assert said.status == 1
+    (one,) = report["fuzz"]
+    (note,) = one["notes"]
+    assert note.endswith("; ask harness doctor what to do")
+    assert "Traceback" not in said.out
+    assert f"NOTE {note}" in said.out
+    page = (place / "report.md").read_text("utf-8")
+    assert "| ❌ generated cases |  | <code>the server" in page
