@@ -23,6 +23,7 @@ from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.following import SHRINKING, STEP_BOUND, made_small, shrinking_within
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
+from harness.fuzz.sessions.lacking import shown, tells
 from harness.fuzz.sessions.lanes import Lanes, further_benches
 from harness.fuzz.sessions.novelty import DRAWN_FOR_ONE, Meeting, chosen
 from harness.fuzz.sessions.play import Played, Problem, play
@@ -316,7 +317,8 @@ class Searcher:
 
     def _learn(self, played: Played) -> None:
         """What the server does not offer is planned no more."""
-        feature = self._feature(played)
+        self._works |= shown(played.run.trace)
+        feature = self._feature(played) if tells(played.document, played.run) else ""
         if played.run.unmet is not None:
             self.campaign.unmet[played.run.unmet.message[:100]] += 1
         if feature:

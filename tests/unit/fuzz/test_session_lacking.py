@@ -1,0 +1,138 @@
+"""What a session says of what a server offers: in hand-made conversations, on time and late."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.fuzz.sessions.lacking import shown, tells
+from harness.fuzz.sessions.turns import COMMAND
+from harness.runner.run import Run
+from harness.scenario.player import Unmet, UnmetKind
+from harness.trace.marks import StepBegins
+from harness.trace.trace import End
+from tests.rules.traces import TURN, Talk, command
+
+ANSWER = {"answer": {"to": COMMAND, "where": {"turnId": "$u.turn.id"}, "decision": "accept"}}
+COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
+Json = dict[str, Any]
+
+
+def document(last: Json, *, policy: str = "untrusted", **of_turn: Any) -> Json:
+    """A thread with a turn, and the step that could not be done."""
+    thread = {"as": "t", "params": {"approvalPolicy": policy}}
+    turn = {"thread": "t", "as": "u", **of_turn}
+    return {"client": [{"start_thread": thread}, {"start_turn": turn}, last]}
+
+
+def run(
+    talk: Talk, kind: UnmetKind = UnmetKind.TIMEOUT, *, lacks: str = "", end: End = End.QUIESCENT
+) -> Run:
+    unmet = Unmet(kind, "answer", 3, "in vain", lacks)
+    return cast(
+        "Run", SimpleNamespace(unmet=unmet, trace=talk.trace(), ended=SimpleNamespace(end=end))
+    )
+
+
+def waited(talk: Talk) -> Talk:
+    return talk.mark(StepBegins("answer", 3))
+
+
+def turn_that_asks_nothing() -> Talk:
+    return waited(Talk().start_thread().ask_turn()).tells("turn/completed", turn={"id": TURN})
+
+
+def test_a_turn_that_ended_and_asked_nothing_says_that_there_are_no_questions() -> None:
+    assert tells(document(ANSWER), run(turn_that_asks_nothing()))
+
+
+def test_a_question_that_came_late_says_nothing() -> None:
+    talk = waited(Talk().start_thread().ask_turn()).says({"method": COMMAND, "id": 1, "params": {}})
+    assert not tells(document(ANSWER), run(talk))
+    assert shown(talk.trace()) == {"approvals"}
+
+
+def test_a_question_that_came_before_is_none_that_came_late() -> None:
+    talk = Talk().start_thread().ask_turn().says({"method": COMMAND, "id": 1, "params": {}})
+    assert tells(document(ANSWER), run(waited(talk)))
+
+
+@pytest.mark.parametrize("end", [End.TIMED_OUT, End.CLOSED, End.EXITED])
+def test_a_trace_that_did_not_come_to_its_end_says_nothing(end: End) -> None:
+    assert not tells(document(ANSWER), run(turn_that_asks_nothing(), end=end))
+
+
+@pytest.mark.parametrize("policy", ["on-request", "never", ""])
+def test_only_a_policy_that_asks_of_all_says_that_there_are_no_questions(policy: str) -> None:
+    talk = turn_that_asks_nothing()
+    assert not tells(document(ANSWER, policy=policy), run(talk))
+    named = document(ANSWER, policy=policy, params={"approvalPolicy": "untrusted"})
+    assert tells(named, run(talk))
+    wait = {"wait": {"request": COMMAND, "where": {"turnId": "$u.turn.id"}}}
+    assert not tells(document(wait, policy=policy), run(talk))
+
+
+def test_a_fork_has_the_policy_of_its_origin() -> None:
+    fork = {"method": "thread/fork", "as": "v", "params": {"threadId": "$t.thread.id"}}
+    made = document(ANSWER)
+    made["client"][1]["start_turn"]["thread"] = "v"
+    made["client"].insert(1, {"request": fork})
+    played = run(turn_that_asks_nothing())
+    played.unmet = Unmet(UnmetKind.TIMEOUT, "answer", 4, "in vain")
+    assert tells(made, played)
+    made["client"][0]["start_thread"]["params"]["approvalPolicy"] = "on-request"
+    assert not tells(made, played)
+
+
+def test_what_the_server_says_that_it_lacks_needs_no_end() -> None:
+    talk = Talk().start_thread()
+    made = document({"wait": {"turn": "u"}}, policy="never")
+    assert tells(made, run(talk, UnmetKind.NOT_OFFERED, lacks="file-change", end=End.CLOSED))
+    assert tells(document({"request": {"method": "x"}}), run(talk, UnmetKind.REFUSED))
+
+
+@pytest.mark.parametrize(
+    "step", [{"restart": True}, {"request": {"method": "thread/resume", "expect": "any"}}]
+)
+def test_a_tool_may_be_gone_with_the_model_of_a_thread_that_is_taken_up_again(step: Json) -> None:
+    made = document({"wait": {"turn": "u"}})
+    made["client"].insert(2, step)
+    played = run(Talk().start_thread(), UnmetKind.NOT_OFFERED)
+    played.unmet = Unmet(UnmetKind.NOT_OFFERED, "wait", 4, "no tool", "file-change")
+    assert not tells(made, played)
+    made["client"][3] = {"connect": "b"}
+    played.unmet = Unmet(UnmetKind.NOT_OFFERED, "connect", 4, "one only", "several-clients")
+    assert tells(made, played)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_request_says_something_only_if_it_is_never_answered(*, answered: bool) -> None:
+    talk = waited(Talk().start_thread()).asks("thread/fork")
+    talk = talk.refuses() if answered else talk
+    assert tells(document({"request": {"method": "thread/fork"}}), run(talk)) is not answered
+
+
+@pytest.mark.parametrize("kind", ["agentMessage", "contextCompaction"])
+def test_a_notification_says_something_only_if_it_never_comes(kind: str) -> None:
+    talk = waited(Talk().start_thread()).tells("item/completed", item={"type": kind})
+    assert tells(document({"wait": COMPACTED}), run(talk)) is (kind == "agentMessage")
+
+
+@pytest.mark.parametrize("step", [{"restart": True}, {"connect": "b"}, {"wait": {"turn": "u"}}])
+def test_a_slow_start_says_nothing(step: Json) -> None:
+    assert not tells(document(step), run(turn_that_asks_nothing()))
+
+
+def test_what_the_server_does_is_offered() -> None:
+    talk = Talk().start_thread().ask_turn().tells("item/started", item=command("i"))
+    talk.tells("turn/plan/updated", plan=[]).tells("item/started", item={"type": "fileChange"})
+    assert shown(talk.trace()) == {"run", "plan", "patch"}
+    assert shown(Talk().sends({"method": COMMAND, "params": {}}).says(b"[1]").trace()) == set()
+
+
+def test_a_run_that_came_to_its_end_says_nothing() -> None:
+    played = run(turn_that_asks_nothing())
+    played.unmet = None
+    assert not tells(document(ANSWER), played)
