@@ -1,6 +1,7 @@
 """`harness connect` from its beginning to its end, in a terminal or with a pipe.
 
-Here: the choice of the form, signals, the exit status. Not here: options (commands).
+Here: the choice of the form, and the form of a pipe. Not here: options (commands), what both forms
+do in the same way (holding).
 """
 
 import os
@@ -11,15 +12,12 @@ import anyio
 
 from harness.connect.actions import Actions
 from harness.connect.display import Display, Write
+from harness.connect.holding import hold
 from harness.connect.piped import follow
-from harness.connect.serving import Wanted, serving
-from harness.connect.summary import finish
+from harness.connect.serving import Serving, Wanted
 from harness.connect.talk import Judging
-from harness.errors import TargetError, UsageError
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-MISTAKE = 2
-"""The exit status where a line could not be done."""
 
 
 def run(wanted: Wanted, judging: Judging, base: Path, write: Write, complain: Write) -> int:
@@ -34,33 +32,8 @@ def run(wanted: Wanted, judging: Judging, base: Path, write: Write, complain: Wr
 async def _piped(
     wanted: Wanted, judging: Judging, base: Path, write: Write, complain: Write
 ) -> int:
+    async def lines(_: Serving, actions: Actions) -> bool:
+        return await follow(actions, complain)
+
     display = Display(write, judging.book, colour=False)
-    status = 0
-    problem: UsageError | None = None
-    with anyio.open_signal_receiver(*_ENDS) as signals:
-        async with serving(wanted, judging, display, base) as serves:
-            stopped = 0
-            actions = Actions(serves, patient=True)
-            async with anyio.create_task_group() as tasks:
-
-                async def until_signalled() -> None:
-                    nonlocal stopped
-                    async for number in signals:
-                        stopped = number
-                        tasks.cancel_scope.cancel()
-
-                tasks.start_soon(until_signalled)
-                try:
-                    await serves.start()
-                    right = await follow(actions, complain)
-                    status = await finish(serves, actions, patient=True, stopped=False)
-                    status = status if right else MISTAKE
-                except (TargetError, UsageError) as error:
-                    problem = UsageError(str(error))
-                tasks.cancel_scope.cancel()
-            if stopped and problem is None:
-                await finish(serves, actions, patient=True, stopped=True)
-                status = 128 + stopped
-    if problem is not None:
-        raise problem
-    return status
+    return await hold(wanted, judging, base, display, lines, patient=True, ends=_ENDS)

@@ -9,7 +9,6 @@ import signal
 import sys
 from pathlib import Path
 
-import anyio
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -20,8 +19,8 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from harness.connect.actions import Actions, is_question, question_line
 from harness.connect.completing import LineCompleter
 from harness.connect.display import Display
-from harness.connect.serving import Serving, Wanted, serving
-from harness.connect.summary import finish
+from harness.connect.holding import hold
+from harness.connect.serving import Serving, Wanted
 from harness.connect.talk import Judging
 from harness.errors import TargetError, UsageError
 from harness.trace.frame import Frame
@@ -42,32 +41,14 @@ def _width() -> int:
 
 async def at_terminal(wanted: Wanted, judging: Judging, base: Path) -> int:
     """Hold the conversation at a prompt; gives the exit status. Raises `UsageError`."""
-    problem: UsageError | None = None
-    status = stopped = 0
-    with patch_stdout(raw=True), anyio.open_signal_receiver(*_ENDS) as signals:
+
+    async def lines(serves: Serving, actions: Actions) -> bool:
+        await Prompt(serves, actions, base).loop()
+        return True
+
+    with patch_stdout(raw=True):
         display = Display(_write, judging.book, colour=True, width=_width)
-        async with serving(wanted, judging, display, base) as serves:
-            actions = Actions(serves, patient=False)
-            async with anyio.create_task_group() as tasks:
-
-                async def until_signalled() -> None:
-                    nonlocal stopped
-                    async for number in signals:
-                        stopped = number
-                        tasks.cancel_scope.cancel()
-
-                tasks.start_soon(until_signalled)
-                try:
-                    await serves.start()
-                    await Prompt(serves, actions, base).loop()
-                except (TargetError, UsageError) as error:
-                    problem = UsageError(str(error))
-                tasks.cancel_scope.cancel()
-            if problem is None:
-                status = await finish(serves, actions, patient=False, stopped=bool(stopped))
-    if problem is not None:
-        raise problem
-    return 128 + stopped if stopped else status
+        return await hold(wanted, judging, base, display, lines, patient=False, ends=_ENDS)
 
 
 class Prompt:
