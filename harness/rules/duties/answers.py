@@ -5,6 +5,7 @@ what the server makes of an answer (rules/approvals).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -39,12 +40,16 @@ def _is_answer(frame: Frame) -> bool:
 class _FirstAnswers(Monitor):
     """A monitor of the answers that name a question, the first of each."""
 
-    def question_of(self, frame: Frame) -> Frame | None:
-        """The question of which this is the first answer, None for anything else."""
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
         question = self.conversation.request_of(frame) if _is_answer(frame) else None
         if question is None or self.conversation.answer_of(question) is not frame:
             return None
-        return question
+        return self.judged(question, frame, request_subject(question))
+
+    @abstractmethod
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        """What there is to say of the first answer to a question."""
 
     def errors_of(self, question: Frame, frame: Frame) -> list[SchemaError]:
         """What the book finds wrong with a result; nothing where it does not show the method."""
@@ -124,12 +129,8 @@ class AnswerForm(_FirstAnswers):
     whose form is not shown.
     """
 
-    @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
-        question = self.question_of(frame)
-        if question is None:
-            return None
-        subject, frames = request_subject(question), (question, frame)
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        frames = (question, frame)
         if frame.result is not MISSING and frame.error is not MISSING:
             expected = "a result or an error, not both"
             return [instead(subject, frames, whole(frame, "error"), expected)]
@@ -156,14 +157,11 @@ class DecisionKnown(_FirstAnswers):
     commands alone. Left open: answers without a decision (duty.answer-form), and second answers.
     """
 
-    @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
-        question = self.question_of(frame)
-        if question is None or self.book.method(question.method) is None:
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        shown = self.book.method(question.method) is not None
+        if not shown or dig(frame.result, "decision") is MISSING:
             return None
-        if dig(frame.result, "decision") is MISSING:
-            return None
-        subject, frames = request_subject(question), (question, frame)
+        frames = (question, frame)
         errors = [one for one in self.errors_of(question, frame) if _about_decision(one, frame)]
         if errors:
             return [misshapen(subject, frames, member(frame), errors)]

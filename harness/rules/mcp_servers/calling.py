@@ -6,6 +6,7 @@ shown, and the model is told. Not here: whether a call is shown at all (model.to
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness.rules.shared.mcp_servers import (
     TURN_ENDS,
     OfServers,
     Played,
+    ToolCall,
     arguments_of,
     before,
     completed,
@@ -37,6 +39,19 @@ _WAYS = {
 }
 
 
+class _OfCalls(OfServers):
+    """A rule over each completed call of a tool of the play that an item shows."""
+
+    @listen(*ITEM_ENDS)
+    def completed(self, frame: Frame) -> Outcomes:
+        found = self.call_in(frame)
+        return None if found is None else self.judged(*found)
+
+    @abstractmethod
+    def judged(self, call: ToolCall, played: Played) -> Outcomes:
+        """What there is to say of a call."""
+
+
 @rule(
     "mcp-server.called",
     title="A completed call of a tool has reached its MCP server",
@@ -44,25 +59,20 @@ _WAYS = {
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class Called(OfServers):
+class Called(_OfCalls):
     """Judges that a server of the play was asked for each tool that an item shows as called.
 
     A stdio server is asked over its standard streams, one at an address over HTTP. Left open: calls
     that failed or were declined, and names that are not those of the configuration.
     """
 
-    @listen(*ITEM_ENDS)
-    def completed(self, frame: Frame) -> Outcomes:
-        found = self.call_in(frame)
-        if found is None:
-            return
-        call, played = found
+    def judged(self, call: ToolCall, played: Played) -> Outcomes:
         if played.calls(call.server, call.tool):
-            yield Witness(call.subject, (frame,))
+            yield Witness(call.subject, (call.frame,))
             return
         way = _WAYS[played.configured[call.server].transport]
         expected = f"completed only when the server was called: {way}"
-        yield wrong(call.subject, (frame,), call.member("status"), expected)
+        yield wrong(call.subject, (call.frame,), call.member("status"), expected)
 
 
 @rule(
@@ -72,37 +82,32 @@ class Called(OfServers):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class CallArguments(OfServers):
+class CallArguments(_OfCalls):
     """Judges that a completed call has the arguments with which its server was called.
 
     And that the server got none but those that the model gave for this tool. That arguments go
     through unchanged is derived from what a tool is, so SHOULD.
     """
 
-    @listen(*ITEM_ENDS)
-    def completed(self, frame: Frame) -> Outcomes:
-        found = self.call_in(frame)
-        if found is None:
-            return
-        call, played = found
+    def judged(self, call: ToolCall, played: Played) -> Outcomes:
         got = [arguments_of(one) for one in played.calls(call.server, call.tool)]
         shown = call.item.get("arguments")
         if not got or None in got or not isinstance(shown, dict):
             return
-        given = self._given(frame, call.server, call.tool)
+        given = self._given(call)
         if shown not in got:
             expected = f"{literal(got[-1])}, with which the server was called"
-            yield wrong(call.subject, (frame,), call.member("arguments"), expected)
+            yield wrong(call.subject, (call.frame,), call.member("arguments"), expected)
         elif given and shown not in given:
             expected = f"{literal(given[-1])}, which the model gave"
-            yield wrong(call.subject, (frame,), call.member("arguments"), expected)
+            yield wrong(call.subject, (call.frame,), call.member("arguments"), expected)
         else:
-            yield Witness(call.subject, (frame,))
+            yield Witness(call.subject, (call.frame,))
 
-    def _given(self, frame: Frame, server: str, tool: str) -> list[dict[str, Any]]:
+    def _given(self, call: ToolCall) -> list[dict[str, Any]]:
         """What the model gave for a tool; empty where a recorder did not note it."""
-        asked = [one for mark in before(self.trace, frame, ModelEnd) for one in mark.body.mcp]
-        mine = [one for one in asked if (one.server, one.tool) == (server, tool)]
+        asked = [one for mark in before(self.trace, call.frame, ModelEnd) for one in mark.body.mcp]
+        mine = [one for one in asked if (one.server, one.tool) == (call.server, call.tool)]
         noted = [one for one in map(arguments_of, mine) if one is not None]
         return noted if len(noted) == len(mine) else []
 
@@ -114,27 +119,22 @@ class CallArguments(OfServers):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class ResultShown(OfServers):
+class ResultShown(_OfCalls):
     """Judges that the result of a completed call has the texts of an answer of its server.
 
     The text does not show what a result holds, so they may stand anywhere in it. Left open: long
     texts, which may be cut, and calls without a result.
     """
 
-    @listen(*ITEM_ENDS)
-    def completed(self, frame: Frame) -> Outcomes:
-        found = self.call_in(frame)
-        if found is None:
-            return
-        call, played = found
-        said = _said(played, call.server, call.tool)
+    def judged(self, call: ToolCall, played: Played) -> Outcomes:
+        said = list(_said(played, call))
         if not said or not obj(call.item.get("result")):
             return
         if any(_stands_in(one, call.item["result"]) for one in said):
-            yield Witness(call.subject, (frame,))
+            yield Witness(call.subject, (call.frame,))
             return
         expected = f"{literal(said[-1])} in it, which the server answered"
-        yield wrong(call.subject, (frame,), call.member("result"), expected)
+        yield wrong(call.subject, (call.frame,), call.member("result"), expected)
 
 
 @rule(
@@ -194,13 +194,9 @@ class ResultTold(OfServers):
         return found
 
 
-def _said(played: Played, server: str, tool: str) -> list[str]:
+def _said(played: Played, call: ToolCall) -> Iterator[str]:
     """The texts of the answers to the calls of a tool that are not too long."""
-    return list(_texts(played, server, tool))
-
-
-def _texts(played: Played, server: str, tool: str) -> Iterator[str]:
-    for one in played.calls(server, tool):
+    for one in played.calls(call.server, call.tool):
         answer = played.answers.get(one.number)
         if answer is not None and not answer.failed:
             yield from (text for text in answer.texts if text and len(text) <= SHORT)
