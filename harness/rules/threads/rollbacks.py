@@ -132,6 +132,21 @@ class _Rollback(Monitor):
         first = {turn.started[0]: turn for turn in found.values()}
         return [first[frame] for frame in by_arrival(first)]
 
+    def apart(self, thread_id: str, request: Frame, answer: Frame) -> bool:
+        """Whether no other rollback of a thread was under way between a request and its answer.
+
+        Which of two was done first nobody can tell then, whoever is answered first.
+        """
+        others = (
+            self._answer(one, answer)
+            for one in self._sent.before(answer)
+            if one is not request and thread_id in _strings(one)
+        )
+        return all(
+            other is not None and (failed(other) or received_before_sent(other, request))
+            for other in others
+        )
+
     def _answer(self, request: Frame, before: Frame) -> Frame | None:
         """The answer to a rollback, on whichever connection, where it came before a message."""
         for frame in self.trace.frames:
@@ -209,6 +224,8 @@ class Drops(_Rollback):
             cut = self.cut(thread_id, frame)
             if cut is None or cut.answer is not frame:
                 continue
+            if not self.apart(thread_id, request, frame):
+                continue
             subject = f"thread {thread_id}"
             if found := _shown_otherwise(subject, cut, frame):
                 return [found]
@@ -228,7 +245,8 @@ class Remaining(_Rollback):
 
     None that was dropped, all that were left or came later, and their messages as they were told,
     in the answer to the rollback too where the turns have items there. Left open: what
-    rollback.drops leaves open; turns that were not ended before the request; answers without turns.
+    rollback.drops leaves open; turns that were not ended before the request; answers without turns;
+    whether a turn is gone already where the rollback was under way when the turns were asked for.
     """
 
     @on_answer("thread/read", "thread/resume", ROLLBACK)
@@ -245,7 +263,8 @@ class Remaining(_Rollback):
             ended = tuple(
                 turn for turn in cut.left if received_before_sent(turn.completed[0], request)
             )
-            known = Cut(cut.answer, ended, cut.dropped)
+            apart = self.apart(thread_id, request, frame)
+            known = Cut(cut.answer, ended, cut.dropped if apart else ())
             found = None if own else _shown_otherwise(subject, known, frame)
             if found is not None:
                 yield found
@@ -256,5 +275,5 @@ class Remaining(_Rollback):
                 if turn.id in shown and (one := other_messages(turn, shown[turn.id])) is not None
             ]
             yield from differing
-            if not own and not differing:
+            if apart and not own and not differing:
                 yield Witness(subject, (cut.answer, frame))
