@@ -95,6 +95,28 @@ def test_where_requests_overlap_nothing_is_known() -> None:
     assert causes(looked(talk, "q01")) == []
 
 
+@pytest.mark.parametrize("method", ["thread/read", "thread/resume"])
+def test_what_was_asked_for_across_a_rollback_is_not_what_there_is(method: str) -> None:
+    """The server showed the turns first; its answer came after that of another client's cut."""
+    talk = looked(Talk().start_thread(), "q01", "q02")
+    read = talk.asks(method, threadId=THREAD, includeTurns=True).last.id
+    cut = talk.on("c2").asks("thread/rollback", threadId=THREAD, numTurns=1).last.id
+    talk.answers({"thread": thread_object(turns=stored("q01"))}, to=cast("int", cut))
+    talk.on("c1").answers(
+        {"thread": thread_object(turns=stored("q01", "q02"))}, to=cast("int", read)
+    )
+    assert causes(looked(talk, "q01")) == []
+    assert causes(looked(looked(talk, "q01"))) == [LOST]
+
+
+def test_what_was_asked_for_across_a_harmless_request_is_what_there_is() -> None:
+    talk = Talk().start_thread()
+    read = talk.asks("thread/read", threadId=THREAD, includeTurns=True).last.id
+    talk.on("c2").asks("thread/name/set", threadId=THREAD, name="n").answers({})
+    talk.on("c1").answers({"thread": thread_object(turns=stored("q01"))}, to=cast("int", read))
+    assert causes(looked(talk)) == [LOST]
+
+
 def test_turns_without_items_are_counted() -> None:
     plain = [turn_object("turn_1", "completed"), turn_object("turn_2", "completed")]
     talk = Talk().start_thread().read(*plain)

@@ -23,6 +23,7 @@ COUNTED, NAMED = "fuzz.rollback-counts", "fuzz.name-found"
 NAME = "thread/name/set"
 _MOVING = (NAME, "thread/archive", "thread/unarchive")
 ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
+_DROPPING = (ROLLBACK, COMPACT)
 _SHOWING = ("thread/read", "thread/resume", "thread/fork", ROLLBACK)
 # They leave a thread as one that certainly takes a turn.
 _HARMLESS = ("thread/start", "turn/start", "turn/steer", "turn/interrupt", "thread/read")
@@ -71,11 +72,13 @@ class ShownTurn:
 class _Thread:
     """What is known of a thread: the turns it was last shown with, None for unknown.
 
-    `ours` are the connections on which it was started.
+    `ours` are the connections on which it was started. `open` are the requests under way, and
+    `across` those that overlapped with one that drops turns: which was done first is open.
     """
 
     shown: list[ShownTurn] | None = None
     open: dict[tuple[str, Any], Frame] = field(default_factory=dict[tuple[str, Any], Frame])
+    across: set[tuple[str, Any]] = field(default_factory=set[tuple[str, Any]])
     running: set[str] = field(default_factory=set[str])
     ours: set[str] = field(default_factory=set[str])
     disturbed: bool = False
@@ -131,6 +134,8 @@ class _Walk:
         if thread.open:
             thread.shown, thread.disturbed = None, True
         thread.open[key] = frame
+        if len(thread.open) > 1 and any(one.method in _DROPPING for one in thread.open.values()):
+            thread.across |= thread.open.keys()
 
     def _received(self, frame: Frame) -> Iterator[Seen]:
         if frame.kind in (Kind.RESPONSE, Kind.ERROR):
@@ -179,6 +184,7 @@ class _Walk:
             thread.shown = None
         if granted and method in _SHOWING:
             yield from self._shown(thread, request, answer)
+        thread.across.discard((request.connection, request.id))
 
     def _moved(self, thread: _Thread, thread_id: str, request: Frame) -> None:
         """Note a new name, or that a thread went to the archive or came back."""
@@ -222,7 +228,8 @@ class _Walk:
         ):
             return
         now, before = shown_turns(arr(turns)), thread.shown  # pyright: ignore[reportUnknownArgumentType]
-        certain = not thread.running and not thread.open
+        across = (request.connection, request.id) in thread.across
+        certain = not (thread.running or thread.open or across)
         if before is not None and certain:
             number = _number(request) if request.method == ROLLBACK else 0
             counted = counts_own_turns(before, now, number) if number else None
