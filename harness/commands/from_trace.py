@@ -13,16 +13,19 @@ from typing import Final
 
 from harness.errors import UsageError
 from harness.judge.judge import judged
-from harness.judge.verdict import Level, Verdict
+from harness.judge.verdict import Level, Row, Verdict
 from harness.rules.discovery import all_rules
 from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.from_trace.making import MadeScenario, scenario_of
+from harness.scenario.from_trace.story import Story
+from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.target.place import kept
 from harness.target.profile import builtin_names, load_profile
 from harness.trace.foreign import load_any
+from harness.trace.marks import Closed
 from harness.trace.store import TraceFormatError
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Trace
@@ -31,6 +34,8 @@ from harness.trace.trace import Trace
 # the session was about, the first of all.
 MOST_COVERED: Final = 4
 _TELLING: Final = ("approval", "steer", "interrupt", "error", "mcp", "plan", "delta", "turn")
+# What these judge comes while a turn is on its way: one that was cut off may have none next time.
+_ON_THE_WAY: Final = ("mcp", "plan", "delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
         )
     made = scenario_of(
         trace,
-        title=title or f"What {path.stem} recorded happens again",
+        title=title or title_of(trace),
         covers=covered(trace),
         lexicon=protocol_lexicon(),
         origin=path.name + (f" ({read.damage})" if read.damage else ""),
@@ -101,7 +106,12 @@ def covered(trace: Trace) -> list[str]:
         and row.rule not in known_rules
         and not row.rule.startswith("harness.")
     }
-    passed = {row.rule for row in rows if row.verdict is Verdict.PASS and row.level is Level.MUST}
+    moments = _Moments(trace)
+    passed = {
+        row.rule
+        for row in rows
+        if row.verdict is Verdict.PASS and row.level is Level.MUST and moments.sure(row)
+    }
     telling = [
         rule
         for family in _TELLING
@@ -109,6 +119,26 @@ def covered(trace: Trace) -> list[str]:
         if rule.split(".")[0] == family
     ]
     return [*sorted(broken), *telling][:MOST_COVERED]
+
+
+class _Moments:
+    """Which messages come again, whatever the moment at which the client does what it does."""
+
+    def __init__(self, trace: Trace) -> None:
+        changes = [mark.after for mark in trace.marks_of(Closed)]
+        changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
+        turns = list(Story(trace).turns.values())
+        self._whole = [one for one in turns if one.status == "completed"]
+        # While it comes or goes, or lays something, the client is told what need not be judged.
+        self._disturbed = [one for one in turns if any(one.runs_at(seq) for seq in changes)]
+
+    def sure(self, row: Row) -> bool:
+        """Whether the rule of a row will have something to judge again."""
+        if any(one.runs_at(seq) for one in self._disturbed for seq in row.frames):
+            return False
+        if row.rule.split(".")[0] not in _ON_THE_WAY:
+            return True
+        return all(any(one.runs_at(seq) for one in self._whole) for seq in row.frames)
 
 
 def written(made: MadeScenario, path: Path, *, force: bool = False) -> Path:

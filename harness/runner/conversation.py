@@ -24,6 +24,7 @@ from harness.client.peer import Peer
 from harness.errors import TargetError, TargetGone
 from harness.runner.connections import ConnectionManager
 from harness.runner.conversation_context import ConversationContext
+from harness.runner.given import given_by
 from harness.runner.hygiene import Hygiene
 from harness.runner.named_pipes import named_pipes
 from harness.runner.run import Run
@@ -56,7 +57,7 @@ class Needs:
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
     commands (see named_pipes), `config` of the home, `mcp` servers that the harness plays, more
     than one connection, `faults` between it and each connection; `markers` and `strict_model` as
-    the model takes them.
+    the model takes them. `given` is all this as its trace has it.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
@@ -69,6 +70,7 @@ class Needs:
     faults: Sequence[FaultEntry] = ()
     markers: Mapping[str, str] | None = None
     strict_model: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def needs_of(loaded: Loaded) -> Needs:
@@ -85,6 +87,7 @@ def needs_of(loaded: Loaded) -> Needs:
         faults=scenario.faults,
         markers=loaded.markers(),
         strict_model=scenario.strict_model,
+        given=given_by(loaded),
     )
 
 
@@ -146,6 +149,7 @@ class Conversations:
         began = time.monotonic()
         recorder, owed = self._recorder(name)
         recorder.trace.header.faults = bool(needs.faults)
+        recorder.trace.header.given = dict(needs.given)
         desk.servers.begin(recorder.mark)
         cwd = self._folder.fresh("work")
         stands_for = places(self._profile, cwd)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
+from harness.runner.given import given_by
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.scenario.ending import Ended
@@ -45,6 +46,7 @@ def header_of(loaded: Loaded, command: Sequence[str], profile: Profile, book: Bo
         surface=loaded.surface,
         spec_revision=book.revision,
         capabilities=[] if declared == "probe" else list(declared),
+        given=given_by(loaded),
     )
 
 

@@ -83,7 +83,7 @@ def lines(trace: Trace) -> Iterator[str]:
 
 def header_line(header: Header) -> str:
     """The first line of a trace file."""
-    return _dump({"trace": _header_fields(header)})
+    return _ASCII.encode({"trace": _header_fields(header)})
 
 
 def frame_line(frame: Frame) -> str:
@@ -209,8 +209,9 @@ def _header_fields(header: Header) -> dict[str, Any]:
     fields = dataclasses.asdict(header)
     if header.surface == SESSION:
         del fields["surface"]
-    if not header.faults:
-        del fields["faults"]
+    for name in ("faults", "given"):
+        if not fields[name]:
+            del fields[name]
     return fields
 
 

@@ -7,7 +7,7 @@ Not here: writing and reading files (store), recording (recorder), meaning (view
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from harness.trace.correlation import same_id
 from harness.trace.frame import Direction, Frame, Kind
@@ -58,7 +58,8 @@ class Header:
     """What a reader must know to judge the trace again.
 
     `surface` says what its lines are (harness.surface). With `faults` its server's messages were
-    made wrong on purpose, by the scenario: the trace says nothing of the server.
+    made wrong on purpose, by the scenario: the trace says nothing of the server. `given` is what
+    the run had that no message shows, as members of a scenario; nothing is judged by it.
     """
 
     target: str = ""
@@ -72,6 +73,7 @@ class Header:
     capabilities: list[str] = field(default_factory=list[str])
     surface: str = SESSION
     faults: bool = False
+    given: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True)

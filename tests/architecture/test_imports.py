@@ -84,6 +84,7 @@ TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "harness.faults",
             "harness.ledger",
+            "harness.record.masks",
             "harness.results",
             "harness.spec",
             "harness.surface",

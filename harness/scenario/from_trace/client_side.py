@@ -9,8 +9,11 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from harness.scenario.client_steps import MAIN, gives
+from harness.scenario.client_steps import gives
 from harness.scenario.from_trace.answers import answer_body, question_of
+from harness.scenario.from_trace.connections import Lines
+from harness.scenario.from_trace.given import Given, waited_for
+from harness.scenario.from_trace.heard import Heard
 from harness.scenario.from_trace.holding import is_busy, last_told
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.references import References
@@ -22,12 +25,14 @@ from harness.trace.marks import (
     Closed,
     FileSeen,
     FileWritten,
+    GateOpened,
     HomeSearched,
     MarkBody,
     ModelListens,
     RecorderNote,
     ServerEnded,
     Setup,
+    StepBegins,
 )
 from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
@@ -50,21 +55,23 @@ class Acting:
     unanswered: dict[str, int] = field(default_factory=dict[str, int])
     at: int = -1
     open_gate: str = ""
-    restarts: bool = False
 
 
 class ClientSide:
     """Makes the steps. `settings` are those of all threads, `turns` the names of the turns."""
 
-    def __init__(self, story: Story, shop: Workshop, model: ModelSide, *, recorded: bool) -> None:
+    def __init__(
+        self, story: Story, shop: Workshop, model: ModelSide, given: Given, *, recorded: bool
+    ) -> None:
         self._story = story
+        self._given = given
         self._shop = shop
         self._model = model
         self._recorded = recorded
         self._refs = References()
+        self._heard = Heard(story, self._refs)
         self._now = Acting()
-        self._on: dict[str, str] = {}
-        self._gone: set[str] = set()
+        self._lines = Lines(given, shop, self._add)
         self._gates = 0
         self._named = 0
         self._aliases: dict[int, Step] = {}
@@ -119,34 +126,26 @@ class ClientSide:
             gate, self._now.open_gate = self._now.open_gate, ""
             self._add({"open": gate})
 
-    def _speaker(self, connection: str) -> Step:
-        """The `on` of a step; a further connection is opened by its first message."""
-        if connection not in self._on:
-            # A server whose only client has left ends, unless it listens for others.
-            restarts = self._now.restarts or (bool(self._on) and self._gone.issuperset(self._on))
-            if not self._on or restarts:
-                if restarts:
-                    self._add({"restart": True})
-                    self._now.restarts = False
-                self._on[connection] = MAIN
-            else:
-                self._on[connection] = connection
-                self._shop.needs["several-clients"] = None
-                self._add({"connect": connection})
-        name = self._on[connection]
-        return {} if name == MAIN else {"on": name}
-
     def _mark(self, mark: Mark[MarkBody]) -> None:
         match mark.body:
             case Setup(active=active):
                 self._now.in_setup = active
+            case StepBegins():
+                if step := self._given.begins(mark.body):
+                    self._heard.learn(obj(step.get("wait")))
+                    self._add(step)
+            case GateOpened(gate=gate):
+                if self._given.exact:
+                    self._add({"open": gate})
+            case ServerEnded() | Closed() | ModelListens() if self._given.exact:
+                pass  # The head has the steps.
             case ServerEnded(killed=killed):
                 self._wait_until(mark.after + 1, None, "")
                 if killed:
                     self._add({"kill": True})
-                self._now.restarts = True
+                self._lines.server_ended()
             case RecorderNote(server_ended=True):
-                self._now.restarts = True
+                self._lines.server_ended()
             case Closed(connection=connection):
                 self._closed(connection, mark.after + 1)
             case ModelListens(listening=listening):
@@ -167,16 +166,16 @@ class ClientSide:
             for one in self._story.marks
             if one.after == seq - 1 and isinstance(one.body, ServerEnded)
         ]
-        if connection not in self._on or following or connection in self._gone:
+        if following or not self._lines.end(connection):
             return
-        self._gone.add(connection)
         if not self._recorded or any(one.seq >= seq for one in self._story.frames):
             self._wait_until(seq, None, connection)
-            name = self._on[connection]
-            self._add({"disconnect": True if name == MAIN else name})
+            self._lines.disconnect(connection)
 
     def _file(self, path: str, content: str | None, *, exists: bool, before: bool) -> None:
         local = self._path(path)
+        if self._given.exact and (not self._given.has_begun or (exists and content is None)):
+            return  # It stands in the head of the trace.
         if before and exists and content is not None and local.startswith("{cwd}/"):
             self._shop.files[local.removeprefix("{cwd}/")] = content
         elif exists and content is not None:
@@ -209,17 +208,20 @@ class ClientSide:
     # What the client did.
 
     def _sent(self, frame: Frame) -> None:
-        first = frame.connection not in self._on
+        first = frame.connection not in self._lines
         if frame.method in _GREETING and (first or not self._spoke(frame)):
             if frame.method == "initialize":
                 self._greeted(frame)
-            self._speaker(frame.connection)
+            self._lines.on(frame.connection)
             self._now.at = frame.seq
             return
-        if frame.kind in (Kind.RESPONSE, Kind.ERROR):
-            self._answered(frame)
+        if self._given.exact and self._given.name == "send_raw":
+            self._raw(frame, self._lines.on(frame.connection))
+        elif frame.kind in (Kind.RESPONSE, Kind.ERROR):
+            if not self._given.exact:  # The head has the steps.
+                self._answered(frame)
         else:
-            on = self._speaker(frame.connection)
+            on = self._lines.on(frame.connection)
             holds = self._wait_until(frame.seq, frame, frame.connection)
             if frame.kind is Kind.REQUEST:
                 self._request(frame, on)
@@ -274,13 +276,13 @@ class ClientSide:
                 return
             if method == "turn/steer" and self._steer(frame, on):
                 return
-        body: Step = {"method": method}
+        body: Step = {"method": method, **self._named_as()}
         if "params" in obj(frame.json):
             body["params"] = self._said(self._for_any_target(frame))
         if frame.deliberate:
             body["deliberate"] = True
         if answer is None or later:
-            body |= {"wait": False, "as": self._alias("r"), "expect": "any"}
+            body = {"as": self._alias("r"), **body, "wait": False, "expect": "any"}
             if answer is not None:
                 self._now.unanswered[body["as"]] = answer.seq
         elif answer.kind is Kind.ERROR:
@@ -306,10 +308,13 @@ class ClientSide:
             return
         thread = text(dig(answer.result, "thread", "id"))
         turn = text(dig(answer.result, "turn", "id"))
-        if thread and gives(frame.method, "thread") and thread not in self._now.threads:
+        # Where the run's own steps are known, what has no name there needs none.
+        names = "as" in body or not self._given.exact
+        fresh = thread not in self._now.threads
+        if thread and names and fresh and gives(frame.method, "thread"):
             body.setdefault("as", self._alias("t", self._now.threads.values()))
             self._now.threads[thread] = body["as"]
-        if turn and gives(frame.method, "turn"):
+        if turn and names and gives(frame.method, "turn"):
             body.setdefault("as", self._alias("u", self._now.turns.values()))
             owner = text(dig(answer.result, "reviewThreadId")) or text(
                 dig(frame.params, "threadId")
@@ -325,6 +330,8 @@ class ClientSide:
         """Whether the client said something else on the connection before it was answered."""
         if answer is None:
             return True
+        if self._given.exact:
+            return not waited_for(self._story.marks, frame.seq, answer.seq)
         return any(
             one.direction is Direction.TO_TARGET
             and one.connection == frame.connection
@@ -332,17 +339,25 @@ class ClientSide:
             for one in self._story.frames
         )
 
+    def _named_as(self) -> Step:
+        """The name that the run gave to what its step began."""
+        return {"as": self._given.alias} if self._given.alias else {}
+
     def _alias(self, letter: str, taken: Any = None) -> str:
         if taken is None:
-            self._named += 1
-            return f"{letter}{self._named}"
-        names = set(taken)
+            taken = self._given.names
+            numbered = (f"{letter}{number}" for number in itertools.count(self._named + 1))
+            name = next(one for one in numbered if one not in taken)
+            self._named = int(name[len(letter) :])
+            return name
+        names = {*taken, *self._given.names}
         numbered = (f"{letter}{number}" for number in itertools.count(2))
         return letter if letter not in names else next(n for n in numbered if n not in names)
 
     def _start_thread(self, frame: Frame, answer: Frame, on: Step) -> None:
         params = dict(obj(frame.params))
-        params.pop("cwd", None)
+        if params.get("cwd") in self._story.cwds or self._recorded:
+            params.pop("cwd", None)
         for name in SETTINGS:
             given = params.pop(name, None)
             told = given if given is not None else setting_of(name, answer.result)
@@ -352,7 +367,7 @@ class ClientSide:
             elif told is not None and told != self.settings.get(name):
                 params[name] = told
         params = self._without_null(params, frame.method)
-        alias = self._alias("t", self._now.threads.values())
+        alias = self._given.alias or self._alias("t", self._now.threads.values())
         self._now.threads[text(dig(answer.result, "thread", "id"))] = alias
         more = {"params": self._said(params)} if params else {}
         self._add({"start_thread": {"as": alias, **more, **on}})
@@ -365,14 +380,15 @@ class ClientSide:
         params = dict(obj(frame.params))
         given = [dict(obj(one)) for one in arr(params.pop("input", []))]
         params.pop("threadId", None)
-        params.pop("cwd", None) if params.get("cwd") in self._story.cwds else None
+        if self._recorded and params.get("cwd") in self._story.cwds:
+            params.pop("cwd")
         if not self._recorded and given and text(given[0].get("text")).startswith("[thread "):
             given = given[1:]  # The player's own mark, by which it tells the threads' calls apart.
         given = [{k: v for k, v in one.items() if v not in (None, [])} for one in given]
         said: Step = {"input": self._said(given)}
         if len(given) == 1 and given[0].keys() == {"type", "text"} and given[0]["type"] == "text":
             said = {"text": self._placed(given[0]["text"])}
-        alias = self._alias("u", self._now.turns.values())
+        alias = self._given.alias or self._alias("u", self._now.turns.values())
         self._now.turns[thread, text(dig(answer.result, "turn", "id"))] = alias
         params = self._without_null(params, frame.method)
         if self._recorded and params.pop("model", None) is not None:
@@ -412,11 +428,13 @@ class ClientSide:
             return False
         self._shop.needs["steering"] = None
         turn = self._now.turns[key]
-        self._add({"steer": {"turn": turn, "text": text(given[0].get("text")), **on}})
+        self._add(
+            {"steer": {"turn": turn, "text": text(given[0].get("text")), **on, **self._named_as()}}
+        )
         return True
 
     def _answered(self, frame: Frame) -> None:
-        on = self._speaker(frame.connection)
+        on = self._lines.on(frame.connection)
         question = question_of(self._story, frame)
         if question is None:
             self._raw(frame, on)
@@ -430,6 +448,8 @@ class ClientSide:
 
     def _wait_until(self, seq: int, sent: Frame | None, connection: str) -> bool:
         """Wait for what the client had seen when it sent a frame; gives whether a gate is held."""
+        if self._given.exact:
+            return False
         for alias, answered in list(self._now.unanswered.items()):
             if answered < seq:
                 del self._now.unanswered[alias]
@@ -439,10 +459,9 @@ class ClientSide:
             if turn.ends is None or turn.ends >= seq or key in self._now.ended:
                 continue
             self._now.ended.add(key)
-            if turn.told_on in self._gone:
+            if self._lines.is_gone(turn.told_on):
                 continue
-            name = self._on.get(turn.told_on, MAIN)
-            on = {} if name == MAIN else {"on": name}
+            on = self._lines.told(turn.told_on)
             if key in self._now.turns:
                 self._add({"wait": {"turn": self._now.turns[key], "status": turn.status, **on}})
             elif thread in self._now.threads:
@@ -476,5 +495,4 @@ class ClientSide:
         return True
 
     def _learn(self, frame: Frame) -> None:
-        if frame.connection not in self._on and not self._on:
-            self._on[frame.connection] = MAIN
+        self._lines.first(frame.connection)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from harness.errors import UsageError
 from harness.scenario.from_trace.client_side import ClientSide
+from harness.scenario.from_trace.given import Given
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.told_items import Workshop
@@ -20,6 +21,7 @@ from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError, parse
 from harness.trace.foreign import TARGET
+from harness.trace.marks import ModelCall
 from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
 
@@ -46,12 +48,16 @@ def scenario_of(
     `UsageError` where a trace holds no client's message, or none that a scenario can say.
     """
     notes: dict[str, None] = {}
-    story = Story(trace)
-    shop = Workshop(story, lambda one: notes.update({one: None}))
+    story, given = Story(trace), Given(trace)
+    # What is inferred of a model whose script stands in the head is for what files became of it.
+    inferred: dict[str, None] = {} if given.exact else notes
+    shop = Workshop(story, lambda one: inferred.update({one: None}))
+    shop.files |= given.files
     recorded = trace.header.target == TARGET
     # Before the items are looked at: whether a command asks for more rights rests on it.
     model = ModelSide(story, shop)
-    client = ClientSide(story, shop, model, recorded=recorded)
+    shop.note = lambda one: notes.update({one: None})
+    client = ClientSide(story, shop, model, given, recorded=recorded)
     if not client.client and not client.setup:
         raise UsageError(f"{origin}: no client said anything in it but its greeting")
     value: dict[str, Any] = {"title": title[:200]}
@@ -63,26 +69,36 @@ def scenario_of(
         for thread, calls in model.calls.items()
         if calls and thread in client.threads
     }
-    value["needs"] = list(shop.needs)
     value |= {"settings": settings} if settings else {}
+    value |= given.members if given.exact else {**_inferred(shop, scripts), **given.members}
+    steps = (*client.setup, *client.client)
+    notes.update(dict.fromkeys(given.notes))
+    if _LISTS & {obj(obj(step).get("request")).get("method") for step in steps}:
+        value["server"] = "fresh"
+    value |= {"setup": client.setup} if client.setup else {}
+    value["client"] = client.client or [{"request": {"method": "thread/list", "params": {}}}]
+    value |= _expected(story, shop, client, _length(given) if given.exact else 0)
+    return _loading(value, notes, lexicon, origin)
+
+
+def _inferred(shop: Workshop, scripts: dict[str, Any]) -> dict[str, Any]:
+    """What the target must offer, what was laid for it, and what its model said."""
+    value: dict[str, Any] = {"needs": list(shop.needs)} if shop.needs else {}
     value |= {"mcp": shop.servers} if shop.servers else {}
     value |= {"workspace": {"files": shop.files}} if shop.files else {}
     if scripts:
         [(_, only), *others] = scripts.items()
         value["model"] = scripts if others else only
-    steps = (*client.setup, *client.client)
-    if _LISTS & {obj(obj(step).get("request")).get("method") for step in steps}:
-        value["server"] = "fresh"
-    value |= {"setup": client.setup} if client.setup else {}
-    value["client"] = client.client or [{"request": {"method": "thread/list", "params": {}}}]
-    value |= _expected(story, shop, client)
-    for name in ("needs",):
-        if not value[name]:
-            del value[name]
-    return _loading(value, notes, lexicon, origin)
+    return value
 
 
-def _expected(story: Story, shop: Workshop, client: ClientSide) -> dict[str, Any]:
+def _length(given: Given) -> int:
+    """The number of the steps that the model's side had."""
+    model = given.members.get("model")
+    return sum(len(arr(one)) for one in (obj(model).values() or [model]))
+
+
+def _expected(story: Story, shop: Workshop, client: ClientSide, script: int) -> dict[str, Any]:
     """What every correct server does too: what was said, how turns ended, what became of files."""
     found: list[tuple[int, Any]] = []
     turns: dict[str, Any] = {}
@@ -107,6 +123,10 @@ def _expected(story: Story, shop: Workshop, client: ClientSide) -> dict[str, Any
         expected["items"] = [item for _, item in sorted(found, key=lambda one: one[0])]
     if turns:
         expected["turns"] = turns
+    calls = len([mark for mark in story.trace.marks_of(ModelCall) if mark.body.scripted])
+    if 0 <= calls < script:
+        # What is left of the script need not be asked for.
+        expected["model_calls"] = [*range(calls, script + 1)]
     if shop.made_files:
         expected["workspace"] = dict(shop.made_files)
     return {"expect": expected} if expected else {}
@@ -205,6 +225,9 @@ _ORDER: Final = (
     "mcp",
     "workspace",
     "server",
+    "client_name",
+    "strict_model",
+    "faults",
     "model",
     "setup",
     "client",

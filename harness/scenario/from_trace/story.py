@@ -89,7 +89,7 @@ class Story:
             if frame.direction is Direction.FROM_TARGET:
                 self._feed(frame)
         self.has_model = any(isinstance(mark.body, ModelCall) for mark in self.marks)
-        self.cwds = [cwd for cwd in self._cwds() if cwd]
+        self.cwds = [cwd for cwd in self._cwds() if cwd.strip("/")]
         self.home = next((mark.body.home for mark in trace.marks_of(Place)), "")
 
     def of_thread(self, thread: str) -> list[Turn]:
@@ -106,8 +106,10 @@ class Story:
 
     def _cwds(self) -> Iterator[str]:
         """The working folders of the threads, the run's own first."""
-        for mark in self.trace.marks_of(Place):
-            yield mark.body.cwd
+        own = [mark.body.cwd for mark in self.trace.marks_of(Place) if mark.body.cwd]
+        yield from own
+        if own:
+            return  # A thread elsewhere is where the scenario wants it.
         for frame in self.frames:
             asked = self.correlation.request_of(frame)
             if asked is not None and asked.method == "thread/start":

@@ -6,7 +6,7 @@ tell is noted. Not here: which call a part belongs to (model_side).
 
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,17 @@ _IMAGE: Final = (
     "TkSuQmCC"
 )
 Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a file: old and new lines of each of its `places`, and where it was `moved`."""
+
+    path: str
+    kind: str
+    diff: str
+    places: list[tuple[str, str]]
+    moved: str
 
 
 @dataclass(slots=True)
@@ -97,45 +108,50 @@ class Workshop:
     def _patch(self, value: Any) -> dict[str, Any]:
         self.needs["file-change"] = None
         body: dict[str, Any] = {}
-        for change in map(obj, arr(value.get("changes"))):
-            path = self.local(text(change.get("path")))
-            kind = change.get("kind")
-            word = text(obj(kind).get("type")) or text(kind)
-            diff = text(change.get("diff"))
-            match word:
+        changes = [self._change(one) for one in map(obj, arr(value.get("changes")))]
+        for one in changes:
+            match one.kind:
                 case "add":
-                    body.setdefault("add", {})[path] = diff
-                    self._after(value, path, diff)
+                    body.setdefault("add", {})[one.path] = one.diff
+                    self._after(value, one.path, one.diff)
                 case "delete":
-                    body.setdefault("delete", []).append(path)
-                    self._before(path, diff)
-                    self._after(value, path, "absent")
+                    body.setdefault("delete", []).append(one.path)
+                    self._before(one.path, one.diff)
+                    self._after(value, one.path, "absent")
                 case _:
-                    self._update(body, value, path, diff)
-                    moved = text(obj(kind).get("movePath")) or text(obj(kind).get("move_path"))
-                    if moved:
-                        self.note(
-                            f"{path} was moved to {self.local(moved)} too; only its change is here"
-                        )
+                    self._update(body, value, one)
+        if any(one.moved or len(one.places) > 1 for one in changes):
+            return {"patch": {"text": patch_text(changes)}}
         if not body:
             self.note("a patch whose changes the trace does not tell; it adds a file instead")
             body = {"add": {"unknown.txt": "?\n"}}
         return {"patch": body}
 
-    def _update(self, body: dict[str, Any], value: Any, path: str, diff: str) -> None:
-        old, new, hunks = sides(diff)
-        if not old and not new:
+    def _change(self, told: Mapping[str, Any]) -> Change:
+        kind = told.get("kind")
+        word, diff = text(obj(kind).get("type")) or text(kind), text(told.get("diff"))
+        moved = text(obj(kind).get("movePath")) or text(obj(kind).get("move_path"))
+        places = [] if word in ("add", "delete") else places_of(diff)
+        return Change(self.local(text(told.get("path"))), word, diff, places, self.local(moved))
+
+    def _update(self, body: dict[str, Any], value: Any, change: Change) -> None:
+        path = change.path
+        if not change.places and not change.moved:
             self.note(f"the change of {path} is not in the trace")
             return
-        if hunks > 1:
-            self.note(f"the change of {path} has {hunks} places; they are made as one")
+        old, new = ("".join(one[side] for one in change.places) for side in (0, 1))
         body.setdefault("update", {})[path] = {"old": old, "new": new}
-        if path in self.made_files and old in self.made_files[path]:
-            self._after(value, path, self.made_files[path].replace(old, new, 1))
-        else:
-            self._before(path, old)
-            whole = text(self.files.get(path)) or old
-            self._after(value, path, whole.replace(old, new, 1))
+        known = self.made_files.get(path, "")
+        if not known or any(one not in known for one, _ in change.places):
+            there = text(self.files.get(path))
+            if any(one not in there for one, _ in change.places):
+                self._before(path, old)
+            known = text(self.files.get(path))
+        for before, after in change.places:
+            known = known.replace(before, after, 1)
+        self._after(value, change.moved or path, known)
+        if change.moved:
+            self._after(value, path, "absent")
 
     def _before(self, path: str, content: str) -> None:
         """A file that must be there; of a file that was changed its changed lines are known."""
@@ -211,24 +227,43 @@ def unwrapped(command: Any) -> str:
     return words[2] if in_shell else plain
 
 
-def sides(diff: str) -> tuple[str, str, int]:
-    """The old and the new lines of a unified diff, and the number of its places."""
-    old: list[str] = []
-    new: list[str] = []
-    hunks = 0
-    for line in diff.splitlines():
+def places_of(diff: str) -> list[tuple[str, str]]:
+    """The old and the new lines of each place of a unified diff."""
+    found: list[tuple[list[str], list[str]]] = []
+    # Some servers say behind the diff where the file went.
+    for line in diff.partition("\n\nMoved to: ")[0].splitlines():
         if line.startswith("@@"):
-            hunks += 1
-        elif line.startswith(("--- ", "+++ ", "diff ", "index ", "\\")) and not hunks:
+            found.append(([], []))
             continue
-        elif line.startswith("-"):
+        if not found and line.startswith(("--- ", "+++ ", "diff ", "index ")):
+            continue
+        if line.startswith("\\"):
+            continue
+        if not found:
+            found.append(([], []))
+        old, new = found[-1]
+        if not line.startswith("+"):
             old.append(line[1:])
-        elif line.startswith("+"):
+        if not line.startswith("-"):
             new.append(line[1:])
-        elif line.startswith(" ") or not line:
-            old.append(line[1:])
-            new.append(line[1:])
-    return _lines(old), _lines(new), hunks
+    return [(_lines(old), _lines(new)) for old, new in found if old or new]
+
+
+def patch_text(changes: Iterable[Change]) -> str:
+    """Changes as the text of a patch, for what `add`, `update` and `delete` cannot say."""
+    lines = ["*** Begin Patch"]
+    for one in changes:
+        name = {"add": "Add", "delete": "Delete"}.get(one.kind, "Update")
+        lines.append(f"*** {name} File: {one.path}")
+        if one.kind == "add":
+            lines += [f"+{line}" for line in one.diff.splitlines()]
+        if one.moved:
+            lines.append(f"*** Move to: {one.moved}")
+        for old, new in one.places:
+            lines.append("@@")
+            lines += [f"-{line}" for line in old.splitlines()]
+            lines += [f"+{line}" for line in new.splitlines()]
+    return "\n".join([*lines, "*** End Patch", ""])
 
 
 def _lines(lines: list[str]) -> str:

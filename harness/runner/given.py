@@ -1,0 +1,107 @@
+"""What a run was given that no message shows: the part of its scenario that stands in its trace.
+
+Here: which members of a scenario those are, files that it copies as they are, masks in the place of
+secrets. Not here: the header that holds them (trace), who makes a scenario of them again
+(scenario.from_trace).
+"""
+
+import base64
+import json
+from typing import Any, Final
+
+from harness.record.masks import Masker
+from harness.scenario.client_steps import (
+    AnswerStep,
+    ConnectStep,
+    DisconnectStep,
+    KillStep,
+    ModelListensStep,
+    RestartStep,
+    SlowReaderStep,
+    WaitStep,
+)
+from harness.scenario.loader import Loaded
+from harness.scenario.model import CopiedFile, EncodedFile, Scenario
+from harness.scenario.races import Raced
+from harness.trace.values import obj
+
+# Of a scenario; the rest is said by the client's messages, or demanded of the server.
+_MEMBERS: Final = (
+    "needs",
+    "extensions",
+    "config",
+    "mcp",
+    "workspace",
+    "server",
+    "client_name",
+    "strict_model",
+    "faults",
+    "model",
+)
+# What somebody may have put a secret into. What is said, and what is in files, is in the messages
+# too, as it is.
+_MASKED: Final = ("config", "mcp")
+
+# What a client does without saying anything; and answers, which may stand for several questions,
+# and say which of several they are for.
+_SILENT: Final = (
+    AnswerStep,
+    ConnectStep,
+    DisconnectStep,
+    KillStep,
+    ModelListensStep,
+    RestartStep,
+    SlowReaderStep,
+    WaitStep,
+)
+
+
+def given_by(loaded: Loaded) -> dict[str, Any]:
+    """What the scenario gives a run, as plain values. Raises `OSError` for a file to copy.
+
+    `steps` are what the client does without a message, and the names of what it begins, by the
+    number of the step. A race has none: some of its steps are of no file.
+    """
+    scenario = _whole(loaded)
+    members = scenario.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, include={*_MEMBERS}
+    )
+    given = {name: members[name] for name in _MEMBERS if members.get(name)}
+    masker = Masker()
+    for name in _MASKED:
+        if name in given:
+            given[name] = json.loads(masker.text(json.dumps(given[name])))
+    if not isinstance(loaded, Raced):
+        given["steps"] = _steps(scenario)
+    return given
+
+
+def _steps(scenario: Scenario) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for step in scenario.steps:
+        whole = step.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        [body] = whole.values()
+        if isinstance(step, _SILENT) or "base64" in obj(body):
+            found.append(whole)
+        else:
+            found.append({"as": obj(body)["as"]} if "as" in obj(body) else {})
+    return found
+
+
+def _whole(loaded: Loaded) -> Scenario:
+    """The scenario with what it copies from beside it."""
+    scenario, beside = loaded.scenario, loaded.path.parent
+    if not any(isinstance(one, CopiedFile) for one in scenario.workspace.files.values()):
+        return scenario
+    files = {
+        name: _content(content) for name, content in scenario.workspace.contents(beside).items()
+    }
+    workspace = scenario.workspace.model_copy(update={"files": files})
+    return scenario.model_copy(update={"workspace": workspace})
+
+
+def _content(content: bytes) -> str | EncodedFile:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return EncodedFile(base64=base64.b64encode(content).decode("ascii"))

@@ -1,0 +1,55 @@
+"""The title of a scenario that is made of a trace: which session it was.
+
+Here: the words, from what the trace says of itself, what its user said first, what its client asked
+for. Not here: titles that somebody gives (commands.from_trace).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from harness.scenario.from_trace.story import texts_of
+from harness.trace.foreign import TARGET
+from harness.trace.frame import Direction, Kind
+from harness.trace.trace import Trace
+from harness.trace.values import dig
+
+_LONGEST: Final = 60
+_UNTOLD: Final = ("initialize", "initialized")
+
+
+def title_of(trace: Trace) -> str:
+    """What happens again: a run has its scenario's id, a recording what was said in it first."""
+    if trace.header.target != TARGET and trace.header.scenario:
+        return f"What was played as {trace.header.scenario} happens again"
+    said = next(filter(None, _said(trace)), "")
+    if said:
+        return f"The session that began with '{_short(said)}' happens again"
+    methods = dict.fromkeys(
+        frame.method
+        for frame in trace.frames
+        if frame.direction is Direction.TO_TARGET
+        and frame.kind is Kind.REQUEST
+        and frame.method not in _UNTOLD
+    )
+    asked = _short(", ".join(methods))
+    return f"A client that asks for {asked} is answered again" if asked else "A session again"
+
+
+def _said(trace: Trace) -> Iterator[str]:
+    """What the user said, in order; a player's own mark before it is no word of a user."""
+    for frame in trace.frames:
+        if frame.direction is not Direction.TO_TARGET:
+            continue
+        if frame.kind is Kind.INPUT:
+            yield " ".join(frame.raw.decode("utf-8", "replace").split())
+        elif frame.method == "turn/start":
+            yield " ".join(" ".join(texts_of(dig(frame.params, "input"))).split())
+
+
+def _short(words: str) -> str:
+    """Words that fit into a title, cut between two of them where that can be done."""
+    plain = "".join(one if one.isprintable() else " " for one in words)
+    if len(plain) <= _LONGEST:
+        return plain
+    cut = plain[:_LONGEST]
+    return f"{cut.rpartition(' ')[0] or cut} …"
