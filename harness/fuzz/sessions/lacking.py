@@ -7,7 +7,7 @@ of them something is given up (search), what it is called (session.FEATURES).
 
 from collections.abc import Sequence
 
-from harness.fuzz.sessions.shrinking import only
+from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.turns import COMMAND, FILE, UNTRUSTED, Json
 from harness.runner.run import Run
 from harness.scenario.player import UnmetKind
