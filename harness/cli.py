@@ -329,7 +329,7 @@ def from_trace(
             typer.echo(made.text, nl=False)
             return
         path = written(made, output, force=force)
-    typer.echo(f"{path} written; play it: harness run {path} --target NAME")
+    typer.echo(f"{path} written; play it: harness run {path} {made.played_by}")
     for note in made.notes:
         typer.echo(f"  - {note}")
 

@@ -5,7 +5,7 @@ here: how the scenario is made (scenario.from_trace).
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,19 +23,31 @@ from harness.scenario.identity import SUFFIX
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.target.place import kept
-from harness.target.profile import builtin_names, load_profile
+from harness.target.profile import ExecProgram, builtin_names, load_profile
 from harness.trace.foreign import load_any
 from harness.trace.marks import Closed
 from harness.trace.store import TraceFormatError
-from harness.trace.surfaces import SESSION
+from harness.trace.surfaces import EXEC, SESSION
 from harness.trace.trace import Trace
 
 # Of the rules that judged something, as many are named; those of these families say most of what
 # the session was about, the first of all.
 MOST_COVERED: Final = 4
-_TELLING: Final = ("approval", "steer", "interrupt", "error", "mcp", "plan", "delta", "turn")
+_TELLING: Final = (
+    "approval",
+    "steer",
+    "interrupt",
+    "error",
+    "mcp",
+    "plan",
+    "delta",
+    "turn",
+    "exec",
+)
 # What these judge comes while a turn is on its way: one that was cut off may have none next time.
 _ON_THE_WAY: Final = ("mcp", "plan", "delta")
+# The surfaces whose traces become scenarios, and how those are played.
+_PLAYED_BY: Final = {SESSION: "--target NAME", EXEC: "--agent-cmd COMMAND"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +62,23 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
     """The scenario of a trace file. Raises `UsageError`."""
     read = read_trace(kept(path))
     trace = read.trace
-    if trace.header.surface != SESSION:
+    surface = trace.header.surface
+    if surface not in _PLAYED_BY:
         raise UsageError(
-            f"{path}: a trace of the surface {trace.header.surface!r}; scenarios are made of "
-            f"{SESSION}"
+            f"{path}: a trace of the surface {surface!r}; scenarios are made of traces of "
+            f"the surfaces {SESSION} and {EXEC}. What was played here is "
+            f"{trace.header.scenario.partition('@')[0] or 'not said'}: begin with that scenario"
         )
     made = scenario_of(
         trace,
         title=title or title_of(trace),
         covers=covered(trace),
         lexicon=protocol_lexicon(),
+        program=_program(trace) if surface == EXEC else None,
         origin=path.name + (f" ({read.damage})" if read.damage else ""),
     )
-    return MadeScenario(made.text, (*([read.damage] if read.damage else []), *made.notes))
+    notes = (*([read.damage] if read.damage else []), *made.notes)
+    return replace(made, notes=notes, played_by=_PLAYED_BY[surface])
 
 
 def read_trace(path: Path) -> Read:
@@ -119,6 +135,12 @@ def covered(trace: Trace) -> list[str]:
         if rule.split(".")[0] == family
     ]
     return [*sorted(broken), *telling][:MOST_COVERED]
+
+
+def _program(trace: Trace) -> ExecProgram:
+    """The words of the program that ran; those of the shipping agent where they are not known."""
+    name = trace.header.profile
+    return load_profile(name if name in builtin_names() else "spec").exec
 
 
 class _Moments:

@@ -18,11 +18,14 @@ from harness.scenario.client_steps import (
     ModelListensStep,
     RestartStep,
     SlowReaderStep,
+    StartThreadStep,
+    StartTurnStep,
     WaitStep,
 )
 from harness.scenario.loader import Loaded
 from harness.scenario.model import CopiedFile, EncodedFile, Scenario
 from harness.scenario.races import Raced
+from harness.trace.surfaces import SESSION
 from harness.trace.values import obj
 
 # Of a scenario; the rest is said by the client's messages, or demanded of the server.
@@ -72,16 +75,18 @@ def given_by(loaded: Loaded) -> dict[str, Any]:
         if name in given:
             given[name] = json.loads(masker.text(json.dumps(given[name])))
     if not isinstance(loaded, Raced):
-        given["steps"] = _steps(scenario)
+        given["steps"] = _steps(scenario, of_session=loaded.surface == SESSION)
     return given
 
 
-def _steps(scenario: Scenario) -> list[dict[str, Any]]:
+def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
+    """A row for each step; a program is told of few of them."""
     found: list[dict[str, Any]] = []
     for step in scenario.steps:
         whole = step.model_dump(mode="json", by_alias=True, exclude_unset=True)
         [body] = whole.values()
-        if isinstance(step, _SILENT) or "base64" in obj(body):
+        silent = isinstance(step, _SILENT) or "base64" in obj(body)
+        if silent or not (of_session or isinstance(step, StartThreadStep | StartTurnStep)):
             found.append(whole)
         else:
             found.append({"as": obj(body)["as"]} if "as" in obj(body) else {})

@@ -15,7 +15,7 @@ import pytest
 
 from harness.commands.from_trace import from_trace, written
 from harness.scenario.bundled import bundled_on
-from harness.trace.surfaces import SESSION
+from harness.trace.surfaces import EXEC, SESSION
 from tests.processes import BOUND, COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -52,8 +52,11 @@ GIVEN = (
 AREAS = sorted({one.split("/")[0] for one in bundled_on(SESSION)})
 
 
+EXEC_SAMPLE = ("exec/aborted", "exec/image", "exec/resumed", "files/update", "tools/mcp-call")
+
+
 def run(folder: Path, *scenarios: str, workers: int = 2) -> None:
-    """Play scenarios on the reference server; all must be green."""
+    """Play scenarios on the reference server, or agent; all must be green."""
     (folder / "tmp").mkdir(exist_ok=True)
     # The folder must not look like one in the system's temporary folder: traces go elsewhere then.
     places = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PATH": os.environ["PATH"]}
@@ -73,7 +76,7 @@ def remade(folder: Path, *, bare: bool = False) -> list[str]:
     traces = folder / ".harness" / "traces" / "reference"
     found: list[str] = []
     for trace in sorted(traces.rglob("*.jsonl")):
-        name = trace.relative_to(traces).as_posix().removesuffix(".jsonl")
+        name = trace.relative_to(traces).as_posix().removesuffix(".jsonl").removesuffix("@exec")
         if bare:
             head, *rest = trace.read_text("utf-8").splitlines(keepends=True)
             row = json.loads(head)
@@ -102,3 +105,17 @@ def test_every_bundled_scenario_comes_back_from_its_trace(area: str, tmp_path: P
     run(tmp_path, f"{area}/", workers=0)
     assert remade(tmp_path)
     run(tmp_path, "again", workers=0)
+
+
+def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> None:
+    run(tmp_path, "--agent-cmd", "agent", *EXEC_SAMPLE)
+    assert remade(tmp_path, bare=True) == sorted(EXEC_SAMPLE)
+    run(tmp_path, "--agent-cmd", "agent", "again")
+
+
+@pytest.mark.runs
+def test_every_bundled_scenario_of_agent_exec_comes_back_from_its_trace(tmp_path: Path) -> None:
+    names = sorted(one.removesuffix("@exec") for one in bundled_on(EXEC))
+    run(tmp_path, "--agent-cmd", "agent", *names)
+    assert set(remade(tmp_path)) <= set(names)
+    run(tmp_path, "--agent-cmd", "agent", "again")

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from harness.errors import UsageError
 from harness.scenario.from_trace.client_side import ClientSide
+from harness.scenario.from_trace.exec_side import ExecSide
+from harness.scenario.from_trace.exec_story import ExecStory
 from harness.scenario.from_trace.given import Given
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.story import Story
@@ -20,8 +22,10 @@ from harness.scenario.lexicon import Lexicon
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError, parse
+from harness.target.profile import ExecProgram
 from harness.trace.foreign import TARGET
 from harness.trace.marks import ModelCall
+from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 from harness.trace.values import arr, obj, text
 
@@ -33,22 +37,31 @@ _MOST_STEPS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class MadeScenario:
-    """A scenario made of a trace: its text, and what the trace did not tell."""
+    """A scenario made of a trace: its text, what the trace did not tell, and what plays it."""
 
     text: str
     notes: tuple[str, ...]
+    played_by: str = "--target NAME"
 
 
 def scenario_of(
-    trace: Trace, *, title: str, covers: Sequence[str], lexicon: Lexicon, origin: str
+    trace: Trace,
+    *,
+    title: str,
+    covers: Sequence[str],
+    lexicon: Lexicon,
+    origin: str,
+    program: ExecProgram | None = None,
 ) -> MadeScenario:
     """A scenario that does what the client of a trace did, with a model that says what it said.
 
-    `covers` are the ids of rules, `origin` says in the file where it comes from. Raises
+    `covers` are the ids of rules, `origin` says in the file where it comes from; `program` has the
+    words of the program whose runs the trace is of, None where it is a session. Raises
     `UsageError` where a trace holds no client's message, or none that a scenario can say.
     """
     notes: dict[str, None] = {}
-    story, given = Story(trace), Given(trace)
+    given = Given(trace)
+    story = Story(trace) if program is None else ExecStory(trace, program)
     # What is inferred of a model whose script stands in the head is for what files became of it.
     inferred: dict[str, None] = {} if given.exact else notes
     shop = Workshop(story, lambda one: inferred.update({one: None}))
@@ -57,9 +70,13 @@ def scenario_of(
     # Before the items are looked at: whether a command asks for more rights rests on it.
     model = ModelSide(story, shop)
     shop.note = lambda one: notes.update({one: None})
-    client = ClientSide(story, shop, model, given, recorded=recorded)
+    if isinstance(story, ExecStory):
+        client = ExecSide(story, shop, model, given, recorded=recorded)
+    else:
+        client = ClientSide(story, shop, model, given, recorded=recorded)
     if not client.client and not client.setup:
-        raise UsageError(f"{origin}: no client said anything in it but its greeting")
+        nobody = "no program ran" if program else "no client said anything in it but its greeting"
+        raise UsageError(f"{origin}: {nobody}")
     value: dict[str, Any] = {"title": title[:200]}
     if covers:
         value["covers"] = list(covers)
@@ -69,6 +86,7 @@ def scenario_of(
         for thread, calls in model.calls.items()
         if calls and thread in client.threads
     }
+    value |= {} if program is None else {"surfaces": [EXEC]}
     value |= {"settings": settings} if settings else {}
     value |= given.members if given.exact else {**_inferred(shop, scripts), **given.members}
     steps = (*client.setup, *client.client)
@@ -98,13 +116,15 @@ def _length(given: Given) -> int:
     return sum(len(arr(one)) for one in (obj(model).values() or [model]))
 
 
-def _expected(story: Story, shop: Workshop, client: ClientSide, script: int) -> dict[str, Any]:
+def _expected(
+    story: Story, shop: Workshop, client: ClientSide | ExecSide, script: int
+) -> dict[str, Any]:
     """What every correct server does too: what was said, how turns ended, what became of files."""
     found: list[tuple[int, Any]] = []
     turns: dict[str, Any] = {}
     for key, turn in story.turns.items():
         alias = client.turns.get(key)
-        if alias is None or turn.ends is None:
+        if alias is None or turn.ends is None or not turn.status:
             continue
         turns[alias] = turn.status
         if turn.status != "completed":
@@ -217,6 +237,7 @@ def _written(value: dict[str, Any], notes: Collection[str], origin: str) -> str:
 _LISTS: Final = {"thread/list", "thread/loaded/list"}
 _ORDER: Final = (
     "title",
+    "surfaces",
     "covers",
     "needs",
     "extensions",

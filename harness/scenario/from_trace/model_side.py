@@ -219,7 +219,8 @@ class ModelSide:
             if made is not None and made.is_tool:
                 # For the files that it needs, and what it made of them; a patch as it was meant.
                 told = self._shop.part(made)
-                value = told if value and "patch" in value else value
+                if value and "patch" in value and self._story.tells_files:
+                    value = told
             if value is not None:
                 call.parts.append(Part(seq, value))
 

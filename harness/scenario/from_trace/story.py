@@ -70,7 +70,12 @@ class Turn:
 
 
 class Story:
-    """A trace as turns and requests. `frames` and `marks` are those of the session itself."""
+    """A trace as turns and requests. `frames` and `marks` are those of the session itself.
+
+    `tells_files`: what patches wrote is told.
+    """
+
+    tells_files = True
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace

@@ -10,6 +10,8 @@ from typing import Final
 from harness.scenario.from_trace.story import texts_of
 from harness.trace.foreign import TARGET
 from harness.trace.frame import Direction, Kind
+from harness.trace.marks import ProgramStarted
+from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 from harness.trace.values import dig
 
@@ -20,7 +22,8 @@ _UNTOLD: Final = ("initialize", "initialized")
 def title_of(trace: Trace) -> str:
     """What happens again: a run has its scenario's id, a recording what was said in it first."""
     if trace.header.target != TARGET and trace.header.scenario:
-        return f"What was played as {trace.header.scenario} happens again"
+        name = trace.header.scenario.removesuffix(f"@{EXEC}")
+        return f"What was played as {name} happens again"
     said = next(filter(None, _said(trace)), "")
     if said:
         return f"The session that began with '{_short(said)}' happens again"
@@ -32,11 +35,19 @@ def title_of(trace: Trace) -> str:
         and frame.method not in _UNTOLD
     )
     asked = _short(", ".join(methods))
-    return f"A client that asks for {asked} is answered again" if asked else "A session again"
+    return (
+        f"A client that asks for {asked} is answered again"
+        if asked
+        else "What was recorded happens again"
+    )
 
 
 def _said(trace: Trace) -> Iterator[str]:
     """What the user said, in order; a player's own mark before it is no word of a user."""
+    for mark in trace.marks_of(ProgramStarted):
+        last = mark.body.argv[-1]
+        if " " in last:  # A prompt, which also may come by its standard input.
+            yield last
     for frame in trace.frames:
         if frame.direction is not Direction.TO_TARGET:
             continue

@@ -19,6 +19,7 @@ _IMAGE: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEklEQVR4nGP4z8DAAMIM/4EAAB/uBfsL2WiLAAAAAElF"
     "TkSuQmCC"
 )
+_LINE: Final = "not in the trace\n"
 Note = Callable[[str], None]
 
 
@@ -107,6 +108,8 @@ class Workshop:
 
     def _patch(self, value: Any) -> dict[str, Any]:
         self.needs["file-change"] = None
+        if not self.story.tells_files:
+            return self._untold(value)
         body: dict[str, Any] = {}
         changes = [self._change(one) for one in map(obj, arr(value.get("changes")))]
         for one in changes:
@@ -126,6 +129,23 @@ class Workshop:
             self.note("a patch whose changes the trace does not tell; it adds a file instead")
             body = {"add": {"unknown.txt": "?\n"}}
         return {"patch": body}
+
+    def _untold(self, value: Any) -> dict[str, Any]:
+        """A patch of which only the files are told."""
+        self.note("what was written into files is not in the events; here it is a line of its own")
+        body: dict[str, Any] = {}
+        for change in map(obj, arr(value.get("changes"))):
+            path, kind = self.local(text(change.get("path"))), text(change.get("kind"))
+            if kind == "add":
+                body.setdefault("add", {})[path] = _LINE
+                continue
+            if path not in self.made_files:
+                self.files.setdefault(path, _LINE)
+            if kind == "delete":
+                body.setdefault("delete", []).append(path)
+            else:
+                body.setdefault("update", {})[path] = {"old": _LINE, "new": f"still {_LINE}"}
+        return {"patch": body or {"add": {"unknown.txt": _LINE}}}
 
     def _change(self, told: Mapping[str, Any]) -> Change:
         kind = told.get("kind")
@@ -186,11 +206,21 @@ class Workshop:
     def part_of_image(self, shown: str) -> dict[str, Any]:
         """The model looked at an image file."""
         self.needs["image-view"] = None
+        self.image(shown)
+        return {"view_image": {"path": self.local(shown)}}
+
+    def image(self, shown: str) -> None:
+        """An image that must be there."""
         path = self.local(shown)
-        if _inside(path):
-            self.files.setdefault(path, {"base64": _IMAGE})
+        if _inside(path) and path not in self.files:
+            self.files[path] = {"base64": _IMAGE}
             self.note(f"what was in the image {path} is not in the trace; here it has two pixels")
-        return {"view_image": {"path": path}}
+
+    def folder(self, name: str) -> None:
+        """A folder that must be there."""
+        path = self.local(name)
+        if _inside(path):
+            self.files.setdefault(f"{path}/.keep", "")
 
     def _search(self, value: Any) -> dict[str, Any]:
         self.needs["web-search"] = None

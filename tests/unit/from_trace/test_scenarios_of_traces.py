@@ -113,6 +113,7 @@ def test_a_file_of_which_nothing_can_be_made_is_one_message(
         from_trace(path)
 
 
-def test_a_trace_of_another_surface_is_refused_by_its_name() -> None:
-    with pytest.raises(UsageError, match="a trace of the surface 'exec'"):
-        from_trace(FIXTURES / "good" / "exec-plain.jsonl")
+@pytest.mark.parametrize(("name", "surface"), [("mcp-commands", "command"), ("sdk-results", "sdk")])
+def test_a_trace_of_another_surface_is_refused_by_its_name(name: str, surface: str) -> None:
+    with pytest.raises(UsageError, match=f"a trace of the surface '{surface}'; scenarios are made"):
+        from_trace(FIXTURES / "good" / f"{name}.jsonl")
