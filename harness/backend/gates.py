@@ -1,7 +1,7 @@
 """Gates: named places where the model's stream or a command waits for the client's side.
 
 Nothing here uses the clock. Both sides can wait at a gate: the stream until it is opened, the
-player until it is reached. Commands reach their gates through named pipes (runner.named_pipes).
+player until it is reached. Commands reach their gates through named pipes (named_pipes).
 """
 
 import anyio

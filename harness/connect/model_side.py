@@ -4,7 +4,7 @@ Here: changing what the model says while the server runs. Not here: the model it
 words `:model` (actions).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from harness.backend.asks import Run, RunBody
@@ -17,7 +17,7 @@ from harness.backend.server import ModelServer
 from harness.backend.service import ToldGates
 from harness.backend.tools import ToolRow
 from harness.target.profile import Profile
-from harness.trace.marks import MarkBody, ModelCall, ModelEnd
+from harness.trace.marks import MarkBody, McpAsked, ModelCall, ModelEnd
 from harness.trace.recorder import Recorder
 from harness.trace.values import arr
 
@@ -30,19 +30,44 @@ _ENTRIES = 4
 Tell = Callable[[str], None]
 
 
+class _Gates(ToldGates):
+    """Gates that also tell when a command writes to one of the pipes."""
+
+    def __init__(self, side: "ModelSide") -> None:
+        super().__init__(side)
+        self._side = side
+
+    def reach(self, name: str) -> None:
+        """Mark the gate as reached."""
+        super().reach(name)
+        if self._side.pipes.get(name):
+            self._side.reached(name)
+
+
 class ModelSide:
-    """The model. `tell` says what it was asked and what it answers."""
+    """The model. `tell` says what it was asked and what it answers.
+
+    Which of `tools` (of MCP servers) its calls offer is noted in the trace.
+    """
 
     def __init__(
-        self, models: ModelServer, recorder: Recorder, profile: Profile, tell: Tell
+        self,
+        models: ModelServer,
+        recorder: Recorder,
+        profile: Profile,
+        tell: Tell,
+        tools: Iterable[McpAsked] = (),
     ) -> None:
         self.url = models.url
-        self.gates = ToldGates(self)
+        self.gates = _Gates(self)
+        self.pipes: dict[str, bool] = {}
+        """The pipes of the workspace; true for one that commands write to."""
         self.says = ""
         self._models = models
         self._recorder = recorder
         self._profile = profile
         self._tell = tell
+        self._tools = tuple(tools)
         self._encoder = NumberedEncoder()
         self._before = 0
         self._entries = 0
@@ -87,12 +112,20 @@ class ModelSide:
         return self._before + len(self._model.calls)
 
     def waits(self, gate: str) -> None:
-        """An answer waits at a gate."""
+        """An answer waits at a gate, or whatever command reads from a pipe."""
+        if gate in self.pipes:
+            self._tell(f"  pipe   commands that read from {gate} wait; :gate {gate} lets them go")
+            return
         self._tell(f"  model  waits at the gate {gate}; :gate {gate} opens it")
 
     def opened(self, gate: str) -> None:
         """A gate was opened at which an answer waited."""
-        self._tell(f"  model  the gate {gate} is open")
+        who = "pipe " if gate in self.pipes else "model"
+        self._tell(f"  {who}  the gate {gate} is open")
+
+    def reached(self, pipe: str) -> None:
+        """A command wrote to a pipe."""
+        self._tell(f"  pipe   a command wrote to {pipe}")
 
     def _play(self, scripts: Mapping[str, Script], says: str) -> None:
         if self.says:
@@ -112,6 +145,7 @@ class ModelSide:
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
         )
+        model.watch_tools(self._tools)
         self._model, self.says = model, says
         self._models.serve(model)
 

@@ -15,6 +15,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from harness.backend.mcp_desk import McpDesk, mcp_desk
+from harness.backend.named_pipes import named_pipes
 from harness.backend.server import ModelServer
 from harness.client.peer import Peer
 from harness.connect.display import Display
@@ -23,7 +25,7 @@ from harness.connect.talk import FIRST_ID, Judging, Talk
 from harness.errors import TargetError, TargetGone, UsageError
 from harness.scenario.loader import Loaded
 from harness.target.launch import launch
-from harness.target.overrides import places, with_overrides
+from harness.target.overrides import joined, places, with_overrides
 from harness.target.place import RunFolder
 from harness.target.process import ProcessExit, ServerProcess
 from harness.target.profile import Bounds, Profile, fill
@@ -39,8 +41,8 @@ CLIENT = {"name": "harness", "title": "harness connect", "version": "1"}
 class Wanted:
     """What the command was asked for: a server's command in the profile, or an address.
 
-    `scenario` scripts the model, and gives files and settings; `model_port` is the port of the
-    model, 0 for any free one.
+    `scenario` scripts the model, and gives a server that we start its files, pipes, MCP servers
+    and settings; `model_port` is the port of the model, 0 for any free one.
     """
 
     profile: Profile
@@ -61,6 +63,7 @@ class Serving:
     cwd: Path
     home: Path | None = None
     process: ServerProcess | None = None
+    _desk: McpDesk = field(kw_only=True)
     _folder: RunFolder = field(kw_only=True)
     _tasks: TaskGroup = field(kw_only=True)
     _socket: Connection | None = None
@@ -98,9 +101,10 @@ class Serving:
         scenario = wanted.scenario.scenario if wanted.scenario is not None else None
         profile = with_overrides(
             wanted.profile,
-            config=scenario.config if scenario is not None else {},
+            config=joined(scenario.config if scenario is not None else {}, self._desk.config),
             places=places(wanted.profile, self.cwd),
             several=False,
+            env=self._desk.env,
         )
         self.process, self.home = await launch(
             profile, self._folder, wanted.bounds, model_url=self.model.url, home=self.home
@@ -199,14 +203,14 @@ async def serving(
             models = _model_server(tasks, wanted.model_port)
             if isinstance(models, ModelServer):
                 await models.listen(listening=True)
-                serves = _serving(wanted, judging, display, models, folder, tasks)
-                try:
-                    yield serves
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await serves.stop()
-                        await models.close()
-                    tasks.cancel_scope.cancel()
+                async with _furnished(wanted, judging, display, models, folder, tasks) as serves:
+                    try:
+                        yield serves
+                    finally:
+                        with anyio.CancelScope(shield=True):
+                            await serves.stop()
+                            await models.close()
+                        tasks.cancel_scope.cancel()
         if isinstance(models, UsageError):
             raise models
     finally:
@@ -224,6 +228,39 @@ def _model_server(tasks: TaskGroup, port: int) -> ModelServer | UsageError:
         return UsageError(f"--model-port {port}: {why}")
 
 
+@asynccontextmanager
+async def _furnished(
+    wanted: Wanted,
+    judging: Judging,
+    display: Display,
+    models: ModelServer,
+    folder: RunFolder,
+    tasks: TaskGroup,
+) -> AsyncGenerator[Serving]:
+    """The conversation, with what its scenario brings: MCP servers that we play, and pipes."""
+    # A server that is not ours has its own folders and its own configuration.
+    given = wanted.scenario.scenario if wanted.scenario and not wanted.address else None
+    async with mcp_desk(given.mcp if given else {}, lambda: folder.fresh("mcp")) as desk:
+        serves = _serving(wanted, judging, display, models, folder, tasks, desk)
+        pipes = given.workspace.pipes if given else []
+        told = given.awaited_gates() if given else []
+        serves.model.pipes = {one: one in told for one in pipes}
+        async with named_pipes(serves.cwd, pipes, told, serves.model.gates):
+            yield serves
+
+
+def _left_out(loaded: Loaded) -> list[str]:
+    """What a scenario has beside its script, in words."""
+    scenario = loaded.scenario
+    parts = {
+        "files": scenario.workspace.files,
+        "pipes": scenario.workspace.pipes,
+        "MCP servers": scenario.mcp,
+        "config": scenario.config,
+    }
+    return [name for name, value in parts.items() if value]
+
+
 def _serving(
     wanted: Wanted,
     judging: Judging,
@@ -231,12 +268,14 @@ def _serving(
     models: ModelServer,
     folder: RunFolder,
     tasks: TaskGroup,
+    desk: McpDesk,
 ) -> Serving:
     cwd = folder.fresh("work")
     loaded = wanted.scenario
     name = loaded.id if loaded is not None else "connect"
     recorder = judging.recorder(wanted.address or " ".join(wanted.profile.command), name)
-    model = ModelSide(models, recorder, wanted.profile, display.note)
+    desk.servers.begin(recorder.mark)
+    model = ModelSide(models, recorder, wanted.profile, display.note, desk.servers.tools)
     talk = Talk(
         judging,
         recorder,
@@ -253,7 +292,11 @@ def _serving(
             file = cwd / fill(path, stands_for)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-    return Serving(wanted, talk, model, display, cwd, _folder=folder, _tasks=tasks)
+        left = _left_out(loaded) if wanted.address else []
+        if left:
+            words = f"the {', '.join(left)} of {loaded.id} are left out: a server that we did not"
+            display.note(f"{words} start has its own; the model plays the script", "yellow")
+    return Serving(wanted, talk, model, display, cwd, _desk=desk, _folder=folder, _tasks=tasks)
 
 
 def _defaults(wanted: Wanted, cwd: Path) -> Mapping[str, Mapping[str, Any]]:

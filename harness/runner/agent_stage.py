@@ -12,11 +12,11 @@ from typing import Any
 
 from harness.backend.mcp_desk import McpDesk, mcp_desk
 from harness.backend.model import ScriptedModel
+from harness.backend.named_pipes import named_pipes
 from harness.backend.server import ModelServer
 from harness.backend.tools import ToolRow
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.runner.conversation import Needs, furnish_workspace, needs_of
-from harness.runner.named_pipes import named_pipes
 from harness.runner.turns_player import Stage
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import THREAD_PARAMS

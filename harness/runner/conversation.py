@@ -16,6 +16,7 @@ import anyio
 from harness.backend.mcp_desk import McpDesk, mcp_desk
 from harness.backend.mcp_script import McpServer
 from harness.backend.model import ScriptedModel
+from harness.backend.named_pipes import named_pipes
 from harness.backend.script import Script
 from harness.backend.server import ModelServer
 from harness.backend.tools import ToolRow
@@ -26,7 +27,6 @@ from harness.runner.connections import ConnectionManager
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.given import given_by
 from harness.runner.hygiene import Hygiene
-from harness.runner.named_pipes import named_pipes
 from harness.runner.run import Run
 from harness.runner.servers import RunningServer, Servers
 from harness.runner.written_faults import FaultsAtWork

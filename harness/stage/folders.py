@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.backend.inprocess import ScriptedTransport
 from harness.backend.mcp_desk import mcp_desk
-from harness.runner.named_pipes import named_pipes
+from harness.backend.named_pipes import named_pipes
 from harness.scenario.loader import Loaded
 from harness.target.overrides import joined, places, with_overrides
 from harness.target.place import furnish

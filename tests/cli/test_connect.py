@@ -16,6 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.judge import judge
+from harness.judge.verdict import Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
+from harness.surface.known import classify_of
+from harness.trace.store import load
 from tests.processes import BOUND, COMMANDS, ROOT, Said
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -138,6 +144,66 @@ def test_a_scenario_scripts_the_model_and_its_gates_are_opened(tmp_path: Path) -
     assert said.status == 0
     held = said.out.index("an answer of the model is held")
     assert said.out.index("waits at the gate g") < held < said.out.index("turn/completed")
+
+
+REFERENCE = f"{COMMANDS / 'agent'} app-server"
+
+
+def test_the_mcp_servers_of_a_scenario_are_played_and_judged(tmp_path: Path) -> None:
+    said = piped(
+        "thread/start",
+        "turn/start text=add",
+        ":wait",
+        ":save talk.jsonl",
+        words=("--target", "reference", "--scenario", "tools/mcp-servers/program"),
+        cwd=tmp_path,
+    )
+    assert said.status == 0, said.err
+    assert 'output of call_1_1: "the sum is 5"' in said.out
+    assert said.out.splitlines()[-1].endswith("findings: none")
+    trace = load(tmp_path / "talk.jsonl", classify_of=classify_of)
+    rows = judge(load_book(), trace, rules=all_rules().values())
+    judged = {row.rule for row in rows if row.verdict is Verdict.PASS}
+    assert judged >= {"mcp-server.arguments", "mcp-server.called", "mcp-server.result-shown"}
+
+
+def test_the_pipes_of_a_scenario_are_gates_for_commands(tmp_path: Path) -> None:
+    said = piped(
+        "thread/start",
+        "turn/start text=look",
+        ":gate go-on",
+        ":wait",
+        words=("--target", "reference", "--scenario", "steering/during-a-command"),
+        cwd=tmp_path,
+    )
+    assert said.status == 0, said.err
+    begins = "  pipe   commands that read from go-on wait; :gate go-on lets them go"
+    assert said.out.splitlines()[0] == begins
+    assert "  pipe   a command wrote to begun" in said.out
+    assert "released" in said.out
+    assert "turn/completed" in said.out
+
+
+def test_what_a_server_of_others_does_not_get_of_a_scenario_is_told_at_the_start(
+    tmp_path: Path,
+) -> None:
+    where = tmp_path / "s"
+    server = subprocess.Popen(
+        [*REFERENCE.split(), "--listen", f"unix:{where}"],
+        env={**os.environ, "AGENT_HOME": str(tmp_path / "home")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        assert server.stderr is not None
+        assert server.stderr.readline().startswith("listening on ")
+        words = ("--connect", f"unix:{where}", "--scenario", "tools/mcp-servers/program")
+        said = piped("thread/start", words=words, cwd=tmp_path)
+        server.terminate()
+    assert said.out.splitlines()[0] == (
+        "the MCP servers of tools/mcp-servers/program are left out: a server that we did not "
+        "start has its own; the model plays the script"
+    )
 
 
 def test_mistakes_name_their_line_and_change_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from harness.backend.gates import Gates
-from harness.runner.named_pipes import named_pipes
+from harness.backend.named_pipes import named_pipes
 
 pytestmark = pytest.mark.anyio
 BOUND = 20
