@@ -86,6 +86,10 @@ class Job:
         path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])
         return {"PATH": path, "HOME": str(self.temporary), "COLUMNS": "100", **job, **offline}
 
+    def summary(self) -> str:
+        """The summary of the job so far."""
+        return (self.temporary / "summary.md").read_text("utf-8")
+
     def _link_requirements(self) -> None:
         (packages,) = self.temporary.glob("agent-session-harness/lib/python*/site-packages")
         (packages / "requirements.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -144,6 +148,29 @@ def test_a_bad_server_fails_the_step_and_its_baseline_passes_it(job: Job) -> Non
     (job.folder / "known.toml").write_text(known, "utf-8")
     status, printed, outputs = job.use(**given, baseline="known.toml", max_time="500")
     assert (status, outputs["verdict"], outputs["reports"]) == (0, "GREEN", "out/here"), printed
+
+
+def test_a_transcript_that_is_not_reviewed_fails_the_step_and_is_told_in_the_summary(
+    job: Job,
+) -> None:
+    server = f"{sys.executable} minimal.py"
+    given = {"server_cmd": server, "scenarios": "turns/plain-turn", "snapshots": "my kept"}
+    status, printed, outputs = job.use(**given)
+    assert (status, outputs["verdict"]) == (1, "RED"), printed
+    assert "snapshots.pending" in printed
+    assert "`spec/turns/plain-turn`" in job.summary()
+    harness = job.temporary / "agent-session-harness/bin/harness"
+    said = run([harness, "snapshots", "review", "my kept", "--accept-all"], cwd=job.folder)
+    assert said.out == "accepted spec/turns/plain-turn\nnothing waits for review\n"
+    status, printed, outputs = job.use(**given)
+    assert (status, outputs["verdict"]) == (0, "GREEN"), printed
+    minimal = job.folder / "minimal.py"
+    tells = '        self.notify(thread, "turn/started", turn=turn)\n'
+    more = '        self.notify(thread, "turn/plan/updated", turnId=turn["id"], plan=[])\n'
+    minimal.write_text(minimal.read_text("utf-8").replace(tells, tells + more), "utf-8")
+    status, printed, outputs = job.use(**given)
+    assert (status, outputs["verdict"]) == (1, "RED"), printed
+    assert "one message more: turn/plan/updated after turn/started" in job.summary()
 
 
 def test_an_input_is_one_word_and_never_a_command(job: Job) -> None:
