@@ -20,6 +20,7 @@ from harness.mutation.result import FaultResult, Score
 from harness.mutation.suite import base_of, scenarios_of
 from harness.mutation.telling import lines
 from harness.mutation.workers import WorkerLost
+from harness.report.report_file import unwritable
 from harness.rules.discovery import all_rules
 from harness.runner.config import Config, configure
 from harness.runner.interruption import Interrupted, Interruption
@@ -45,6 +46,9 @@ def mutate_target(
     `fault` and `rule` choose among them, with commas for several; `sample` keeps so many. `to` gets
     the results as JSON. Raises `UsageError`.
     """
+    problem = unwritable(str(to), makes_folder=True) if to is not None else ""
+    if problem:
+        raise UsageError(f"--json {to}: {problem}")
     config = configure(**asked)
     faults = sampled(chosen(config, fault, rule), sample)
     interruption = Interruption(base_of(config))

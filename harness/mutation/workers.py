@@ -87,6 +87,10 @@ async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProce
 async def _end(process: Process) -> None:
     """Let the worker end what it started; then whatever of it is left is killed."""
     family = _family(process.pid)
+    if process.stdin is not None:
+        # One that waits for its next job sees this, one that is at work only the signal.
+        with suppress(OSError, anyio.BrokenResourceError):
+            await process.stdin.aclose()
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
     with anyio.move_on_after(ENDING):

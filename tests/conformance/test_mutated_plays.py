@@ -13,6 +13,7 @@ from harness.mutation.plan import Place
 from harness.mutation.play import Job
 from harness.mutation.result import Attempt
 from harness.mutation.worker import Worker
+from harness.mutation.workers import worker_process
 from harness.runner.config import configure
 from harness.runner.interruption import Interruption
 
@@ -88,3 +89,12 @@ def test_a_clean_play_says_where_faults_can_act(worker: Worker) -> None:
     found = {fault: Place.read(place) for fault, place in answer["places"]}
     assert answer["verdict"] == "PASS"
     assert found["turn-ends-twice"].outcome is Outcome.KILLED
+
+
+async def test_a_worker_that_waits_for_a_job_ends_by_itself_and_at_once() -> None:
+    first = {"configure": {"target": "reference"}, "lacks": [], "faults": [TWICE.id], "name": "m9"}
+    async with worker_process(first) as waiting:
+        answer = await waiting.ask({"clean": "turns/plain-turn"})
+    assert answer["verdict"] == "PASS"
+    # One that had to be killed would have left what it started, and the run waiting.
+    assert waiting.process.returncode == 0

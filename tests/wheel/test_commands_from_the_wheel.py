@@ -1,6 +1,7 @@
 """Every command, from an empty folder with the wheel alone: no traceback, nothing of a checkout."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.wheel]
 OF_A_CHECKOUT = ("Traceback", "fixtures/", "`make ", "tools/bubblewrap", ".venv")
 
 
+# As README.md has it.
+MUTATE = 'harness mutate --target reference --server-cmd "agent app-server"'
+
+
 def _said(fresh: Fresh, folder: Path, line: str) -> Said:
-    said = fresh.call(*line.split(), cwd=folder)
+    said = fresh.call(*shlex.split(line), cwd=folder)
     assert not [word for word in OF_A_CHECKOUT if word in said.out], said.out
     return said
 
@@ -37,6 +42,10 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness run", 4, "give --server-cmd 'program arguments'"),
         ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz --target reference --conversations 1", 0, "fuzz inputs: seed 1, 1 "),
+        (f"{MUTATE} --sample 2", 0, r"2 KILLED, 0 SURVIVED, .* of 2 faults(?s:.)*score: 100.0%"),
+        (f"{MUTATE} --fault no-such", 2, "--fault: unknown fault 'no-such'; there are"),
+        (f"{MUTATE} --json .", 2, "--json .: it is a folder; name a file"),
+        ("harness mutate", 2, "give --server-cmd 'program arguments'"),
         ("harness model no.yaml", 2, "harness: no.yaml: no such file or folder"),
         ("harness model turns/plain-turn --host 1.2.3.4", 2, "no address of this machine"),
         ("harness connect", 2, "give --server-cmd 'program arguments', or --connect ADDRESS"),
