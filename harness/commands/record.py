@@ -94,18 +94,11 @@ async def _recorded(
     command: list[str], recording: Recording, file: RecordingFile, masker: Masker
 ) -> int:
     run = (_Program if recording.surface == EXEC else _Session)(file, masker)
-    try:
+    with file.kept(lambda: run.end):
         async with with_model(command, recording, file) as (words, env):
             run.begins(words)
             status = await proxied(words, run.how(env))
         run.ended(status)
-    except UsageError:
-        # Whoever mends the mistake gives the same command again, for the same file.
-        if file.empty:
-            file.remove()
-        raise
-    finally:
-        file.close(run.end)
     return status
 
 

@@ -57,7 +57,7 @@ async def _recorded(
     listen: str,
     to: str,
 ) -> int:
-    try:
+    with file.kept(lambda: End.CLOSED):
         async with with_model(command, recording, file) as (words, env):
             note_start(file, masker, words or [to])
             if not listen:
@@ -77,13 +77,6 @@ async def _recorded(
                 one.closed()
             file.mark(RecorderNote("nobody is listened to any more"))
             return status
-    except UsageError:
-        # Whoever mends the mistake gives the same command again, for the same file.
-        if file.empty:
-            file.remove()
-        raise
-    finally:
-        file.close(End.CLOSED)
 
 
 async def _on_our_streams(to: str, tap: Tap) -> int:

@@ -9,7 +9,7 @@ import contextlib
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -69,7 +69,23 @@ class RecordingFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def remove(self) -> None:
+    @contextlib.contextmanager
+    def kept(self, end: Callable[[], End]) -> Generator[None]:
+        """The file for as long as the block runs; then how it ended is written.
+
+        One without a message is removed where the block raises `UsageError`: whoever mends the
+        mistake gives the same command again, for the same file.
+        """
+        try:
+            yield
+        except UsageError:
+            if self.empty:
+                self._remove()
+            raise
+        finally:
+            self.close(end())
+
+    def _remove(self) -> None:
         """Close the file, and remove it: nothing was recorded."""
         if not self.broken:
             os.close(self._descriptor)
