@@ -1,20 +1,15 @@
 """`harness connect`: a conversation by hand, from a pipe and at a terminal."""
 
-import contextlib
 import os
-import pty
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from in_terminal import in_terminal
 
 from harness.judge.judge import judge
 from harness.judge.verdict import Verdict
@@ -323,106 +318,50 @@ def test_a_port_of_the_model_in_use_is_one_line(tmp_path: Path) -> None:
     assert "something listens there already; give another" in said.err
 
 
-class Terminal:
-    """A terminal of 120 columns: what it was shown so far, and keys."""
-
-    def __init__(self, master: int) -> None:
-        self._master = master
-        self._seen = ""
-
-    def until(self, words: str) -> str:
-        """Wait until these words were shown, whatever stands between them; gives all since."""
-        end = time.monotonic() + BOUND
-        pattern = re.compile(r"[\s\S]*?".join(map(re.escape, words.split())))
-        while (found := pattern.search(self._seen)) is None:
-            ready, _, _ = select.select([self._master], [], [], end - time.monotonic())
-            if not ready:
-                raise AssertionError(f"{words!r} was never shown: {self._seen[-2000:]!r}")
-            with contextlib.suppress(OSError):
-                chunk = os.read(self._master, 65536).decode("utf-8", "replace")
-                self._seen += re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", chunk)
-                if chunk:
-                    continue
-            raise AssertionError(f"it ended before {words!r}: {self._seen[-2000:]!r}")
-        seen, self._seen = self._seen[: found.end()], self._seen[found.end() :]
-        return seen
-
-    def keys(self, keys: str) -> None:
-        """Press keys."""
-        os.write(self._master, keys.encode())
-
-
-@contextmanager
-def terminal(*words: str, cwd: Path) -> Generator[tuple[Terminal, "subprocess.Popen[bytes]"]]:
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [COMMANDS / "harness", "connect", *words],
-        cwd=cwd,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env={
-            **os.environ,
-            "TERM": "xterm",
-            "PROMPT_TOOLKIT_NO_CPR": "1",
-            "COLUMNS": "120",
-            "LINES": "40",
-        },
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        yield Terminal(master), process
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-
-
 def test_at_a_terminal_tab_completes_and_one_key_answers(tmp_path: Path) -> None:
-    with terminal("--target", "reference", cwd=tmp_path) as (shown, process):
+    with in_terminal("connect", "--target", "reference", cwd=tmp_path) as shown:
         shown.until("Tab completes")
-        shown.keys("thread/st\t")
+        shown.press("thread/st\t")
         shown.until("thread/start")
-        shown.keys(" approvalPolicy=unt\t")
+        shown.press(" approvalPolicy=unt\t")
         shown.until("approvalPolicy=untrusted")
-        shown.keys("\r")
+        shown.press("\r")
         shown.until("thread/started")
-        shown.keys(":model run touch made\r")
+        shown.press(":model run touch made\r")
         shown.until("says to the next call")
-        shown.keys("turn/start text=go\r")
+        shown.press("turn/start text=go\r")
         shown.until("[d] decline")
-        shown.keys("d")
+        shown.press("d")
         shown.until('"decision": "decline"')
         shown.until("turn/completed")
-        shown.keys("\x04")
+        shown.press("\x04")
         shown.until("findings: none")
-        assert process.wait(BOUND) == 0
+        assert shown.status() == 0
 
 
 def test_at_a_terminal_what_is_missing_is_put_there_to_be_edited(tmp_path: Path) -> None:
-    with terminal("--server-cmd", MINIMAL, cwd=tmp_path) as (shown, process):
+    with in_terminal("connect", "--server-cmd", MINIMAL, cwd=tmp_path) as shown:
         shown.until("Tab completes")
-        shown.keys("thread/read\r")
+        shown.press("thread/read\r")
         shown.until('thread/read {"threadId": ""}')
-        shown.keys("\x03:quit\r")
+        shown.press("\x03:quit\r")
         shown.until("rules passed")
-        assert process.wait(BOUND) == 0
+        assert shown.status() == 0
 
 
 def test_at_a_terminal_a_server_that_ended_is_told_and_started_again(
     tmp_path: Path, bad: str
 ) -> None:
-    with terminal("--server-cmd", bad, cwd=tmp_path) as (shown, process):
+    with in_terminal("connect", "--server-cmd", bad, cwd=tmp_path) as shown:
         shown.until("Tab completes")
-        shown.keys("thread/list\r")
+        shown.press("thread/list\r")
         shown.until("the server ended with exit status 7")
-        shown.keys("thread/start\r")
+        shown.press("thread/start\r")
         shown.until(":restart starts it again")
-        shown.keys(":restart\r")
+        shown.press(":restart\r")
         shown.until("initialize id 1001")
-        shown.keys("skills/list\r")
+        shown.press("skills/list\r")
         shown.until("skills/list id 1002")
-        process.send_signal(signal.SIGTERM)
+        shown.process.send_signal(signal.SIGTERM)
         shown.until("rules passed")
-        assert process.wait(BOUND) == 128 + signal.SIGTERM
+        assert shown.status() == 128 + signal.SIGTERM

@@ -1,24 +1,15 @@
 """`harness snapshots`: a changed transcript is reviewed, in a terminal and without one."""
 
-import fcntl
-import os
-import pty
 import re
-import select
-import subprocess
-import termios
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from in_terminal import in_terminal
 from kept_snapshots import SCENARIO, Project
 
 from harness.snapshot.files import Snapshot, read
 from harness.snapshot.folder import Folder
 from harness.snapshot.message import Transcript
-from tests.processes import COMMANDS
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, PLAN, START, STARTED, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
@@ -27,7 +18,7 @@ PLAIN = said(START, ANSWER, STARTED, COMPLETED)
 MORE = said(START, ANSWER, STARTED, PLAN, COMPLETED)
 LOST = said(START, ANSWER, COMPLETED)
 MEANING = "one message more: turn/plan/updated after turn/started"
-BOUND = 60.0
+REVIEW = ("snapshots", "review", "kept")
 
 
 @pytest.fixture
@@ -52,59 +43,8 @@ def kept(project: Project, scenario: str = SCENARIO) -> Transcript:
     return read(project.accepted(scenario).read_bytes()).transcript
 
 
-class Terminal:
-    """A terminal of 130 columns in which a command runs."""
-
-    def __init__(self, master: int) -> None:
-        self._master, self.shown = master, ""
-
-    def until(self, words: str) -> str:
-        """Read until the terminal shows these words; what came since the last time."""
-        came, end = "", time.monotonic() + BOUND
-        while words not in came:
-            ready, _, _ = select.select([self._master], [], [], max(0, end - time.monotonic()))
-            assert ready, f"{words!r} did not come in:\n{came}"
-            try:
-                raw = os.read(self._master, 65536)
-            except OSError:  # Linux says so where the other end is closed.
-                raw = b""
-            assert raw, f"it ended before {words!r}:\n{came}"
-            self.shown += raw.decode("utf-8", "replace")
-            came += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", raw.decode("utf-8", "replace"))
-        return came
-
-    def press(self, key: str) -> None:
-        os.write(self._master, key.encode())
-
-
-@contextmanager
-def in_a_terminal(
-    project: Project, *words: str
-) -> Generator[tuple[Terminal, subprocess.Popen[bytes]]]:
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "130", "LINES": "50"}
-    environment.pop("NO_COLOR", None)
-    process = subprocess.Popen(
-        [COMMANDS / "harness", *words],
-        cwd=project.path,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=environment,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # As in a shell.
-    )
-    os.close(slave)
-    try:
-        yield Terminal(master), process
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-
-
 def test_a_review_in_a_terminal_accepts_rejects_and_skips(project: Project) -> None:
-    with in_a_terminal(project, "snapshots", "review", "kept") as (terminal, process):
+    with in_terminal(*REVIEW, cwd=project.path) as terminal:
         first = terminal.until("q quit > ")
         assert "1 of 3: new spec/turns/new" in first
         terminal.press("s")
@@ -120,8 +60,8 @@ def test_a_review_in_a_terminal_accepts_rejects_and_skips(project: Project) -> N
         terminal.until("q quit > ")
         terminal.press("r")
         terminal.until("1 accepted, 1 rejected")
-        assert process.wait(BOUND) == 0
-    assert "\x1b[32m" in terminal.shown
+        assert terminal.status() == 0
+    assert "\x1b[32m" in terminal.raw
     assert kept(project) == MORE
     assert kept(project, "turns/usage") == PLAIN
     listed = project.harness("snapshots", "list", "kept")
@@ -134,11 +74,11 @@ def test_a_review_in_a_terminal_accepts_rejects_and_skips(project: Project) -> N
 
 @pytest.mark.parametrize("key", ["q", "\x03", "\x04"])
 def test_leaving_a_review_leaves_all_waiting(project: Project, key: str) -> None:
-    with in_a_terminal(project, "snapshots", "review", "kept") as (terminal, process):
+    with in_terminal(*REVIEW, cwd=project.path) as terminal:
         terminal.until("q quit > ")
         terminal.press(key)
         assert "Traceback" not in terminal.until("3 left waiting")
-        assert process.wait(BOUND) == 0
+        assert terminal.status() == 0
     assert project.harness("snapshots", "review", "kept", "--check").status == 1
 
 
