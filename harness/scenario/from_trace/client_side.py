@@ -40,6 +40,7 @@ from harness.trace.values import arr, dig, obj, text
 Step = dict[str, Any]
 # What the player says by itself at the beginning of a connection.
 _GREETING: Final = ("initialize", "initialized")
+_COMPACTED: Final = {"item.type": "contextCompaction"}
 
 
 @dataclass(slots=True)
@@ -188,22 +189,10 @@ class ClientSide:
     def _path(self, path: str) -> Any:
         if self._refs.knows(path):
             return self._refs.named(path)
-        return self._placed(path)
-
-    def _placed(self, value: Any) -> Any:
-        """A value with `{cwd}` and `{home}` in the place of the recorded folders."""
-        if isinstance(value, str):
-            for cwd in self._story.cwds:
-                value = value.replace(cwd, "{cwd}")
-            return value.replace(self._story.home, "{home}") if self._story.home else value
-        if isinstance(value, list):
-            return [self._placed(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
-        if isinstance(value, dict):
-            return {key: self._placed(one) for key, one in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
-        return value
+        return self._story.placed(path)
 
     def _said(self, value: Any) -> Any:
-        return self._placed(self._refs.named(value))
+        return self._story.placed(self._refs.named(value))
 
     # What the client did.
 
@@ -285,6 +274,8 @@ class ClientSide:
             body = {"as": self._alias("r"), **body, "wait": False, "expect": "any"}
             if answer is not None:
                 self._now.unanswered[body["as"]] = answer.seq
+        elif method == "initialize":
+            body["expect"] = "any"  # The player has said it before.
         elif answer.kind is Kind.ERROR:
             # That every server must refuse it, a recording does not say.
             body["expect"] = "any" if self._recorded else "error"
@@ -387,7 +378,7 @@ class ClientSide:
         given = [{k: v for k, v in one.items() if v not in (None, [])} for one in given]
         said: Step = {"input": self._said(given)}
         if len(given) == 1 and given[0].keys() == {"type", "text"} and given[0]["type"] == "text":
-            said = {"text": self._placed(given[0]["text"])}
+            said = {"text": self._story.placed(given[0]["text"])}
         alias = self._given.alias or self._alias("u", self._now.turns.values())
         self._now.turns[thread, text(dig(answer.result, "turn", "id"))] = alias
         params = self._without_null(params, frame.method)
@@ -465,6 +456,10 @@ class ClientSide:
             if key in self._now.turns:
                 self._add({"wait": {"turn": self._now.turns[key], "status": turn.status, **on}})
             elif thread in self._now.threads:
+                if turn.compacts:
+                    # Some servers are idle until it begins.
+                    told = {"notification": "item/completed", "where": _COMPACTED, **on}
+                    self._add({"wait": told})
                 self._add({"wait": {"idle": self._now.threads[thread], **on}})
             self._open()
         if sent is None:

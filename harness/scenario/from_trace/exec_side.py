@@ -104,7 +104,7 @@ class ExecSide:
             for name, word in _PARAMS.items():
                 said = process.said.get(word)
                 if said and said != _USUAL.get(name) and not (name == "cwd" and self._at(said)):
-                    params[name] = self._placed(said)
+                    params[name] = self._story.placed(said)
                     if name == "cwd":
                         self._shop.folder(said)
             model = process.said.get("model")
@@ -121,12 +121,12 @@ class ExecSide:
     def _turn(self, alias: str, thread: str, process: Process) -> Step:
         self.turns[process.thread, process.connection] = alias
         prompt = _MARKER.sub("", process.prompt, count=1)
-        images = [{"type": "localImage", "path": self._placed(one)} for one in process.images]
+        images = [{"type": "localImage", "path": self._story.placed(one)} for one in process.images]
         for one in process.images:
             self._shop.image(one)
         body: Step = {"thread": thread, "as": alias}
-        if images or self._placed(prompt) != prompt:
-            body["input"] = [{"type": "text", "text": self._placed(prompt)}, *images]
+        if images or self._story.placed(prompt) != prompt:
+            body["input"] = [{"type": "text", "text": self._story.placed(prompt)}, *images]
         else:
             body["text"] = prompt
         if process.asked is not None and process.asked.schema:
@@ -134,9 +134,3 @@ class ExecSide:
         elif file := process.said.get("schema_file"):
             self._shop.note(f"what is in the schema {file} is not in the trace; it is left out")
         return {"start_turn": body}
-
-    def _placed(self, value: str) -> str:
-        """A text with `{cwd}` and `{home}` in the place of the recorded folders."""
-        for cwd in self._story.cwds:
-            value = value.replace(cwd, "{cwd}")
-        return value.replace(self._story.home, "{home}") if self._story.home else value

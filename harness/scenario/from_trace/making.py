@@ -16,6 +16,7 @@ from harness.scenario.from_trace.exec_side import ExecSide
 from harness.scenario.from_trace.exec_story import ExecStory
 from harness.scenario.from_trace.given import Given
 from harness.scenario.from_trace.model_side import ModelSide
+from harness.scenario.from_trace.settings import common_settings
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.told_items import Workshop
 from harness.scenario.lexicon import Lexicon
@@ -68,6 +69,8 @@ def scenario_of(
     shop.files |= given.files
     recorded = trace.header.target == TARGET
     # Before the items are looked at: whether a command asks for more rights rests on it.
+    policy = common_settings(story, recorded=recorded).get("approvalPolicy")
+    shop.on_request = policy == "on-request"
     model = ModelSide(story, shop)
     shop.note = lambda one: notes.update({one: None})
     if isinstance(story, ExecStory):

@@ -26,6 +26,7 @@ _USAGE: Final = {
 }
 
 WHY_FAILED: Final = "why a turn failed is not in the trace; here its model refuses the call"
+_SUMMARY: Final = "A summary of what was said."
 # For a call of a tool of which nothing is known: no file of this name can be changed.
 _IN_VAIN: Final = {"update": {"not-in-the-trace.txt": {"old": "?\n", "new": "!\n"}}}
 
@@ -277,7 +278,7 @@ class ModelSide:
     def _of_turn(self, turn: Turn) -> Iterator[Call]:
         call = Call(turn.begins, turn)
         done = False  # Whether a tool of this call has given its outcome.
-        retries = list(turn.retries)
+        retries, added = list(turn.retries), turn.inputs[1:]
         for made in turn.made:
             if retries and retries[0] < made.begins:
                 retries.pop(0)
@@ -285,12 +286,19 @@ class ModelSide:
                 self._shop.note("an answer was retried; here its stream is cut where it began anew")
                 yield call
                 call, done = Call(made.begins - 1, turn), False
-            if done:
+            # What the user added is heard by the next call.
+            heard = bool(call.parts) and bool(added) and added[0] < made.begins
+            while added and added[0] < made.begins:
+                added.pop(0)
+            if done or heard:
                 yield call
                 call, done = Call(made.begins - 1, turn), False
             if (part := self._part(made)) is not None:
                 call.parts.append(part)
             done = (made.is_tool and made.ends is not None) or made.type == PLAN
+        if turn.compacts and not turn.made and turn.status == "completed":
+            self._shop.note(f"the summary of a compaction is not in the trace; here: {_SUMMARY}")
+            call.parts.append(Part(turn.begins, {"message": _SUMMARY}))
         for _ in retries:
             call.cut = True
             yield call

@@ -22,6 +22,7 @@ DELTAS: Final = {
     "item/reasoning/textDelta": "raw",
 }
 PLAN: Final = "turn/plan/updated"
+_ASKS: Final = "item/commandExecution/requestApproval"
 TOOLS: Final = ("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "imageView")
 # What the model did not make: the user's words, and what the server says of its own work.
 NOT_THE_MODELS: Final = ("userMessage", "enteredReviewMode", "contextCompaction")
@@ -52,6 +53,8 @@ class Turn:
     """A turn: what was made in it in order, where it begins and ends, and how.
 
     `told_on` is the connection of the client that started it, else of who was told of its end.
+    `inputs` are where the user's words were told, the first and what was added; `compacts`: it made
+    the thread's history shorter.
     """
 
     id: str
@@ -63,6 +66,8 @@ class Turn:
     retries: list[int] = field(default_factory=list[int])
     error: str = ""
     told_on: str = ""
+    inputs: list[int] = field(default_factory=list[int])
+    compacts: bool = False
 
     def runs_at(self, seq: int) -> bool:
         """Whether it was in progress when the frame of this number was sent."""
@@ -109,6 +114,18 @@ class Story:
         """What a request was answered by."""
         return self.correlation.answer_of(request)
 
+    def placed(self, value: Any) -> Any:
+        """A value with `{cwd}` and `{home}` in the place of the recorded folders."""
+        if isinstance(value, str):
+            for cwd in self.cwds:
+                value = value.replace(cwd, "{cwd}")
+            return value.replace(self.home, "{home}") if self.home else value
+        if isinstance(value, list):
+            return [self.placed(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, dict):
+            return {key: self.placed(one) for key, one in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+        return value
+
     def _cwds(self) -> Iterator[str]:
         """The working folders of the threads, the run's own first."""
         own = [mark.body.cwd for mark in self.trace.marks_of(Place) if mark.body.cwd]
@@ -126,6 +143,8 @@ class Story:
             turn = self._turn(_thread_of(frame, asked), dig(frame.result, "turn"), frame.seq)
             if turn is not None:
                 turn.told_on = frame.connection
+        if frame.kind is Kind.REQUEST and frame.method == _ASKS:
+            self._asked_for(frame)
         if frame.kind is not Kind.NOTIFICATION:
             return
         params = frame.params
@@ -169,9 +188,14 @@ class Story:
     def _item(self, thread: str, frame: Frame) -> None:
         item = dict(obj(dig(frame.params, "item")))
         kind, item_id = text(item.get("type")), text(item.get("id"))
-        if not kind or kind in NOT_THE_MODELS:
-            return
         turn_id = text(dig(frame.params, "turnId"))
+        if not kind or kind in NOT_THE_MODELS:
+            turn = self._turn(thread, {"id": turn_id}, frame.seq)
+            if turn is not None and frame.method == "item/started":
+                turn.inputs += [frame.seq] if kind == "userMessage" else []
+            if turn is not None and frame.method == "item/completed":
+                turn.compacts |= kind == "contextCompaction"
+            return
         made = self._items.get((thread, turn_id, item_id))
         if made is None or made.type != kind:
             made = Made(kind, item, frame.seq)
@@ -180,6 +204,17 @@ class Story:
         made.value = item
         if frame.method == "item/completed" and made.ends is None:
             made.ends = frame.seq
+
+    def _asked_for(self, frame: Frame) -> None:
+        """A command that the client is asked about: some servers tell its item later, or never."""
+        ids = (text(dig(frame.params, name)) for name in ("threadId", "turnId", "itemId"))
+        key = (thread, turn, item) = (next(ids), next(ids), next(ids))
+        command = dig(frame.params, "command")
+        if key in self._items or not item or not isinstance(command, str | list):
+            return
+        value: dict[str, Any] = {"type": "commandExecution", "id": item, "command": command}
+        made = self._items[key] = Made("commandExecution", value, frame.seq)
+        self._made(thread, turn, made)
 
     def _delta(self, thread: str, frame: Frame, kind: str) -> None:
         of = (text(dig(frame.params, "turnId")), text(dig(frame.params, "itemId")))

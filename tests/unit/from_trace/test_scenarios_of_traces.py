@@ -117,3 +117,44 @@ def test_a_file_of_which_nothing_can_be_made_is_one_message(
 def test_a_trace_of_another_surface_is_refused_by_its_name(name: str, surface: str) -> None:
     with pytest.raises(UsageError, match=f"a trace of the surface '{surface}'; scenarios are made"):
         from_trace(FIXTURES / "good" / f"{name}.jsonl")
+
+
+def test_a_command_that_was_asked_about_on_request_asks_for_more_rights() -> None:
+    [first, *_] = plain(FIXTURES / "real-0.107.0" / "cmd_accept.jsonl")["model"]
+    assert first["reply"][0]["run"]["escalate"] is True
+    assert first["reply"][0]["run"]["reason"] == "need it"
+
+
+def test_a_command_that_was_asked_about_and_never_begun_is_one_that_the_model_wanted() -> None:
+    [first, *_] = plain(FIXTURES / "real-0.107.0" / "interrupt_approval.jsonl")["model"]
+    assert "run" in first["reply"][0]
+
+
+def test_what_was_added_to_a_turn_is_heard_by_the_next_call_of_the_model() -> None:
+    replies = [step["reply"] for step in plain(FIXTURES / "real-0.107.0" / "steer.jsonl")["model"]]
+    said = [[part for part in reply if "message" in part] for reply in replies]
+    assert [len(one) for one in said] == [1, 1]
+    assert said[1] == [{"message": {"deltas": ["after steer"]}}]
+
+
+def test_a_compaction_has_a_summary_and_is_waited_for() -> None:
+    path = FIXTURES / "real-0.107.0" / "compact_manual.jsonl"
+    made = plain(path)
+    said = {"deltas": ["A summary of what was said."]}
+    assert made["model"][1] == {"reply": [{"message": said}]}
+    assert any("the summary of a compaction is not" in note for note in from_trace(path).notes)
+    at = next(
+        number
+        for number, step in enumerate(made["client"])
+        if step.get("request", {}).get("method") == "thread/compact/start"
+    )
+    wait = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
+    assert made["client"][at + 1 : at + 3] == [{"wait": wait}, {"wait": {"idle": "t"}}]
+
+
+def test_a_patch_that_moves_a_file_is_the_text_of_one() -> None:
+    made = plain(FIXTURES / "real-0.107.0" / "patch_multi.jsonl")
+    [patch, *_] = [part["patch"] for part in made["model"][0]["reply"] if "patch" in part]
+    assert "*** Update File: mv.txt\n*** Move to: moved.txt\n@@\n-m\n+M\n" in patch["text"]
+    assert made["expect"]["workspace"]["mv.txt"] == "absent"
+    assert made["expect"]["workspace"]["moved.txt"] == "M\n"
