@@ -44,6 +44,7 @@ FOR_PEOPLE = {
     ("GateOpened", "gate"): "harness show tells which gate; a rule asks whether one was opened",
     ("Settled", "owed"): "harness show tells what was owed; the judge finds that out by itself",
     ("PartialLine", "size"): "harness show tells how long the line was",
+    ("ProgramStarted", "variables"): "harness show tells which variables the harness set",
     ("TurnAsked", "turn"): "harness show tells which turn of the scenario it is",
 }
 
