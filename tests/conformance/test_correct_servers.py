@@ -21,7 +21,7 @@ from .judging import SERVERS, Judged, alone, bundled, command, judged
 pytestmark = [pytest.mark.socket, pytest.mark.slow, pytest.mark.usefixtures("place")]
 
 # All that the small server offers; a scenario that needs more does not apply to it.
-OFFERED_BY_MINIMAL = {"core", "deltas"}
+OFFERED_BY_MINIMAL = {"core", "deltas", "json-lines"}
 
 
 WHOLE_SUITE = pytest.mark.timeout(400)
