@@ -26,7 +26,6 @@ from harness.scenario.loader import Loaded
 from harness.scenario.model import CopiedFile, EncodedFile, Scenario
 from harness.scenario.races import Raced
 from harness.trace.surfaces import SESSION
-from harness.trace.values import obj
 
 # Of a scenario; the rest is said by the client's messages, or demanded of the server.
 _MEMBERS: Final = (
@@ -83,13 +82,15 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
     """A row for each step; a program is told of few of them."""
     found: list[dict[str, Any]] = []
     for step in scenario.steps:
-        whole = step.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        [body] = whole.values()
-        silent = isinstance(step, _SILENT) or "base64" in obj(body)
+        [name] = type(step).model_fields
+        body = getattr(step, name)
+        silent = isinstance(step, _SILENT) or getattr(body, "base64", None) is not None
         if silent or not (of_session or isinstance(step, StartThreadStep | StartTurnStep)):
-            found.append(whole)
-        else:
-            found.append({"as": obj(body)["as"]} if "as" in obj(body) else {})
+            found.append(step.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            continue
+        # Not by `model_dump`, which refuses what is nested deep: what is sent may be anything.
+        alias = getattr(body, "alias", None)
+        found.append({} if alias is None else {"as": alias})
     return found
 
 

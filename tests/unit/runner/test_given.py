@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from harness.fuzz.sessions.play import loaded_from
 from harness.runner.given import given_by
 from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.loader import Loaded, load, load_text
@@ -44,6 +45,16 @@ def test_it_has_what_no_message_shows_and_nothing_that_one_does() -> None:
         {"wait": {"turn": "u", "status": "completed"}},
     ]
     assert not given.keys() & {"title", "client", "setup", "expect", "covers"}
+
+
+def test_a_request_may_have_params_of_any_depth() -> None:
+    """Those of a file are limited, those that a fuzzer makes up are not."""
+    deep: object = None
+    for _ in range(400):
+        deep = [deep]
+    asked = {"request": {"method": "thread/read", "params": deep, "as": "r"}}
+    document = {"title": "Deep", "client": [asked, {"request": {"method": "thread/list"}}]}
+    assert given_by(loaded_from(document))["steps"] == [{"as": "r"}, {}]
 
 
 def test_secrets_of_a_configuration_are_masked() -> None:
