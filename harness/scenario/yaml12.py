@@ -16,7 +16,8 @@ import yaml
 from harness.errors import UsageError
 
 MAX_BYTES = 1024 * 1024
-MAX_DEPTH = 64
+# Deeper than what a fuzzer makes up, which is kept as a file; less than Python's stack takes.
+MAX_DEPTH = 160
 MAX_NUMBER = 40
 
 Place = tuple[int, int]

@@ -1,12 +1,15 @@
 """What is generated, without a server: right where it says so, wrong often enough, every method."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.fuzz.params import methods, nearly_right, requests, right
+from harness.fuzz.inputs import input_document
+from harness.fuzz.params import Request, methods, nearly_right, requests, right
+from harness.fuzz.sessions.cuts import sound
 from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN, filled
 from harness.spec.loading import load_book
 
@@ -59,6 +62,15 @@ def test_every_request_of_a_client_comes_up() -> None:
 def test_nonsense_is_of_every_kind() -> None:
     kinds = {type(value) for values in drawn(st.lists(NONSENSE, min_size=9)) for value in values}
     assert kinds == {type(None), bool, int, float, str, list, dict}
+
+
+def test_the_deepest_nonsense_fits_into_the_file_of_a_failure() -> None:
+    """Else it could not be made smaller, nor be played again."""
+    values = [one for many in drawn(st.lists(NONSENSE, min_size=9)) for one in many]
+    deepest = max(values, key=lambda value: json.dumps(value).count("["))
+    assert json.dumps(deepest).count("[") == 60
+    asked = Request("turn/start", {"threadId": THREAD, "input": [{"text": deepest}]})
+    assert sound(input_document(BOOK, [asked]))
 
 
 def test_placeholders_are_filled_wherever_they_stand() -> None:
