@@ -20,6 +20,7 @@ from harness.scenario.from_trace.making import MadeScenario, scenario_of
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
+from harness.scenario.race_id import RaceId
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.target.place import kept
@@ -64,10 +65,11 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
     trace = read.trace
     surface = trace.header.surface
     if surface not in _PLAYED_BY:
+        played = RaceId.parse(trace.header.scenario).scenario
         raise UsageError(
             f"{path}: a trace of the surface {surface!r}; scenarios are made of traces of "
             f"the surfaces {SESSION} and {EXEC}. What was played here is "
-            f"{trace.header.scenario.partition('@')[0] or 'not said'}: begin with that scenario"
+            f"{played or 'not said'}: begin with that scenario"
         )
     made = scenario_of(
         trace,
