@@ -6,7 +6,7 @@ steady. Not here: which edits are tried (shrinking, cuts), playing itself, what 
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -96,7 +96,8 @@ class _Following:
                 last = hits[-1]
                 return Small(last.document, last.played, last.problem, len(hits) < len(again))
             found = self._latest(ladder, found)
-        return found
+        # It was seen on a fresh process, and when it was to be seen again it was not.
+        return None if found is None else replace(found, flaky=True)
 
     def _fresh(self, document: Json) -> Small | None:
         """A play on a fresh process, None where nothing goes wrong."""
