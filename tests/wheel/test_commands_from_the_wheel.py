@@ -43,7 +43,7 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness fuzz", 2, "give --server-cmd 'program arguments'"),
         ("harness fuzz --target reference --conversations 1", 0, "fuzz inputs: seed 1, 1 "),
         (f"{MUTATE} --sample 2", 0, r"2 KILLED, 0 SURVIVED, .* of 2 faults(?s:.)*score: 100.0%"),
-        (f"{MUTATE} --fault no-such", 2, "--fault: unknown fault 'no-such'; there are"),
+        (f"{MUTATE} --fault no-such", 2, "--fault: unknown fault 'no-such'; none of the"),
         (f"{MUTATE} --json .", 2, "--json .: it is a folder; name a file"),
         ("harness mutate", 2, "give --server-cmd 'program arguments'"),
         ("harness model no.yaml", 2, "harness: no.yaml: no such file or folder"),
