@@ -83,10 +83,10 @@ class _Following:
 
     def follow(self, document: Json) -> Small | None:
         found = self._confirmed(document)
+        if found is None:
+            return None
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
-            if found is None:
-                return None
             ladder = self._ladder(found, fresh=fresh)
             again = [self._fresh(ladder[-1])]
             while len(again) < CONFIRMATIONS and time.monotonic() < self._end:
@@ -97,7 +97,7 @@ class _Following:
                 return Small(last.document, last.played, last.problem, len(hits) < len(again))
             found = self._latest(ladder, found)
         # It was seen on a fresh process, and when it was to be seen again it was not.
-        return None if found is None else replace(found, flaky=True)
+        return replace(found, flaky=True)
 
     def _fresh(self, document: Json) -> Small | None:
         """A play on a fresh process, None where nothing goes wrong."""
