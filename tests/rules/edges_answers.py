@@ -45,6 +45,13 @@ def cut_each_time_and_completed() -> Talk:
     return talk.ends(2, "disconnected").end_turn()
 
 
+def retried_beyond_the_script() -> Talk:
+    """The script ends with the failure, so that the harness answers the retry by itself."""
+    talk = called().ends(outcome="status 500").failing(will_retry=True)
+    talk.calls("hello", call=2, step=-1).ends(2, texts=said("no further reply"))
+    return talk.end_turn()
+
+
 def error_event_in_the_second_turn() -> Talk:
     talk = called().ends(texts=said("Yes.")).message("m-1", "Yes.").end_turn()
     return called(talk, "turn_2", 2).ends(2, "failed server_error").end_turn("turn_2")
@@ -372,6 +379,7 @@ def illegal(
 
 
 LEGAL: list[Legal] = [
+    Legal("turn.fails-with-its-model", "retried-beyond-the-script", retried_beyond_the_script),
     *legal(
         "turn.fails-with-its-model",
         second_try_answers,

@@ -110,9 +110,14 @@ class Calls(Undisturbed, ABC):
     @on_mark(ModelCall)
     def _called(self, mark: Mark[ModelCall]) -> Outcomes:
         call = mark.body
-        if len(self._open) == 1 and call.model is not None and call.scripted:
+        if len(self._open) != 1 or call.model is None:
+            return None
+        if call.scripted:
             self._open[0].calls.append(call)
             self._of_call[call.call] = self._open[0]
+        else:
+            # The harness answered it, since the script had come to its end.
+            self._open[0].unclear = True
         return None
 
     @on_mark(ModelEnd)
