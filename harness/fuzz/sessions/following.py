@@ -85,19 +85,18 @@ class _Following:
         found = self._confirmed(document)
         if found is None:
             return None
+        found = replace(found, flaky=True)  # until it was seen again, each time
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
             ladder = self._ladder(found, fresh=fresh)
-            again = [self._fresh(ladder[-1])]
-            while len(again) < CONFIRMATIONS and time.monotonic() < self._end:
-                again.append(self._fresh(ladder[-1]))
-            hits = [one for one in again if one is not None]
-            if hits:
-                last = hits[-1]
-                return Small(last.document, last.played, last.problem, len(hits) < len(again))
-            found = self._latest(ladder, found)
-        # It was seen on a fresh process, and when it was to be seen again it was not.
-        return replace(found, flaky=True)
+            last = self._again(ladder[-1])
+            if last is not None and not last.flaky:
+                return last
+            steady = self._latest(ladder)
+            if last is not None:
+                return steady or last
+            found = steady or found
+        return found
 
     def _fresh(self, document: Json) -> Small | None:
         """A play on a fresh process, None where nothing goes wrong."""
@@ -131,13 +130,24 @@ class _Following:
         )
         return [*ladder, small]
 
-    def _latest(self, ladder: list[Json], first: Small) -> Small:
-        """The smallest that shows it on a fresh process: the first of these does, the last not."""
-        low, high, found = 0, len(ladder) - 1, first
+    def _again(self, document: Json) -> Small | None:
+        """Whether it goes wrong on fresh processes: not at all, now and then, or each time."""
+        tries = [self._fresh(document)]
+        while len(tries) < CONFIRMATIONS and time.monotonic() < self._end:
+            tries.append(self._fresh(document))
+        hits = [one for one in tries if one is not None]
+        return replace(hits[-1], flaky=len(hits) < len(tries)) if hits else None
+
+    def _latest(self, ladder: list[Json]) -> Small | None:
+        """The smallest that goes wrong each time, of documents of which the last one does not."""
+        low, high, found = 0, len(ladder) - 1, None
         while high - low > 1 and time.monotonic() < self._end:
             middle = (low + high) // 2
-            seen = self._fresh(ladder[middle])
-            low, high, found = (middle, high, seen) if seen else (low, middle, found)
+            seen = self._again(ladder[middle])
+            if seen is None or seen.flaky:
+                high = middle
+            else:
+                low, found = middle, seen
         return found
 
 

@@ -260,7 +260,7 @@ class Searcher:
         mine = [one for one in self._habits.serious(played) if occasion in ("", one.occasion)]
         found = [one for one in mine if one.cause == cause]
         if not found and self.most_occasions == 1:
-            found = [one for one in mine if self._is_news(one)]
+            found = [one for one in mine if one.level is Level.MUST and self._is_news(one)]
         return found[0] if found else None
 
     def _mark(self) -> Mark | None:
