@@ -15,7 +15,7 @@ from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.cuts import only, sound, without_steps
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.session import Offers
-from harness.fuzz.sessions.shrinking import shrunk
+from harness.fuzz.sessions.shrinking import Wrong, shrunk
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.trace.values import obj
@@ -28,9 +28,9 @@ def methods_of(document: Json) -> list[str]:
     return [obj(body).get("method", kind) for kind, body in map(only, document["client"])]
 
 
-def begun(documents: list[Json], wrong: Callable[[Json], bool]) -> list[int]:
+def begun(documents: list[Json], wrong: Callable[[Json], bool]) -> list[Wrong | None]:
     """The answer of who plays each of the documents, to its end, where some go wrong."""
-    return [len(one["client"]) if wrong(one) else 0 for one in documents]
+    return [Wrong(len(one["client"])) if wrong(one) else None for one in documents]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -139,7 +139,7 @@ def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     assert methods_of(document).count("start_turn") >= 2
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[int]:
+    def fails(candidates: list[Json]) -> list[Wrong | None]:
         """As of a server that goes wrong at the second turn."""
         tried.extend(candidates)
         return begun(candidates, lambda one: methods_of(one).count("start_turn") >= 2)
@@ -227,14 +227,32 @@ def test_steps_that_were_not_begun_are_left_out_untried() -> None:
     document = generated(seeded(3), Offers({"several", "restart"}))
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[int]:
+    def fails(candidates: list[Json]) -> list[Wrong | None]:
         """As of a server with which no script comes beyond the second step."""
         tried.extend(candidates)
-        return [2 if methods_of(one)[:2] == methods_of(document)[:2] else 0 for one in candidates]
+        first = methods_of(document)[:2]
+        return [Wrong(2) if methods_of(one)[:2] == first else None for one in candidates]
 
     small = shrunk(document, fails)
     assert methods_of(small) == methods_of(document)[:2]
     assert len(tried) < len(document["client"]) / 2
+
+
+def test_steps_after_the_one_at_which_it_showed_are_left_out_again_and_again() -> None:
+    steps = [{"request": {"method": "thread/list", "params": {"at": at}}} for at in range(30)]
+    document: Json = {"title": "x", "client": steps}
+    tried: list[Json] = []
+
+    def fails(candidates: list[Json]) -> list[Wrong | None]:
+        """As of a server that goes wrong at the fifth step, whatever comes later."""
+        tried.extend(candidates)
+        found = [one["client"] for one in candidates]
+        return [
+            Wrong(len(one), one.index(steps[4]) + 1) if steps[4] in one else None for one in found
+        ]
+
+    small = shrunk(document, fails, lambda: len(tried) > 20)
+    assert small["client"] == [steps[4]]
 
 
 def test_what_was_done_long_before_is_left_out_first() -> None:
@@ -242,7 +260,7 @@ def test_what_was_done_long_before_is_left_out_first() -> None:
     document: Json = {"title": "x", "client": steps}
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[int]:
+    def fails(candidates: list[Json]) -> list[Wrong | None]:
         """As of a server that goes wrong at the last step but one."""
         tried.extend(candidates)
         return begun(candidates, lambda one: steps[38] in one["client"])
@@ -255,10 +273,10 @@ def test_shrinking_stops_when_it_is_told_to() -> None:
     document = generated(seeded(1))
     count = 0
 
-    def fails(candidates: list[Json]) -> list[int]:
+    def fails(candidates: list[Json]) -> list[Wrong | None]:
         nonlocal count
         count += 1
-        return [0] * len(candidates)
+        return [None] * len(candidates)
 
     shrunk(document, fails, lambda: count >= 3)
     assert count == 3

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from harness.fuzz.sessions.play import Played, Problem
-from harness.fuzz.sessions.shrinking import shrunk
+from harness.fuzz.sessions.shrinking import Wrong, shrunk
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 from harness.trace.marks import StepBegins
@@ -114,11 +114,14 @@ class _Following:
         until = min(self._end, time.monotonic() + self._seconds)
         ladder = [found.document]
 
-        def fails(candidates: list[Json]) -> list[int]:
+        def fails(candidates: list[Json]) -> list[Wrong | None]:
             plays = self._player.play_some(candidates, fresh=fresh, bound=bound)
-            begun = [steps_begun(one) if self._shows(one) is not None else 0 for one in plays]
-            ladder.extend(one.document for one, steps in zip(plays, begun, strict=True) if steps)
-            return begun
+            shown = [(one, self._shows(one)) for one in plays]
+            ladder.extend(one.document for one, problem in shown if problem is not None)
+            return [
+                None if problem is None else Wrong(steps_begun(one), problem.step)
+                for one, problem in shown
+            ]
 
         small = shrunk(
             found.document,

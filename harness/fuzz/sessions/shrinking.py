@@ -9,17 +9,25 @@ several documents at once. Not here: playing (following), the edits themselves (
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from harness.fuzz import smaller_params
 from harness.fuzz.sessions import cuts
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 
-# How many steps were begun when each of some documents went wrong; 0 for one that did not.
-Fails = Callable[[list[Json]], list[int]]
+# When each of some documents went wrong, None for one that did not.
+Fails = Callable[[list[Json]], list["Wrong | None"]]
 Stop = Callable[[], bool]
 # An edit of a document at the given one of its places; None where it changes nothing.
 Edit = Callable[[Json, int], Json | None]
+
+
+class Wrong(NamedTuple):
+    """How many steps were begun when it went wrong, and at which one it showed, 0 for unknown."""
+
+    begun: int
+    shows: int = 0
 
 
 def shrunk(
@@ -49,21 +57,23 @@ class _Shrinker:
         self._at_once = at_once
         self._mark = mark
         self._tried: set[str] = set()
+        self._shows = 0
 
     def shrink(self, shows: int) -> Json:
         """Pass after pass, until none helps."""
         self._any([cuts.tidied(self._best)])
-        end = cuts.steps_of(self._best)
-        if 0 < shows < end:
-            self._any([cuts.without_steps(self._best, range(shows, end))])
+        self._shows = shows
+        self._earlier()
         while not self._stop():
             before = repr(self._best)
             self._later()
+            self._earlier()
             self._any([cuts.with_one_client(self._best)])
             self._each(lambda document: len(cuts.kinds(document)), cuts.without_kind)
             self._each(cuts.steps_of, cuts.without_fork)
             for whole in ("start_thread", "connect", "request", "start_turn"):
                 self._each(cuts.steps_of, partial(cuts.without_whole, whole))
+            self._earlier()
             self._each(cuts.steps_of, cuts.with_plain_turn)
             size = max(1, len(cuts.others(self._best)) // 2)
             while size and not self._stop():
@@ -78,6 +88,12 @@ class _Shrinker:
             if repr(self._best) == before:
                 break
         return self._best
+
+    def _earlier(self) -> None:
+        """Leave out what was done after it showed."""
+        end = cuts.steps_of(self._best)
+        if 0 < self._shows < end:
+            self._any([cuts.without_steps(self._best, range(self._shows, end))])
 
     def _later(self) -> None:
         """Leave out what was done long before: what goes wrong mostly has its cause close by."""
@@ -121,11 +137,12 @@ class _Shrinker:
                 place, candidate = one or (0, None)
                 if candidate is not None and self._is_new(candidate):
                     some.append((place, candidate))
-            begun = self._fails([candidate for _, candidate in some]) if some else []
-            for (place, candidate), steps in zip(some, begun, strict=True):
-                if steps:
+            plays = self._fails([candidate for _, candidate in some]) if some else []
+            for (place, candidate), wrong in zip(some, plays, strict=True):
+                if wrong is not None:
                     # What was not begun has no part in it.
-                    self._best = {**candidate, "client": candidate["client"][:steps]}
+                    self._best = {**candidate, "client": candidate["client"][: wrong.begun]}
+                    self._shows = wrong.shows
                     self._tried.add(repr(self._best))
                     return place
         return None

@@ -8,7 +8,7 @@ import pytest
 
 from harness.fuzz.inputs import input_document, marked
 from harness.fuzz.params import Request
-from harness.fuzz.sessions.shrinking import shrunk
+from harness.fuzz.sessions.shrinking import Wrong, shrunk
 from harness.spec.loading import load_book
 
 BOOK = load_book()
@@ -30,7 +30,7 @@ def made_small(one: Request, fails: Callable[[Json], bool]) -> Json:
 
     small = shrunk(
         input_document(BOOK, [one]),
-        lambda documents: [len(one["client"]) if wrong(one) else 0 for one in documents],
+        lambda documents: [Wrong(len(one["client"])) if wrong(one) else None for one in documents],
         mark=partial(marked, BOOK),
     )
     return request(small)
@@ -79,8 +79,9 @@ def test_requests_of_a_session_keep_their_params() -> None:
     step = {"request": {"method": "thread/read", "params": {"threadId": "$t.thread.id", "x": 1}}}
     document = {"title": "s", "client": [{"start_thread": {"as": "t"}}, step]}
 
-    def fails(documents: list[Json]) -> list[int]:
+    def fails(documents: list[Json]) -> list[Wrong | None]:
         asked = [any("request" in one for one in document["client"]) for document in documents]
-        return [len(one["client"]) if yes else 0 for one, yes in zip(documents, asked, strict=True)]
+        both = zip(documents, asked, strict=True)
+        return [Wrong(len(one["client"])) if yes else None for one, yes in both]
 
     assert step in shrunk(document, fails, mark=partial(marked, BOOK))["client"]
