@@ -20,7 +20,13 @@ from harness.fuzz.sessions.chains import drawn
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.demands import demanding
-from harness.fuzz.sessions.following import SHRINKING, STEP_BOUND, made_small, shrinking_within
+from harness.fuzz.sessions.following import (
+    LEAST,
+    SHRINKING,
+    STEP_BOUND,
+    made_small,
+    shrinking_within,
+)
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
 from harness.fuzz.sessions.lacking import shown, tells
@@ -348,7 +354,7 @@ class Searcher:
         `occasion` is the one on which it must show, "" for any.
         """
         shows = partial(self._shows, problem.cause, occasion)
-        left = max(shrinking_within(0), self._end - time.monotonic())
+        left = max(LEAST, self._end - time.monotonic())
         small = made_small(self, document, shows, min(self.shrinking, left), self._mark())
         if small is None:
             self.campaign.unsteady.append(problem.text)
