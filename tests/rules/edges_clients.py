@@ -13,6 +13,7 @@ from tests.rules.traces import (
     THREAD,
     TURN,
     agent_message,
+    settings,
     stored_plain_turn,
     thread_object,
     turn_object,
@@ -178,6 +179,19 @@ def left_and(*, back: bool) -> Two:
     return talk.ended("turn_2")
 
 
+def left_and_back_at_once() -> Two:
+    """The second client leaves, and comes back before it is told that it has left."""
+    talk = shared_once().on("c2")
+    for number, method in ((70, "thread/unsubscribe"), (71, "thread/resume")):
+        talk.sends({"method": method, "id": number, "params": {"threadId": THREAD}})
+    items = [user_message(f"{TURN}-user", "hello"), agent_message("m", "Yes.")]
+    shown = thread_object(turns=[turn_object(status="completed", items=items)], preview="hello")
+    talk.answers({"status": "unsubscribed"}, to=70)
+    talk.answers({"thread": shown, **settings(), "approvalPolicy": "never"}, to=71).on("c1")
+    talk.begun("turn_2").both(*whole(agent_message("m2", "Yes."), "turn_2"))
+    return talk.ended("turn_2")
+
+
 def news_after_leaving() -> Two:
     """Who has left is told of turns and of the thread, as everybody is, and of no item."""
     talk = shared_once().on("c2").leaves().on("c1").ask_turn().reply_turn("turn_2")
@@ -257,6 +271,7 @@ LEGAL: list[Legal] = [
     Legal(TOLD, "left-before", lambda: left_and(back=False)),
     Legal(TOLD, "untold", lambda: goes_on_alone(shared_once()), frozenset({TOLD})),
     Legal(LEFT, "came-back", lambda: left_and(back=True)),
+    Legal(LEFT, "came-back-at-once", left_and_back_at_once),
     Legal(LEFT, "news-of-turns-for-everybody", news_after_leaving),
     Legal(LEFT, "told-of-an-end", told_of_an_end, frozenset({LEFT})),
 ]

@@ -144,8 +144,9 @@ class LeftUntold(Monitor):
     From the answer `unsubscribed` or `notSubscribed` to its thread/unsubscribe on. Derived from the
     word: a subscriber is who is told, and this client is none any more. A witness needs another
     client that was told of an item of the thread meanwhile. Left open: what comes before that
-    answer, threads that the client has asked anything more of than to be shown, deltas, and all
-    news of turns and threads, which a server may tell everybody.
+    answer, threads that the client asked anything more of than to be shown, then or while the
+    answer was still due, deltas, and all news of turns and threads, which a server may tell
+    everybody.
     """
 
     def begin(self) -> None:
@@ -155,9 +156,21 @@ class LeftUntold(Monitor):
     def left(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         thread_id = thread_of_request(request) if request is not None else ""
-        if thread_id and dig(frame.result, "status") in ("unsubscribed", "notSubscribed"):
+        has_left = dig(frame.result, "status") in ("unsubscribed", "notSubscribed")
+        if request is not None and thread_id and has_left and not self._overlaps(request):
             self._left.setdefault(thread_id, frame)
         return None
+
+    def _overlaps(self, request: Frame) -> bool:
+        """Whether the client asked more of the thread at the same time: what came last is open."""
+        for one in self.conversation.requests:
+            mine = one is not request and one.connection == request.connection
+            if mine and not one.from_target and one.method not in _LOOKING:
+                answer = self.conversation.answer_of(one)
+                alone = answer is not None and answer.seq < request.seq
+                if not alone and thread_of_request(one) in ("", thread_of_request(request)):
+                    return True
+        return False
 
     @on_harness_message
     def asked(self, frame: Frame) -> Outcomes:
