@@ -18,7 +18,7 @@ from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.novelty import Drawn
 from harness.fuzz.sessions.plan import PlannedThread
 from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
-from harness.fuzz.sessions.situations import ask_again, begin
+from harness.fuzz.sessions.situations import ask, ask_again, begin
 from harness.fuzz.sessions.turns import Json
 
 
@@ -71,14 +71,18 @@ def followed_twice(session: Session, thread: PlannedThread) -> None:
 
 
 def reconnected(session: Session, thread: PlannedThread) -> None:
-    """The second client, which follows the thread, is gone and back, mostly within a turn."""
-    plan, turn = session.plan, thread.running
+    """The second client is gone and back, mostly in a turn that it followed from its beginning."""
+    plan = session.plan
     if "b" not in plan.connections:
         return
     if "b" not in thread.followers:
+        plan.settle(thread)
         plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
         thread.followed_on("b")
         thread.changed = True
+    if session.choose.chance(60):
+        ask(session, thread)
+    turn = thread.running
     if turn is not None and turn.asks_now and not (turn.script.faulty or thread.doubtful):
         plan.meet(thread, turn)
     session.leave(thread)

@@ -143,9 +143,19 @@ def with_plain_turn(document: Json, at: int) -> Json | None:
 
 
 def others(document: Json) -> list[int]:
-    """The places of the steps that begin nothing on which most others depend."""
+    """The places of the steps on which most others do not depend, nor the order of any."""
     kinds = [only(step)[0] for step in document["client"]]
-    return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect")]
+    return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect", *_ORDER)]
+
+
+# What is waited for and answered, once what it is about is begun, says when the rest is done.
+_ORDER = ("wait", "answer")
+
+
+def ordering(document: Json, *wanted: str) -> list[int]:
+    """The places of the steps that wait for something or answer it, or of those of them wanted."""
+    kinds = [only(step)[0] for step in document["client"]]
+    return [at for at, kind in enumerate(kinds) if kind in (wanted or _ORDER)]
 
 
 def pieces(size: int, document: Json) -> int:

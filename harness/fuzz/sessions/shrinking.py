@@ -2,8 +2,9 @@
 
 Here: in which order things are left out: what comes after it went wrong, what was done long before,
 threads, turns and connections, what happens within turns, then steps, half of them at once and
-fewer and fewer, then the model's side. Whether the rest still goes wrong is asked of a function, of
-several documents at once. Not here: playing (following), the edits themselves (cuts).
+fewer and fewer, then those that only say what comes before what, then the model's side. Whether the
+rest still goes wrong is asked of a function, of several documents at once. Not here: playing
+(following), the edits themselves (cuts).
 """
 
 import copy
@@ -16,6 +17,8 @@ from harness.fuzz.sessions import cuts
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 
+# So many times in a row something goes wrong that is not called chance.
+STEADY = 3
 # When each of some documents went wrong, None for one that did not.
 Fails = Callable[[list[Json]], list["Wrong | None"]]
 Stop = Callable[[], bool]
@@ -79,6 +82,7 @@ class _Shrinker:
             while size and not self._stop():
                 self._each(partial(cuts.pieces, size), partial(cuts.without_piece, size))
                 size //= 2
+            self._less_order()
             self._each(cuts.model_steps, cuts.without_model_step)
             self._each(lambda document: len(list(cuts.elements(document))), cuts.without_element)
             self._no_conditions()
@@ -102,6 +106,34 @@ class _Shrinker:
             number = cuts.steps_of(self._best)
             places = [number - number // part for part in (8, 4, 2)] + [number // 4]
             hit = self._any([cuts.since(self._best, at) for at in places])
+
+    def _less_order(self) -> None:
+        """Leave out waits and answers of the client, where it then goes wrong each time.
+
+        They say what comes before what. Without one of them it may well go wrong by chance.
+        """
+        for places in (cuts.ordering(self._best), cuts.ordering(self._best, "wait")):
+            self._steadily(cuts.without_steps(self._best, places))
+        at = len(cuts.ordering(self._best))
+        while at and not self._stop():
+            at -= 1
+            places = cuts.ordering(self._best)[at : at + 1]
+            self._steadily(cuts.without_steps(self._best, places))
+            at = min(at, len(cuts.ordering(self._best)))
+
+    def _steadily(self, candidate: Json) -> None:
+        """Play a candidate several times; if it goes wrong each time, go on with it."""
+        if self._stop() or not self._is_new(candidate):
+            return
+        plays = self._fails([candidate] * STEADY)
+        if all(one is not None for one in plays):
+            self._take(candidate, max(one for one in plays if one is not None))
+
+    def _take(self, candidate: Json, wrong: Wrong) -> None:
+        """Go on with a candidate; what was not begun has no part in it."""
+        self._best = {**candidate, "client": candidate["client"][: wrong.begun]}
+        self._shows = wrong.shows
+        self._tried.add(repr(self._best))
 
     def _no_conditions(self) -> None:
         """Model steps that are for any call, all at once or one by one."""
@@ -140,10 +172,7 @@ class _Shrinker:
             plays = self._fails([candidate for _, candidate in some]) if some else []
             for (place, candidate), wrong in zip(some, plays, strict=True):
                 if wrong is not None:
-                    # What was not begun has no part in it.
-                    self._best = {**candidate, "client": candidate["client"][: wrong.begun]}
-                    self._shows = wrong.shows
-                    self._tried.add(repr(self._best))
+                    self._take(candidate, wrong)
                     return place
         return None
 

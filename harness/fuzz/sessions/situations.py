@@ -15,7 +15,7 @@ from harness.fuzz.sessions.actions import (
     unsubscribe,
     wait_for_it,
 )
-from harness.fuzz.sessions.plan import PlannedThread
+from harness.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.fuzz.sessions.session import Session
 
 # Each with its weight: where a thread is before something is done to it.
@@ -51,6 +51,13 @@ def begin(session: Session) -> None:
         _bring(session, thread, choose.weighted(_SITUATIONS if thread.asks else _UNASKED))
 
 
+def ask(session: Session, thread: PlannedThread) -> None:
+    """A turn that asks about a command or a patch, where none asks yet and the thread takes one."""
+    tools = [one for one in ("run", "patch") if one not in session.lacks]
+    if tools and thread.asks and thread.ready and not thread.plain:
+        _turn(session, thread, session.choose.one(tools))
+
+
 def ask_again(session: Session, thread: PlannedThread) -> None:
     """Run once more what was accepted for the session: whether that still holds shows only so."""
     plan = session.plan
@@ -71,14 +78,8 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
     elif not thread.loaded:
         resume_one(session, thread)
     if situation in ("run", "patch", "approved", "pipe", "hold"):
-        script = (
-            session.writer.plain(plan.nonce())
-            if thread.plain or _TOOL.get(situation, situation) in session.lacks
-            else session.writer.wanted(
-                plan.nonce(), situation, policy=thread.policy, before=thread.commands
-            )
-        )
-        turn = take_turn(session, thread, script)
+        lacks = thread.plain or _TOOL.get(situation, situation) in session.lacks
+        turn = _turn(session, thread, "" if lacks else situation)
         if situation == "approved":
             answer_all(session, thread)
         if choose.chance(85):
@@ -102,3 +103,12 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
         resume_one(session, thread)
     elif situation == "back from the archive":
         unarchive(session, thread)
+
+
+def _turn(session: Session, thread: PlannedThread, part: str) -> PlannedTurn:
+    """A turn that begins with this part, "" for one that only says something."""
+    writer, nonce = session.writer, session.plan.nonce()
+    if not part:
+        return take_turn(session, thread, writer.plain(nonce))
+    script = writer.wanted(nonce, part, policy=thread.policy, before=thread.commands)
+    return take_turn(session, thread, script)
