@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import anyio
 from websockets.exceptions import InvalidState
-from websockets.frames import Frame, Opcode
+from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
@@ -98,6 +98,10 @@ class WebSocketTransport:
                 self._unread_pongs += 1
             elif event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
                 message = self._assembly.add(event)
+                if isinstance(message, bytes) and not _is_text(message):
+                    # RFC 6455, 8.1.
+                    self._protocol.fail(CloseCode.INVALID_DATA, "a text frame that is no UTF-8")
+                    break
                 if message is not None:
                     found.append(message)
         if self._protocol.state is not State.OPEN:
@@ -163,3 +167,11 @@ class WebSocketTransport:
                 await self._flush()
             except PeerGone:
                 self._closed.set()
+
+
+def _is_text(message: bytes) -> bool:
+    try:
+        message.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -17,8 +17,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
 ALONE, BESIDE = "language/no-text", "clients/no-text-by-another"
 AGENT = [str(COMMANDS / "agent"), "app-server", "--listen"]
-STRICT = [sys.executable, str(SERVERS / "strict_text.py"), "{listen}", *AGENT, "ws://127.0.0.1:0"]
-LENIENT = [*AGENT, "{listen}"]
+STRICT = [*AGENT, "{listen}"]
+BEFORE = [sys.executable, str(SERVERS / "lenient_text.py"), "{listen}"]
+LENIENT = [*BEFORE, *AGENT, "ws://127.0.0.1:0"]
 EACH = [sys.executable, str(SERVERS / "listening.py"), "{listen}"]
 
 

@@ -182,6 +182,35 @@ async def test_a_binary_frame_gets_one_error_and_the_connection_lives(tmp_path, 
 
 
 @pytest.mark.parametrize("kind", WEBSOCKETS)
+@pytest.mark.parametrize("parts", [[b"caf\xe9"], [b'{"id":1,"x":"\xc3', b'A"}']])
+async def test_text_that_is_no_utf8_ends_that_connection_alone(tmp_path, kind, parts) -> None:
+    async with (
+        listening(tmp_path / "home", kind) as server,
+        server.websocket() as line,
+        server.client() as other,
+    ):
+
+        async def say_no_text() -> None:
+            await line.connection.send(parts, text=True)
+            await line.connection.recv()
+
+        with pytest.raises(websockets.ConnectionClosed) as closed, anyio.fail_after(BOUND):
+            await say_no_text()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1007
+        assert "result" in await other.request("thread/loaded/list", {})
+
+
+@pytest.mark.parametrize("kind", WEBSOCKETS)
+async def test_a_letter_may_be_split_between_frames(tmp_path, kind) -> None:
+    async with listening(tmp_path / "home", kind) as server, server.websocket() as line:
+        said = '{"id":1,"method":"initialize","params":{},"x":"\u00e9"}'.encode()
+        at = said.index(b"\xc3") + 1
+        await line.connection.send([said[:at], said[at:]], text=True)
+        assert json.loads(await line.take())["id"] == 1
+
+
+@pytest.mark.parametrize("kind", WEBSOCKETS)
 async def test_a_ping_is_answered_and_a_close_too(tmp_path, kind) -> None:
     async with listening(tmp_path / "home", kind) as server, server.websocket() as line:
         with anyio.fail_after(BOUND):
