@@ -16,6 +16,12 @@ from harness.scenario.from_trace.given import Given, waited_for
 from harness.scenario.from_trace.heard import Heard
 from harness.scenario.from_trace.holding import is_busy, last_told
 from harness.scenario.from_trace.model_side import ModelSide
+from harness.scenario.from_trace.overlap import (
+    GREETING,
+    overlaps_an_earlier_one,
+    spoke_before,
+    went_on_before,
+)
 from harness.scenario.from_trace.references import References
 from harness.scenario.from_trace.settings import SETTINGS, common_settings, setting_of
 from harness.scenario.from_trace.story import Story, Turn
@@ -38,8 +44,6 @@ from harness.trace.trace import Mark
 from harness.trace.values import arr, dig, obj, text
 
 Step = dict[str, Any]
-# What the player says by itself at the beginning of a connection.
-_GREETING: Final = ("initialize", "initialized")
 _COMPACTED: Final = {"item.type": "contextCompaction"}
 
 
@@ -198,7 +202,7 @@ class ClientSide:
 
     def _sent(self, frame: Frame) -> None:
         first = frame.connection not in self._lines
-        if frame.method in _GREETING and (first or not self._spoke(frame)):
+        if frame.method in GREETING and (first or not spoke_before(self._story, frame)):
             if frame.method == "initialize":
                 self._greeted(frame)
             self._lines.on(frame.connection)
@@ -224,16 +228,6 @@ class ClientSide:
                 self._open()
         self._now.at = frame.seq
 
-    def _spoke(self, frame: Frame) -> bool:
-        """Whether the client said anything else on a connection before."""
-        return any(
-            one.connection == frame.connection
-            and one.direction is Direction.TO_TARGET
-            and one.seq < frame.seq
-            and one.method not in _GREETING
-            for one in self._story.frames
-        )
-
     def _greeted(self, frame: Frame) -> None:
         extra = obj(frame.params).keys() - {"clientInfo", "capabilities"}
         left = obj(dig(frame.params, "capabilities"))
@@ -250,20 +244,14 @@ class ClientSide:
 
     def _request(self, frame: Frame, on: Step) -> None:
         answer = self._story.answer(frame)
-        later = self._later(frame, answer)
-        method, params = frame.method, frame.params
+        later = answer is None or self._went_on(frame, answer)
+        method = frame.method
         good = answer is not None and answer.kind is Kind.RESPONSE and not later
+        contended = not self._given.exact and overlaps_an_earlier_one(self._story, frame)
         if answer is not None and good and not frame.deliberate:
-            if method == "thread/start" and text(dig(answer.result, "thread", "id")):
-                self._start_thread(frame, answer, on)
+            if self._began(frame, answer, on):
                 return
-            started = method == "turn/start" and text(dig(answer.result, "turn", "id"))
-            if started and self._start_turn(frame, answer, on):
-                return
-            if method == "turn/interrupt" and self._turn_of(params) and len(params) == 2:
-                self._add({"interrupt": {"turn": self._turn_of(params), **on}})
-                return
-            if method == "turn/steer" and self._steer(frame, on):
+            if not contended and self._moved(frame, on):
                 return
         body: Step = {"method": method, **self._named_as()}
         if "params" in obj(frame.json):
@@ -276,12 +264,31 @@ class ClientSide:
                 self._now.unanswered[body["as"]] = answer.seq
         elif method == "initialize":
             body["expect"] = "any"  # The player has said it before.
+        elif contended:
+            # A server that carries out the earlier one first may have to refuse this one.
+            body["expect"] = "any"
         elif answer.kind is Kind.ERROR:
             # That every server must refuse it, a recording does not say.
             body["expect"] = "any" if self._recorded else "error"
         body |= on
         self._add({"request": body})
         self._result_of(frame, answer, body)
+
+    def _began(self, frame: Frame, answer: Frame, on: Step) -> bool:
+        """The step that starts a thread or a turn, where the request did; whether it is written."""
+        if frame.method == "thread/start" and text(dig(answer.result, "thread", "id")):
+            self._start_thread(frame, answer, on)
+            return True
+        started = frame.method == "turn/start" and text(dig(answer.result, "turn", "id"))
+        return bool(started) and self._start_turn(frame, answer, on)
+
+    def _moved(self, frame: Frame, on: Step) -> bool:
+        """The step that ends a turn or adds to it, where the request did; whether it is written."""
+        params = frame.params
+        if frame.method == "turn/interrupt" and self._turn_of(params) and len(params) == 2:
+            self._add({"interrupt": {"turn": self._turn_of(params), **on}})
+            return True
+        return frame.method == "turn/steer" and self._steer(frame, on)
 
     def _for_any_target(self, frame: Frame) -> Any:
         """The parameters of a request without the model, of which each target has its own."""
@@ -317,18 +324,10 @@ class ClientSide:
 
         self._refs.learn(alias, answer.result)
 
-    def _later(self, frame: Frame, answer: Frame | None) -> bool:
-        """Whether the client said something else on the connection before it was answered."""
-        if answer is None:
-            return True
+    def _went_on(self, frame: Frame, answer: Frame) -> bool:
         if self._given.exact:
             return not waited_for(self._story.marks, frame.seq, answer.seq)
-        return any(
-            one.direction is Direction.TO_TARGET
-            and one.connection == frame.connection
-            and frame.seq < one.seq < answer.seq
-            for one in self._story.frames
-        )
+        return went_on_before(self._story, frame, answer)
 
     def _named_as(self) -> Step:
         """The name that the run gave to what its step began."""

@@ -11,6 +11,8 @@ from harness.errors import UsageError
 from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.loader import load_text
 from harness.scenario.model import Scenario
+from harness.trace.store import save
+from tests.rules.traces import THREAD, TURN, Talk
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "fixtures" / "traces"
@@ -62,6 +64,26 @@ def test_an_interrupt_holds_the_model_where_the_client_acted() -> None:
     before = scenario.client[steps.index("interrupt") - 1]
     waited = before.model_dump(exclude_unset=True)["wait"]
     assert waited.get("gate") in scenario.held_gates() or "notification" in waited
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_is_asked_before_another_answer_about_the_thread_may_be_refused(
+    waits: bool, tmp_path: Path
+) -> None:
+    talk = Talk().start_thread().start_turn()
+    for number in (70, 71):
+        named = {"threadId": THREAD, "turnId": TURN}
+        talk.sends({"method": "turn/interrupt", "id": number, "params": named})
+        if waits:
+            talk.answers({}, to=number)
+    for number in () if waits else (70, 71):
+        talk.answers({}, to=number)
+    save(talk.end_turn(status="interrupted").trace(), tmp_path / "twice.jsonl")
+    steps = [step for step in plain(tmp_path / "twice.jsonl")["client"] if "wait" not in step]
+    ends = [next(iter(step)) for step in steps if "interrupt" in repr(step)]
+    assert ends == (["interrupt"] * 2 if waits else ["request"] * 2)
+    asked = [step["request"] for step in steps if "request" in step]
+    assert all(one["expect"] == "any" for one in asked)
 
 
 def test_ids_have_names_where_the_client_says_them_again() -> None:

@@ -1,0 +1,52 @@
+"""What the client of a trace sent before something else was answered.
+
+Here: questions about the order of its messages. Not here: the steps that are made of it
+(client_side), what the server was doing then (holding).
+"""
+
+from typing import Final
+
+from harness.scenario.from_trace.story import Story
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.values import dig, text
+
+# What the player says by itself at the beginning of a connection.
+GREETING: Final = ("initialize", "initialized")
+
+
+def spoke_before(story: Story, frame: Frame) -> bool:
+    """Whether the client said anything on the connection before, but for the greeting."""
+    return any(
+        one.connection == frame.connection
+        and one.direction is Direction.TO_TARGET
+        and one.seq < frame.seq
+        and one.method not in GREETING
+        for one in story.frames
+    )
+
+
+def went_on_before(story: Story, request: Frame, answer: Frame) -> bool:
+    """Whether the client said something else on the connection before the answer came."""
+    return any(
+        one.direction is Direction.TO_TARGET
+        and one.connection == request.connection
+        and request.seq < one.seq < answer.seq
+        for one in story.frames
+    )
+
+
+def overlaps_an_earlier_one(story: Story, request: Frame) -> bool:
+    """Whether an earlier request about the same thread was not answered yet."""
+    thread = text(dig(request.params, "threadId"))
+    if not thread:
+        return False
+    earlier = (
+        one
+        for one in story.frames
+        if one.kind is Kind.REQUEST
+        and one.direction is Direction.TO_TARGET
+        and one.seq < request.seq
+        and text(dig(one.params, "threadId")) == thread
+    )
+    answers = (story.answer(one) for one in earlier)
+    return any(one is None or one.seq > request.seq for one in answers)
