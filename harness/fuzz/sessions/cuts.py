@@ -152,10 +152,9 @@ def others(document: Json) -> list[int]:
 _ORDER = ("wait", "answer")
 
 
-def ordering(document: Json, *wanted: str) -> list[int]:
-    """The places of the steps that wait for something or answer it, or of those of them wanted."""
-    kinds = [only(step)[0] for step in document["client"]]
-    return [at for at, kind in enumerate(kinds) if kind in (wanted or _ORDER)]
+def ordering(document: Json) -> list[int]:
+    """The places of the steps that wait for something, or answer it."""
+    return [at for at, step in enumerate(document["client"]) if only(step)[0] in _ORDER]
 
 
 def pieces(size: int, document: Json) -> int:
