@@ -37,6 +37,21 @@ _TITLE = "conformance of an agent session protocol server; --harness-NAME stands
 _PREFIX = "--harness-"
 
 
+class _Several(argparse.Action):
+    """A list of names with commas that may also be given name by name."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Add what is given to what was given before."""
+        before = getattr(namespace, self.dest, "")
+        setattr(namespace, self.dest, f"{before},{values}" if before else values)
+
+
 def _options(add: Callable[..., None]) -> None:
     # None where it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
@@ -45,13 +60,13 @@ def _options(add: Callable[..., None]) -> None:
     add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
     add(
         "--rule",
+        action=_Several,
         default="",
         metavar="ID",
         help="judge this rule alone, on what covers it; or ID,ID",
     )
-    add(
-        "--tag", default="", metavar="TAG", help="scenarios with this tag, area or need; or TAG,TAG"
-    )
+    tagged = "scenarios with this tag, area or need; or TAG,TAG"
+    add("--tag", action=_Several, default="", metavar="TAG", help=tagged)
     bundled = "leave out the bundled scenarios, which are added where the paths hold no scenario"
     add("--no-bundled", action="store_true", help=bundled)
     # pytest has a --strict of its own.
@@ -62,9 +77,10 @@ def _options(add: Callable[..., None]) -> None:
     why = "why the entries of --update-baseline are accepted; every report shows it"
     add("--reason", default="", metavar="TEXT", help=why)
     add("--expires", default="", metavar="DAY", help="the last day of these entries: 2027-01-31")
-    add("--require", default="", metavar="CAPS", help="capabilities that must be offered, or all")
+    needed = "capabilities that must be offered, or all"
+    add("--require", action=_Several, default="", metavar="CAPS", help=needed)
     race = "races only: all, ACTION, or ACTION@POSITION; several with commas"
-    add("--race", default="", metavar="WHAT", help=race)
+    add("--race", action=_Several, default="", metavar="WHAT", help=race)
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
     kept = "keep a transcript of each scenario in this folder, for harness snapshots review"

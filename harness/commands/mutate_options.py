@@ -17,8 +17,10 @@ def mutate(
     server_cmd: Annotated[str, typer.Option(help="the server, run without a shell")] = "",
     agent_cmd: Annotated[str, typer.Option(help="the agent whose exec is judged")] = "",
     sdk_cmd: Annotated[str, typer.Option(help="the driver of the SDK that is judged")] = "",
-    fault: Annotated[str, typer.Option(help="this fault alone; or ID,ID")] = "",
-    rule: Annotated[str, typer.Option(help="the faults of this rule alone; or ID,ID")] = "",
+    fault: Annotated[list[str] | None, typer.Option(help="this fault alone; or ID,ID")] = None,
+    rule: Annotated[
+        list[str] | None, typer.Option(help="the faults of this rule alone; or ID,ID")
+    ] = None,
     sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
     timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
     workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
@@ -35,8 +37,8 @@ def mutate(
     with errors():
         status = mutate_target(
             asked,
-            fault=fault,
-            rule=rule,
+            fault=",".join(fault or ()),
+            rule=",".join(rule or ()),
             sample=sample,
             workers=workers,
             to=json,

@@ -63,17 +63,23 @@ def run(
     server_cmd: _SERVER = "",
     agent_cmd: _AGENT = "",
     sdk_cmd: _SDK = "",
-    rule: Annotated[str, typer.Option(help="judge this rule alone; or ID,ID")] = "",
-    tag: Annotated[str, typer.Option(help="with this tag, area or need; or TAG,TAG")] = "",
+    rule: Annotated[list[str] | None, typer.Option(help="judge this rule alone; or ID,ID")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="with this tag, area or need; or TAG,TAG")
+    ] = None,
     keyword: Annotated[
         str, typer.Option("-k", help="ids, tags, rules: 'turns and not skill'")
     ] = "",
-    race: Annotated[str, typer.Option(help="races: all, ACTION, or ACTION@POSITION; or A,B")] = "",
+    race: Annotated[
+        list[str] | None, typer.Option(help="races: all, ACTION, or ACTION@POSITION; or A,B")
+    ] = None,
     baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
     update_baseline: UpdateBaseline = False,
     reason: Reason = "",
     expires: Expires = "",
-    require: Annotated[str, typer.Option(help="capabilities that must be offered, or all")] = "",
+    require: Annotated[
+        list[str] | None, typer.Option(help="capabilities that must be offered, or all")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
     timeout_scale: _SCALE = 1.0,
     repeat: Repeat = 1,
@@ -125,17 +131,17 @@ def run(
         ("--harness-server-cmd", server_cmd),
         ("--harness-agent-cmd", agent_cmd),
         ("--harness-sdk-cmd", sdk_cmd),
-        ("--harness-rule", rule),
-        ("--harness-tag", tag),
+        ("--harness-rule", ",".join(rule or ())),
+        ("--harness-tag", ",".join(tag or ())),
         ("-k", keyword),
-        ("--harness-race", race),
+        ("--harness-race", ",".join(race or ())),
         ("--harness-baseline", baseline),
         ("--harness-reason", asked_reason(reason, wanted=update_baseline)),
         ("--harness-expires", expires),
         ("--harness-repeat", str(repeat)),
         ("--harness-retries", str(retries)),
         ("--harness-max-time", "" if max_time is None else str(max_time)),
-        ("--harness-require", require),
+        ("--harness-require", ",".join(require or ())),
         ("--harness-json", json),
         ("--harness-markdown", markdown),
         ("--junit-xml", junit),
