@@ -45,11 +45,24 @@ def tells(document: Json, run: Run) -> bool:
     at = min(unmet.line, len(steps)) - 1
     if unmet.capability:
         return only(steps[at])[0] == "connect" or not any(map(_changes, steps[:at]))
-    if _question(steps[at]) and _policy(steps, at) != UNTRUSTED:
+    if _question(steps[at]) and policy_at(steps, at) != UNTRUSTED:
         return False
     if unmet.kind is not UnmetKind.TIMEOUT:
         return True
     return run.ended.end is End.QUIESCENT and _never_came(steps[at], run.trace)
+
+
+def unasked(document: Json, run: Run) -> str:
+    """The policy, other than `untrusted`, of a question that never came, "" for none.
+
+    The text leaves it to the server what it asks about under such a policy.
+    """
+    unmet, steps = run.unmet, document["client"]
+    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT or run.ended.end is not End.QUIESCENT:
+        return ""
+    at = min(unmet.line, len(steps)) - 1
+    policy = policy_at(steps, at) if _question(steps[at]) else ""
+    return policy if policy != UNTRUSTED and _never_came(steps[at], run.trace) else ""
 
 
 def _changes(step: Json) -> bool:
@@ -92,7 +105,7 @@ def _question(step: Json) -> str:
     return text(body.get("to") if kind == "answer" else body.get("request"))
 
 
-def _policy(steps: Sequence[Json], at: int) -> str:
+def policy_at(steps: Sequence[Json], at: int) -> str:
     """The approval policy of the turn about which a step is asked, "" where none was named."""
     turn = _named(obj(obj(only(steps[at])[1]).get("where")).get("turnId"))
     policy, thread = "", ""

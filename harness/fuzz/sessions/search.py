@@ -29,11 +29,11 @@ from harness.fuzz.sessions.following import (
 )
 from harness.fuzz.sessions.guidance import Corpus
 from harness.fuzz.sessions.habits import Habits
-from harness.fuzz.sessions.lacking import shown, tells
+from harness.fuzz.sessions.lacking import policy_at, shown, tells, unasked
 from harness.fuzz.sessions.lanes import Lanes, further_benches
 from harness.fuzz.sessions.novelty import DRAWN_FOR_ONE, Meeting, chosen
 from harness.fuzz.sessions.play import Played, Problem, play
-from harness.fuzz.sessions.session import FEATURES, Offers
+from harness.fuzz.sessions.session import FEATURES, Offers, approvals_under
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 from harness.judge.verdict import Level
@@ -324,7 +324,9 @@ class Searcher:
     def _learn(self, played: Played) -> None:
         """What the server does not offer is planned no more."""
         self._works |= shown(played.run.trace)
-        feature = self._feature(played) if tells(played.document, played.run) else ""
+        policy = unasked(played.document, played.run)
+        feature = approvals_under(policy) if policy else ""
+        feature = self._feature(played) if tells(played.document, played.run) else feature
         if played.run.unmet is not None:
             self.campaign.unmet[played.run.unmet.message[:100]] += 1
         if feature:
@@ -336,6 +338,7 @@ class Searcher:
         for at, step in enumerate(steps[:number]):
             if obj(only(step)[1]).get("expect") != "any":
                 self._works.add(ASKED_AGAIN if asked_again(steps, at) else feature_of(step))
+                self._works.add(approvals_under(policy_at(steps, at)))
 
     def _feature(self, played: Played) -> str:
         """What to blame for a script that did not come to its end."""

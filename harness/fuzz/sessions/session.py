@@ -66,10 +66,15 @@ _PAIRS = [
 class Offers:
     """What is known of the server under test: what it was seen not to do is planned no more.
 
-    `lacks` are names of actions, of parts of a turn, and `approvals`.
+    `lacks` are names of actions, of parts of a turn, `approvals`, and those under a policy.
     """
 
     lacks: set[str] = field(default_factory=set[str])
+
+
+def approvals_under(policy: str) -> str:
+    """The name of what a server does not offer that asks nothing under this policy."""
+    return f"approvals under {policy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,8 @@ class Session:
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
         asks = self.asking and self.choose.chance(85)
-        thread = self.plan.thread(self.choose.one(ASKING) if asks else "never")
+        policies = [one for one in ASKING if approvals_under(one) not in self.lacks]
+        thread = self.plan.thread(self.choose.one(policies) if asks else "never")
         params = {"approvalPolicy": thread.policy} if asks else None
         on = self._on = self.any_connection()
         thread.followed_on(on)

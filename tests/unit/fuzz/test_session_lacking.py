@@ -7,7 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from harness.fuzz.sessions.lacking import shown, tells
+from harness.fuzz.sessions.chains import generated
+from harness.fuzz.sessions.chooser import seeded
+from harness.fuzz.sessions.lacking import shown, tells, unasked
+from harness.fuzz.sessions.session import Offers, approvals_under
 from harness.fuzz.sessions.turns import COMMAND
 from harness.runner.run import Run
 from harness.scenario.player import Unmet, UnmetKind
@@ -72,6 +75,30 @@ def test_only_a_policy_that_asks_of_all_says_that_there_are_no_questions(policy:
     assert tells(named, run(talk))
     wait = {"wait": {"request": COMMAND, "where": {"turnId": "$u.turn.id"}}}
     assert not tells(document(wait, policy=policy), run(talk))
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"), [("on-request", "on-request"), ("untrusted", ""), ("", "")]
+)
+def test_a_policy_under_which_nothing_is_asked_is_named(policy: str, told: str) -> None:
+    assert unasked(document(ANSWER, policy=policy), run(turn_that_asks_nothing())) == told
+
+
+def test_a_question_that_came_late_or_a_cut_trace_names_no_policy() -> None:
+    made = document(ANSWER, policy="on-request")
+    late = waited(Talk().start_thread().ask_turn()).says({"method": COMMAND, "id": 1, "params": {}})
+    assert not unasked(made, run(late))
+    assert not unasked(made, run(turn_that_asks_nothing(), end=End.CLOSED))
+    assert not unasked(made, run(turn_that_asks_nothing(), UnmetKind.REFUSED))
+    other = document({"wait": {"turn": "u"}}, policy="on-request")
+    assert not unasked(other, run(turn_that_asks_nothing()))
+
+
+@pytest.mark.parametrize("lacks", [set[str](), {approvals_under("on-request")}])
+def test_no_thread_asks_under_a_policy_under_which_nothing_is_asked(lacks: set[str]) -> None:
+    drawn = [repr(generated(seeded(seed), Offers(set(lacks)))) for seed in range(40)]
+    assert any("'untrusted'" in one for one in drawn)
+    assert any("'on-request'" in one for one in drawn) is not bool(lacks)
 
 
 def test_a_fork_has_the_policy_of_its_origin() -> None:
