@@ -27,9 +27,11 @@ def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) 
     """Report each rule and each finding as if it were a test, so that pytest counts it.
 
     Where every rule is shown, they are already included in the number of collected items, for the
-    progress column; findings are not.
+    progress column; findings are not. What does not count is a warning among those of the user's
+    other tests; a run of `harness run` has none, and tells it in its own section alone.
     """
     hook = session.config.hook
+    warns = not session.config.option.harness_run
     if not lines.every and any(map(lines.shows, report.rules)):
         hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
     for rule in report.rules:
@@ -38,13 +40,13 @@ def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) 
         lines.mark(one, rule, strict=report.strict)
         session.testscollected += lines.shows(rule) and not lines.every
         hook.pytest_runtest_logreport(report=one)
-        if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
+        if warns and rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
             _warn(session.config, f"rules::{rule.id}", rule_line(rule))
     for issue in report.issues:
         if issue.level is Level.MUST:
             session.testscollected += 1
             hook.pytest_runtest_logreport(report=_issue_report(issue))
-        else:
+        elif warns:
             _warn(session.config, f"findings::{issue.id}", issue.message)
 
 

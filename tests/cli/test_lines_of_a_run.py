@@ -72,6 +72,24 @@ def test_with_v_every_rule_has_a_line_and_a_finding_that_does_not_count_its_leve
     assert lines[-1].endswith("[100%]")
 
 
+def test_what_does_not_count_is_told_once(tmp_path: Path) -> None:
+    odd = "threads/sandbox-word-of-the-example"
+    said = call("harness", "run", *on("minimal"), odd, cwd=tmp_path)
+    assert said.status == 0
+    assert said.out.count("thread.sandbox-camel-taken") == 1
+    assert "warnings summary" not in said.out
+
+
+def test_beside_tests_of_the_user_it_is_one_of_their_warnings(tmp_path: Path) -> None:
+    odd = ROOT / "scenarios/threads/sandbox-word-of-the-example.scenario.yaml"
+    (tmp_path / odd.name).write_text(odd.read_text("utf-8"), "utf-8")
+    said = call(sys.executable, "-m", "pytest", *on("minimal"), odd.name, cwd=tmp_path)
+    assert said.status == 0
+    told, summary = said.out.split("conformance of", 1)
+    assert "PytestWarning: INFO   thread.sandbox-camel-taken" in told
+    assert "INFO thread.sandbox-camel-taken" in summary
+
+
 def test_with_workers_the_letters_are_the_same(tmp_path: Path) -> None:
     words = [*on("twice", "minimal"), "turns/plain-turn", "turns/many-deltas", "-n", "2"]
     said = call("harness", "run", *words, cwd=tmp_path)
