@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 # So many occasions of one cause are followed up, each for as long as making it small takes.
 MOST_OCCASIONS = 3
+# So often a cause that did not show again is followed up: a session that needs luck must not hide
+# one that does not, nor a server under load take all the time.
+MOST_LOST = 4
 
 
 class Causes:
@@ -21,6 +24,7 @@ class Causes:
         self._occasions: dict[str, set[str]] = {}
         self._followed: Counter[str] = Counter()
         self._told: set[str] = set()
+        self._lost: Counter[str] = Counter()
 
     def set_aside(self, cause: str, occasion: str = "") -> None:
         """It is known, on this occasion, or on all of them."""
@@ -33,7 +37,7 @@ class Causes:
 
     def is_news(self, cause: str, occasion: str, most: int) -> bool:
         """Whether it is to be followed up; at most so many occasions of one cause are."""
-        if cause in self._whole or self._followed[cause] >= most:
+        if cause in self._whole or self._followed[cause] >= most or self._lost[cause] >= MOST_LOST:
             return False
         return not self._followed[cause] or occasion not in self._occasions.get(cause, ())
 
@@ -45,6 +49,16 @@ class Causes:
         self._followed[cause] += 1
         self._occasions.setdefault(cause, set()).add(occasion)
         return wanted
+
+    def lose(self, cause: str, occasion: str) -> None:
+        """It was followed up and did not show again: it is as if it had never come up."""
+        self._lost[cause] += 1
+        self._followed[cause] -= 1
+        self._occasions[cause].discard(occasion)
+
+    def was_lost(self, cause: str) -> bool:
+        """Whether it was followed up in vain before, and not found since."""
+        return self._lost[cause] > 0 and cause not in self._told
 
     def tell(self, cause: str, occasion: str) -> None:
         """It was found, made small, on this occasion."""

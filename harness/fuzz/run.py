@@ -140,6 +140,11 @@ def _search(
 
 def _keep(config: Config, kind: Kind, found: Found, store: Store, result: Fuzzing) -> None:
     target = config.option or config.profile.name
+    if found.instead_of is not None:
+        earlier = failure_id(kind, found.instead_of.cause, found.instead_of.document)
+        result.failures = [one for one in result.failures if one.id != earlier]
+        result.unkept.discard(earlier)
+        store.drop(earlier)
     try:
         result.failures.append(store.keep(kind, found, target))
     except OSError as error:

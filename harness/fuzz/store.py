@@ -70,6 +70,12 @@ class Store:
         self._write(self.folder / f"{identity}{ABOUT}", json.dumps(plain, indent=1) + "\n")
         return failure
 
+    def drop(self, identity: str) -> None:
+        """Take a failure away, in whose place another one is kept; what cannot go stays."""
+        for name in (f"{identity}{ABOUT}", f"{identity}{TRACE}", self.scenario(identity).name):
+            with contextlib.suppress(OSError):
+                (self.folder / name).unlink(missing_ok=True)
+
     def failures(self) -> Iterator[Failure | str]:
         """All failures, in the order of their ids; of a file that cannot be read, why."""
         for path in sorted(self.folder.glob(f"*{ABOUT}")):

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from harness.fuzz.sessions.demands import demanding
+from harness.fuzz.sessions.features import feature_of
 from harness.fuzz.sessions.looks import LOST, MIXED, REFUSED, Output
 from harness.fuzz.sessions.play import Problem, needed
-from harness.fuzz.sessions.search import Found, feature_of, search
+from harness.fuzz.sessions.search import Found, search
 from harness.runner.config import configure
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text

@@ -100,13 +100,22 @@ class _Following:
 
     def _fresh(self, document: Json) -> Small | None:
         """A play on a fresh process, None where nothing goes wrong."""
-        played = self._player.play(document, fresh=True)
+        return self._seen(self._player.play(document, fresh=True))
+
+    def _fresh_ones(self, document: Json, number: int) -> list[Small | None]:
+        """So many of them, side by side."""
+        plays = self._player.play_some([document] * number, fresh=True, bound=STEP_BOUND)
+        return [self._seen(played) for played in plays]
+
+    def _seen(self, played: Played) -> Small | None:
         problem = self._shows(played)
-        return None if problem is None else Small(document, played, problem, flaky=False)
+        return None if problem is None else Small(played.document, played, problem, flaky=False)
 
     def _confirmed(self, document: Json) -> Small | None:
-        tries = (self._fresh(document) for _ in range(CONFIRMATIONS))
-        return next((one for one in tries if one is not None), None)
+        found = self._fresh(document)
+        if found is not None:
+            return found
+        return next((one for one in self._fresh_ones(document, CONFIRMATIONS) if one), None)
 
     def _ladder(self, found: Small, *, fresh: bool) -> list[Json]:
         """The document, and each smaller one that went wrong too."""
@@ -137,11 +146,7 @@ class _Following:
         """Whether it goes wrong on fresh processes: not at all, now and then, or each time."""
         tries = [self._fresh(document)]
         if time.monotonic() < self._end:
-            some = [document] * (CONFIRMATIONS - 1)
-            for played in self._player.play_some(some, fresh=True, bound=STEP_BOUND):
-                problem = self._shows(played)
-                one = None if problem is None else Small(document, played, problem, flaky=False)
-                tries.append(one)
+            tries += self._fresh_ones(document, CONFIRMATIONS - 1)
         hits = [one for one in tries if one is not None]
         return replace(hits[-1], flaky=len(hits) < len(tries)) if hits else None
 

@@ -20,10 +20,12 @@ from harness.fuzz.sessions.chains import drawn
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.demands import demanding
+from harness.fuzz.sessions.features import blamed, feature_at
 from harness.fuzz.sessions.following import (
     LEAST,
     SHRINKING,
     STEP_BOUND,
+    Small,
     made_small,
     shrinking_within,
 )
@@ -34,6 +36,7 @@ from harness.fuzz.sessions.lanes import Lanes, further_benches
 from harness.fuzz.sessions.novelty import DRAWN_FOR_ONE, Meeting, chosen
 from harness.fuzz.sessions.play import Played, Problem, play
 from harness.fuzz.sessions.session import FEATURES, Offers, approvals_under
+from harness.fuzz.sessions.shrinking import SMALL
 from harness.fuzz.sessions.turns import Json
 from harness.fuzz.smaller_params import Mark
 from harness.judge.verdict import Level
@@ -44,7 +47,7 @@ from harness.runner.servers import SetupFailed
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
 from harness.trace.trace import Trace
-from harness.trace.values import obj, text
+from harness.trace.values import obj
 
 # So many sessions are drawn before what they showed is learnt.
 AT_ONCE = 24
@@ -52,15 +55,16 @@ AT_ONCE = 24
 AT_FIRST = 4
 # So many cases of one kind in vain, and none with success: the server does not offer it.
 GIVEN_UP = 3
-# That a question is put again to who takes its thread up while it is open: no text says so.
-ASKED_AGAIN = "asked-again"
 # What is refused so often, and was never granted, is not asked for again.
 REFUSED_ALWAYS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What goes wrong: the document that shows it, its cause, a line that tells it, its trace."""
+    """What goes wrong: the document that shows it, its cause, a line that tells it, its trace.
+
+    `instead_of` is what was found before of the same defect: a longer case, or a flaky one.
+    """
 
     document: Json
     cause: str
@@ -68,6 +72,7 @@ class Found:
     trace: Trace = field(repr=False)
     flaky: bool = False
     occasion: str = ""
+    instead_of: "Found | None" = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
@@ -182,6 +187,8 @@ class Searcher:
         self._works: set[str] = set()
         self._habits = Habits()
         self._met: Counter[Meeting] = Counter()
+        self._unsteady: dict[str, str] = {}
+        self._poor: dict[str, Found] = {}
         self._end = math.inf
         self.shrinking = SHRINKING
 
@@ -218,6 +225,7 @@ class Searcher:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
         campaign.lacks = sorted(self._offers.lacks)
+        campaign.unsteady = list(self._unsteady.values())
 
     def _draw(self, corpus: Corpus, before: int, cases: int | None) -> list[Planned]:
         """The sessions to play after so many, the best of many that are drawn."""
@@ -274,6 +282,8 @@ class Searcher:
         return None
 
     def _is_news(self, problem: Problem) -> bool:
+        if self._causes.was_lost(problem.cause) and time.monotonic() > self._end:
+            return False
         return self._causes.is_news(problem.cause, problem.occasion, self.most_occasions)
 
     def _attempt(self, document: Json) -> Played:
@@ -292,11 +302,12 @@ class Searcher:
         for problem in problems:
             if self._is_news(problem):
                 occasion = self._causes.follow(problem.cause, problem.occasion)
-                told = self._follow(played.document, problem, occasion)
-                if told and self.most_occasions == 1:
+                self._follow(played.document, problem, occasion)
+                if self.most_occasions == 1:
                     # What else goes wrong here is most likely the same defect; if not, it comes up
                     # in another session.
-                    break
+                    return True
+        self._improve(played.document, problems)
         return bool(problems)
 
     def _spoils(self, played: Played) -> bool:
@@ -326,7 +337,9 @@ class Searcher:
         self._works |= shown(played.run.trace)
         policy = unasked(played.document, played.run)
         feature = approvals_under(policy) if policy else ""
-        feature = self._feature(played) if tells(played.document, played.run) else feature
+        feature = (
+            blamed(played.document, played.run) if tells(played.document, played.run) else feature
+        )
         if played.run.unmet is not None:
             self.campaign.unmet[played.run.unmet.message[:100]] += 1
         if feature:
@@ -337,34 +350,54 @@ class Searcher:
         steps = played.document["client"]
         for at, step in enumerate(steps[:number]):
             if obj(only(step)[1]).get("expect") != "any":
-                self._works.add(ASKED_AGAIN if asked_again(steps, at) else feature_of(step))
+                self._works.add(feature_at(steps, at))
                 self._works.add(approvals_under(policy_at(steps, at)))
 
-    def _feature(self, played: Played) -> str:
-        """What to blame for a script that did not come to its end."""
-        unmet = played.run.unmet
-        if unmet is None:
-            return ""
-        if unmet.capability:
-            return _BY_CAPABILITY.get(unmet.capability, unmet.capability)
-        steps = played.document["client"]
-        at = min(unmet.line, len(steps)) - 1
-        return ASKED_AGAIN if asked_again(steps, at) else feature_of(steps[at])
-
-    def _follow(self, document: Json, problem: Problem, occasion: str) -> bool:
-        """Confirm a problem, make its document small, tell it; False if it is not confirmed.
+    def _follow(self, document: Json, problem: Problem, occasion: str) -> None:
+        """Confirm a problem, make its document small, tell it.
 
         `occasion` is the one on which it must show, "" for any.
         """
-        shows = partial(self._shows, problem.cause, occasion)
-        left = max(LEAST, self._end - time.monotonic())
-        small = made_small(self, document, shows, min(self.shrinking, left), self._mark())
+        small = self._small(document, partial(self._shows, problem.cause, occasion))
         if small is None:
-            self.campaign.unsteady.append(problem.text)
-            return False
+            self._causes.lose(problem.cause, problem.occasion)
+            self._unsteady.setdefault(problem.cause, problem.text)
+            return
         shown = small.problem
         if shown.cause != problem.cause:
             self._causes.follow(shown.cause, shown.occasion)
+        found = self._tell(small)
+        for cause in (problem.cause, shown.cause):
+            self._unsteady.pop(cause, None)
+            if self.most_occasions == 1 and (found.flaky or len(found.document["client"]) > SMALL):
+                self._poor[cause] = found
+
+    def _improve(self, document: Json, problems: list[Problem]) -> None:
+        """Follow up once more what was found flaky, or as a long case, now that it came again."""
+        earlier = next((self._poor[one.cause] for one in problems if one.cause in self._poor), None)
+        if earlier is None or time.monotonic() + LEAST > self._end:
+            return
+        causes = {cause for cause, found in self._poor.items() if found is earlier}
+        self._poor = {cause: one for cause, one in self._poor.items() if one is not earlier}
+
+        def shows(played: Played) -> Problem | None:
+            serious = self._habits.serious(played)
+            return next((one for one in serious if one.cause in causes), None)
+
+        small = self._small(document, shows)
+        if small is not None and _rank(small.flaky, small.document) < _rank(
+            earlier.flaky, earlier.document
+        ):
+            self.campaign.found.remove(earlier)
+            self._tell(small, earlier)
+
+    def _small(self, document: Json, shows: Callable[[Played], Problem | None]) -> Small | None:
+        left = max(LEAST, self._end - time.monotonic())
+        return made_small(self, document, shows, min(self.shrinking, left), self._mark())
+
+    def _tell(self, small: Small, instead_of: Found | None = None) -> Found:
+        """Tell a failure, in the place of another one if so."""
+        shown = small.problem
         self._causes.tell(shown.cause, shown.occasion)
         found = Found(
             demanding(small.document, shown, self._config.book),
@@ -373,64 +406,18 @@ class Searcher:
             small.played.run.trace,
             small.flaky,
             shown.occasion,
+            instead_of,
         )
         self.campaign.found.append(found)
         if self._on_found is not None:
             self._on_found(found)
-        return True
+        return found
+
+
+def _rank(flaky: bool, document: Json) -> tuple[bool, int]:
+    """The less the better: a case that goes wrong each time, with few steps."""
+    return flaky, len(document["client"])
 
 
 def _went_wrong(played: Played) -> bool:
     return any(one.level is not Level.INFO for one in played.problems)
-
-
-_BY_CAPABILITY = {
-    "command-execution": "run",
-    "file-change": "patch",
-    "plan-update": "plan",
-    "several-clients": "several",
-}
-
-
-def asked_again(steps: list[Json], at: int) -> bool:
-    """Whether a step answers a question that must have been put again.
-
-    A client left while its turn ran, and this one took the thread up after that.
-    """
-    kind, body = only(steps[at])
-    if kind != "answer":
-        return False
-    turn = text(obj(body.get("where")).get("turnId")).removeprefix("$").split(".")[0]
-    since = [
-        number
-        for number, step in enumerate(steps[:at])
-        if only(step)[0] == "start_turn" and only(step)[1].get("as") == turn
-    ]
-    kinds = [only(step) for step in steps[since[-1] if since else 0 : at]]
-    left = next((number for number, one in enumerate(kinds) if one[0] == "disconnect"), at)
-    return any(
-        one[0] == "request"
-        and one[1]["method"] == "thread/resume"
-        and one[1].get("on") == body.get("on")
-        for one in kinds[left:]
-    )
-
-
-def feature_of(step: Json) -> str:
-    """The action, or part of a turn, that a step belongs to, as `Offers` has it."""
-    kind, body = only(step)
-    match kind:
-        case "answer":
-            return "approvals"
-        case "connect":
-            return "several"
-        case "restart":
-            return "restart"
-        case "request":
-            return FEATURES.get(body["method"], str(body["method"]))
-        case "wait" if "notification" in body:
-            return "compact"
-        case "wait" if "request" in body:
-            return "approvals"
-        case _:
-            return kind
