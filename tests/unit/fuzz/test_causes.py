@@ -46,3 +46,25 @@ def test_what_is_set_aside_is_so_on_its_occasion_or_on_all() -> None:
     assert followed(causes, ["a", "b"], 3) == ["b"]
     causes.set_aside("crash")
     assert followed(causes, ["c"], 3) == []
+
+
+def test_what_was_lost_may_come_up_again_but_only_so_often() -> None:
+    causes = Causes()
+    for _ in range(4):
+        assert causes.is_news("crash", "a", 1)
+        causes.follow("crash", "a")
+        causes.lose("crash", "a")
+        assert causes.was_lost("crash")
+    assert not causes.is_news("crash", "a", 1)
+    assert causes.is_news("hang", "a", 1)
+
+
+def test_what_was_found_after_all_is_lost_no_more() -> None:
+    causes = Causes()
+    causes.follow("crash", "a")
+    causes.lose("crash", "a")
+    causes.follow("crash", "a")
+    causes.tell("crash", "a")
+    assert not causes.was_lost("crash")
+    assert not causes.is_news("crash", "a", 3)
+    assert causes.is_news("crash", "b", 3)

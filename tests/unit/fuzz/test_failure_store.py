@@ -1,14 +1,18 @@
 """The store of failures: whole files, one run at a time, words for what cannot be read."""
 
+import dataclasses
 import errno
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from harness.errors import UsageError
+from harness.fuzz import run
 from harness.fuzz.case import failure_id, kinds_of
-from harness.fuzz.sessions.search import Found
+from harness.fuzz.sessions.search import Found, SessionCampaign
 from harness.fuzz.store import Failure, Store, open_store
 from harness.scenario.loader import load
 from harness.trace.trace import Trace
@@ -30,6 +34,28 @@ def test_what_is_kept_comes_back_and_can_be_played(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == [
         f"{kept.id}{end}" for end in (".json", ".jsonl", ".scenario.yaml")
     ]
+
+
+def test_what_is_found_in_the_place_of_another_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _found()
+    better = dataclasses.replace(first, document={**DOCUMENT, "title": "x"}, instead_of=first)
+
+    def search(*about: Any, **_: Any) -> SessionCampaign:
+        keep = about[4]
+        keep(first)
+        keep(_found("another"))
+        keep(better)
+        return SessionCampaign(1, cases=3)
+
+    monkeypatch.setattr(run.sessions, "search", search)
+    config = cast("Any", SimpleNamespace(option="spec"))
+    bounds = run.Bounds(["sessions"], seconds=9.0)
+    told = run.fuzz(config, bounds, Store(tmp_path), cast("Any", None))
+    ids = [failure_id("sessions", one.cause, one.document) for one in (_found("another"), better)]
+    assert [one.id for one in told.failures] == ids
+    assert sorted(one.name.split(".")[0] for one in tmp_path.iterdir()) == sorted(ids * 3)
 
 
 @pytest.mark.parametrize(

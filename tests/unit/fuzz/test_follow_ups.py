@@ -1,0 +1,139 @@
+"""What becomes of a failure that is met again: lost ones, long ones and flaky ones; no server."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.fuzz.sessions import search
+from harness.fuzz.sessions.following import Small
+from harness.fuzz.sessions.play import Played, Problem
+from harness.fuzz.sessions.search import Found, Searcher
+from harness.judge.verdict import Level
+from harness.spec.loading import load_book
+
+Json = dict[str, Any]
+LATE, TWICE = "turn.completes", "turn.completed-once"
+
+
+def session(steps: int) -> Json:
+    return {"title": "x", "client": [{"start_thread": {"as": f"t{at}"}} for at in range(steps)]}
+
+
+def play(steps: int, *causes: str) -> Played:
+    problems = [Problem(cause, f"{cause}: so", level=Level.MUST) for cause in causes]
+    told = {"document": session(steps), "problems": problems, "kept": {}}
+    return cast("Played", SimpleNamespace(run=SimpleNamespace(trace=None), **told))
+
+
+class Search(Searcher):
+    """A search in which making small gives the results that it was given, one after the other."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *results: Small | None) -> None:
+        self.told: list[Found] = []
+        self.followed = 0
+        config = SimpleNamespace(entries=[], book=load_book())
+        nobody = cast("Any", None)
+        super().__init__(cast("Any", config), nobody, nobody, nobody, 1, self.told.append)
+        left = list(results)
+
+        def made_small(*_: object) -> Small | None:
+            self.followed += 1
+            return left.pop(0)
+
+        monkeypatch.setattr(search, "made_small", made_small)
+
+    def _count(self, played: Played) -> None:
+        pass
+
+    def _learn(self, played: Played) -> None:
+        pass
+
+    def meet(self, *causes: str) -> None:
+        """A play in which these go wrong."""
+        self._judge(play(30, *causes))
+
+    def end(self) -> None:
+        """The time is over."""
+        self._end = -math.inf
+
+    @property
+    def cases(self) -> list[tuple[str, int, bool]]:
+        """The cause, length and flakiness of what was found."""
+        found = self.campaign.found
+        return [(one.cause, len(one.document["client"]), one.flaky) for one in found]
+
+
+def small(steps: int, cause: str = LATE, *, flaky: bool = False) -> Small:
+    played = play(steps, cause)
+    return Small(played.document, played, played.problems[0], flaky)
+
+
+def test_what_did_not_show_again_is_followed_up_when_it_comes_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Search(monkeypatch, None, None, small(5))
+    for _ in range(4):
+        one.meet(LATE)
+    assert one.cases == [(LATE, 5, False)]
+    assert one.followed == 3
+
+
+def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Search(monkeypatch, *[None] * 9)
+    for _ in range(9):
+        one.meet(LATE)
+    assert one.followed == 4
+    late = Search(monkeypatch, *[None] * 9)
+    late.meet(LATE)
+    late.end()
+    late.meet(LATE)
+    assert late.followed == 1
+    late.meet(TWICE)
+    assert late.followed == 2
+
+
+def test_a_long_or_flaky_case_is_replaced_by_a_better_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for first in (small(14), small(6, flaky=True)):
+        one = Search(monkeypatch, first, small(8))
+        one.meet(LATE)
+        one.meet(LATE)
+        one.meet(LATE)
+        assert one.cases == [(LATE, 8, False)]
+        assert one.followed == 2
+        assert [found.instead_of for found in one.told] == [None, one.told[0]]
+
+
+def test_it_stays_where_the_other_one_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in (None, small(15), small(3, flaky=True)):
+        one = Search(monkeypatch, small(14), other)
+        one.meet(LATE)
+        one.meet(LATE)
+        assert one.cases == [(LATE, 14, False)]
+        assert len(one.told) == 1
+
+
+def test_a_case_that_is_good_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Search(monkeypatch, small(10), small(2))
+    one.meet(LATE)
+    one.meet(LATE)
+    assert one.cases == [(LATE, 10, False)]
+
+
+def test_a_better_case_may_come_by_either_name_of_the_defect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Search(monkeypatch, small(14, TWICE), small(8, TWICE))
+    one.meet(LATE)
+    one.meet(LATE)
+    assert one.cases == [(TWICE, 8, False)]
+
+
+def test_another_failure_does_not_take_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Search(monkeypatch, small(14), small(8, TWICE))
+    one.meet(LATE)
+    one.meet(TWICE)
+    assert one.cases == [(LATE, 14, False), (TWICE, 8, False)]
