@@ -167,7 +167,7 @@ class LeftUntold(Monitor):
             mine = one is not request and one.connection == request.connection
             if mine and not one.from_target and one.method not in _LOOKING:
                 answer = self.conversation.answer_of(one)
-                alone = answer is not None and answer.seq < request.seq
+                alone = answer is not None and came_before(answer, request)
                 if not alone and thread_of_request(one) in ("", thread_of_request(request)):
                     return True
         return False
