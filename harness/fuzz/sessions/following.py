@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
+from harness.fuzz.sessions.cuts import sound
+from harness.fuzz.sessions.pinning import pinned
 from harness.fuzz.sessions.play import Played, Problem
 from harness.fuzz.sessions.shrinking import Wrong, shrunk
 from harness.fuzz.sessions.turns import Json
@@ -85,7 +87,7 @@ class _Following:
         found = self._confirmed(document)
         if found is None:
             return None
-        found = replace(found, flaky=True)  # until it was seen again, each time
+        found = replace(self._pinned(found), flaky=True)  # until it was seen again, each time
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
             ladder = self._ladder(found, fresh=fresh)
@@ -116,6 +118,13 @@ class _Following:
         if found is not None:
             return found
         return next((one for one in self._fresh_ones(document, CONFIRMATIONS) if one), None)
+
+    def _pinned(self, found: Small) -> Small:
+        """The same with waits for the questions that had come, if it goes wrong with them too."""
+        document = pinned(found.played)
+        if document == found.document or not sound(document):
+            return found
+        return self._fresh(document) or found
 
     def _ladder(self, found: Small, *, fresh: bool) -> list[Json]:
         """The document, and each smaller one that went wrong too."""

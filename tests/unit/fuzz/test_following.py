@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from harness.fuzz.sessions.following import made_small
 from harness.fuzz.sessions.play import Played, Problem
+from harness.scenario.steps.context import Cast
 from harness.trace.marks import StepBegins
 
 Json = dict[str, Any]
@@ -39,10 +40,16 @@ class Plays:
         if fresh:
             number = self._fresh[repr(document)] = self._fresh.get(repr(document), 0) + 1
         wrong = self._wrong(names_of(document), number)
-        marks = [SimpleNamespace(at=at / 100) for at in range(len(document["client"]))]
-        trace = SimpleNamespace(marks_of=lambda kind: marks if kind is StepBegins else [])
+        marks = [
+            SimpleNamespace(at=at / 100, after=at, body=SimpleNamespace(line=at + 1))
+            for at in range(len(document["client"]))
+        ]
+        marks_of = lambda kind: marks if kind is StepBegins else []  # noqa: E731
+        trace = SimpleNamespace(marks_of=marks_of, frames=[])
         played = SimpleNamespace(
-            document=document, run=SimpleNamespace(trace=trace), problems=[WRONG] if wrong else []
+            document=document,
+            run=SimpleNamespace(trace=trace, cast=Cast()),
+            problems=[WRONG] if wrong else [],
         )
         return cast("Played", played)
 

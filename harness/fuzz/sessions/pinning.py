@@ -1,0 +1,83 @@
+"""The order in which a play went wrong, written into its document.
+
+A step that is sent while a question is open may meet it, or come before it: that is chance, unless
+a step waits for the question. Here: the waits for what had come when the next step was begun. Not
+here: whether it still goes wrong with them (following), which of them can be left out (shrinking).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from harness.fuzz.sessions.cuts import only
+from harness.fuzz.sessions.play import Played
+from harness.fuzz.sessions.turns import COMMAND, FILE, Json
+from harness.trace.correlation import Correlation
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import StepBegins
+from harness.trace.values import dig, obj, text
+
+
+def pinned(played: Played) -> Json:
+    """The document, with a wait for each question that came before a step, where none waits yet."""
+    document, trace = played.document, played.run.trace
+    steps: list[Json] = document["client"]
+    begun = [(mark.after, mark.body.line) for mark in trace.marks_of(StepBegins)]
+    waits: defaultdict[int, list[Json]] = defaultdict(list)
+    come: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for alias, frame in _questions(played):
+        name = frame.method or "", alias
+        come[name] += 1
+        at = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
+        if at < len(steps) and not _awaited(steps[: at + 1], *name, come[name]):
+            waits[at].append(_wait(played, *name))
+    found = [one for at, step in enumerate(steps) for one in (*waits.get(at, ()), step)]
+    return {**document, "client": found} if waits else document
+
+
+def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
+    """The questions of turns that a step began, as they came to who began them; with its alias."""
+    frames, turns = played.run.trace.frames, played.run.cast.turns
+    exchanges = Correlation(frames)
+    beginners: dict[str, str] = {}
+    for frame in frames:
+        if frame.kind is Kind.REQUEST and frame.method == "turn/start" and not frame.from_target:
+            answer = exchanges.answer_of(frame)
+            turn = text(dig(answer.result, "turn", "id")) if answer is not None else ""
+            beginners[turn] = frame.connection
+    aliases = {turn: alias for alias, turn in turns.items()}
+    for frame in frames:
+        turn = text(dig(frame.params, "turnId"))
+        asks = frame.from_target and frame.kind is Kind.REQUEST and frame.method in (COMMAND, FILE)
+        if asks and turn in aliases and beginners.get(turn) == frame.connection:
+            yield aliases[turn], frame
+
+
+def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
+    """Whether one of these steps waits for the question of that number of a turn, or answers it."""
+    answers, waits = 0, False
+    for step in steps:
+        kind, whole = only(step)
+        body = obj(whole)
+        asked = text(body.get("to") if kind == "answer" else body.get("request"))
+        where = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
+        if asked != method or where != f"${alias}.turn.id":
+            continue
+        if kind == "wait":
+            waits = True
+        elif kind == "answer" and not body.get("again"):
+            answers, waits = answers + 1, False
+    return answers >= number or waits
+
+
+def _wait(played: Played, method: str, alias: str) -> Json:
+    """A step of who began the turn, that waits for the question."""
+    steps = [only(step) for step in played.document["client"]]
+    began = next(body for kind, body in steps if kind == "start_turn" and body["as"] == alias)
+    where = {"turnId": f"${alias}.turn.id", "threadId": f"${began['thread']}.thread.id"}
+    return {
+        "wait": {
+            "request": method,
+            "where": where,
+            **({"on": began["on"]} if "on" in began else {}),
+        }
+    }

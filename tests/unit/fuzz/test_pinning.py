@@ -1,0 +1,97 @@
+"""The order in which a play went wrong, written into its document; in hand-made conversations."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.fuzz.sessions.cuts import only, sound
+from harness.fuzz.sessions.pinning import pinned
+from harness.fuzz.sessions.play import Played
+from harness.fuzz.sessions.turns import COMMAND, FILE
+from harness.scenario.steps.context import Cast
+from harness.trace.marks import StepBegins
+from tests.rules.traces import THREAD, TURN, Talk
+
+Json = dict[str, Any]
+STEPS: list[Json] = [
+    {"start_thread": {"as": "t"}},
+    {"start_turn": {"thread": "t", "text": "go", "as": "u"}},
+    {"request": {"method": "thread/loaded/list", "expect": "any"}},
+    {"request": {"method": "thread/list", "expect": "any"}},
+]
+WHERE = {"turnId": "$u.turn.id", "threadId": "$t.thread.id"}
+WAIT: Json = {"wait": {"request": COMMAND, "where": WHERE}}
+ANSWER: Json = {"answer": {"to": COMMAND, "where": WHERE, "decision": "accept"}}
+
+
+def asks(talk: Talk, method: str = COMMAND, turn: str = TURN) -> Talk:
+    params = {"threadId": THREAD, "turnId": turn, "itemId": "i"}
+    return talk.says({"method": method, "id": 1, "params": params})
+
+
+def play(steps: list[Json], at: int, *questions: str, turn: str = TURN) -> Played:
+    """A play in which the questions came when so many steps were begun."""
+    talk = Talk()
+    for number, step in enumerate(steps, 1):
+        kind, _ = only(step)
+        talk.mark(StepBegins(kind, number))
+        if kind == "start_thread":
+            talk.start_thread()
+        elif kind == "start_turn":
+            talk.ask_turn().reply_turn()
+        elif kind == "request":
+            talk.asks("thread/loaded/list").answers({})
+        for method in questions if number == at else ():
+            asks(talk, method, turn)
+    run = SimpleNamespace(trace=talk.trace(), cast=Cast({"t": THREAD}, {"u": TURN}))
+    return cast("Played", SimpleNamespace(document={"title": "x", "client": steps}, run=run))
+
+
+def kinds(played: Played) -> list[str]:
+    document = pinned(played)
+    assert sound({**document, "model": {}})
+    return [only(step)[0] for step in document["client"]]
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_the_step_after_a_question_waits_for_it(at: int) -> None:
+    found = pinned(play(STEPS, at, COMMAND))["client"]
+    assert found == [*STEPS[:at], WAIT, *STEPS[at:]]
+
+
+def test_the_same_client_waits_that_began_the_turn() -> None:
+    steps = [{"connect": "b"}, *STEPS]
+    steps[2] = {"start_turn": {**only(STEPS[1])[1], "on": "b"}}
+    (wait,) = [step for step in pinned(play(steps, 3, COMMAND))["client"] if "wait" in step]
+    assert wait["wait"]["on"] == "b"
+
+
+def test_after_the_last_step_nothing_waits() -> None:
+    played = play(STEPS, 4, COMMAND)
+    assert pinned(played) is played.document
+
+
+@pytest.mark.parametrize("step", [WAIT, ANSWER])
+def test_what_is_waited_for_or_answered_already_is_left_alone(step: Json) -> None:
+    played = play([*STEPS[:2], step, *STEPS[2:]], 2, COMMAND)
+    assert pinned(played) is played.document
+
+
+@pytest.mark.parametrize("step", [WAIT, ANSWER])
+def test_what_is_waited_for_or_answered_later_is_waited_for_at_once(step: Json) -> None:
+    steps = [*STEPS[:3], step, *STEPS[3:]]
+    assert pinned(play(steps, 2, COMMAND))["client"] == [*steps[:2], WAIT, *steps[2:]]
+
+
+def test_the_second_question_is_waited_for_after_the_first_was_answered() -> None:
+    steps = [*STEPS[:2], ANSWER, *STEPS[2:]]
+    assert kinds(play(steps, 3, COMMAND, COMMAND)).index("wait") == 3
+    assert kinds(play(steps, 3, FILE)).index("wait") == 3
+
+
+def test_questions_of_turns_that_no_step_began_are_left_alone() -> None:
+    played = play(STEPS, 2, COMMAND, turn="another")
+    assert pinned(played) is played.document
