@@ -225,7 +225,6 @@ class Searcher:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
         campaign.lacks = sorted(self._offers.lacks)
-        campaign.unsteady = list(self._unsteady.values())
 
     def _draw(self, corpus: Corpus, before: int, cases: int | None) -> list[Planned]:
         """The sessions to play after so many, the best of many that are drawn."""
@@ -335,11 +334,11 @@ class Searcher:
     def _learn(self, played: Played) -> None:
         """What the server does not offer is planned no more."""
         self._works |= shown(played.run.trace)
-        policy = unasked(played.document, played.run)
+        document, run = played.document, played.run
+        policy = unasked(document, run)
         feature = approvals_under(policy) if policy else ""
-        feature = (
-            blamed(played.document, played.run) if tells(played.document, played.run) else feature
-        )
+        if tells(document, run):
+            feature = blamed(document, run)
         if played.run.unmet is not None:
             self.campaign.unmet[played.run.unmet.message[:100]] += 1
         if feature:
@@ -362,6 +361,7 @@ class Searcher:
         if small is None:
             self._causes.lose(problem.cause, problem.occasion)
             self._unsteady.setdefault(problem.cause, problem.text)
+            self.campaign.unsteady = list(self._unsteady.values())
             return
         shown = small.problem
         if shown.cause != problem.cause:
@@ -371,6 +371,7 @@ class Searcher:
             self._unsteady.pop(cause, None)
             if self.most_occasions == 1 and (found.flaky or len(found.document["client"]) > SMALL):
                 self._poor[cause] = found
+        self.campaign.unsteady = list(self._unsteady.values())
 
     def _improve(self, document: Json, problems: list[Problem]) -> None:
         """Follow up once more what was found flaky, or as a long case, now that it came again."""

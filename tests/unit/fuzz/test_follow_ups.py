@@ -80,6 +80,7 @@ def test_what_did_not_show_again_is_followed_up_when_it_comes_up_again(
         one.meet(LATE)
     assert one.cases == [(LATE, 5, False)]
     assert one.followed == 3
+    assert one.campaign.unsteady == []
 
 
 def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +93,7 @@ def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
     late.end()
     late.meet(LATE)
     assert late.followed == 1
+    assert late.campaign.unsteady == [f"{LATE}: so"]
     late.meet(TWICE)
     assert late.followed == 2
 
