@@ -54,11 +54,17 @@ python_sdk() { # program, anywhere but in a git repository
 }
 mkdir -p .harness/reports
 $bin/python -m tools.examples .harness/examples
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
 status=0
 if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
+    # Side by side: most of both runs is waiting. What each says is shown in one piece.
+    judge codex-0.169 "$second" >"$said" 2>&1 &
+    other=$!
     judge codex-0.107 "$first" || status=1
-    judge codex-0.169 "$second" || status=1
+    wait "$other" || status=1
+    cat "$said"
     if [ -z "${HARNESS_ARGS:-}" ]; then
         mutate codex-0.107 "$first"
         mutate codex-0.169 "$second"
