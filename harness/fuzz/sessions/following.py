@@ -92,6 +92,8 @@ class _Following:
         for fresh in (False, True):
             ladder = self._ladder(found, fresh=fresh)
             last = self._again(ladder[-1])
+            if last is not None and last.flaky:
+                last = self._again(self._pinned(last).document) or last
             if last is not None and not last.flaky:
                 return last
             steady = self._latest(ladder)

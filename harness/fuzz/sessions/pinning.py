@@ -5,33 +5,55 @@ a step waits for the question. Here: the waits for what had come when the next s
 here: whether it still goes wrong with them (following), which of them can be left out (shrinking).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.play import Played
 from harness.fuzz.sessions.turns import COMMAND, FILE, Json
+from harness.scenario.player import UnmetKind
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import StepBegins
+from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.values import dig, obj, text
 
 
 def pinned(played: Played) -> Json:
-    """The document, with a wait for each question that came before a step, where none waits yet."""
+    """The document, with a wait for each question that came before a step, where none waits yet.
+
+    What comes after the last step counts too: questions are refused when the script is over. A step
+    that waited in vain is left out with all after it.
+    """
     document, trace = played.document, played.run.trace
-    steps: list[Json] = document["client"]
+    steps = _played_steps(played)
     begun = [(mark.after, mark.body.line) for mark in trace.marks_of(StepBegins)]
     waits: defaultdict[int, list[Json]] = defaultdict(list)
     come: defaultdict[tuple[str, str], int] = defaultdict(int)
+    # Answers of the harness itself, once the script is over, come after what is looked at here.
+    over = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
     for alias, frame in _questions(played):
+        if frame.seq > over:
+            break
         name = frame.method or "", alias
         come[name] += 1
         at = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
-        if at < len(steps) and not _awaited(steps[: at + 1], *name, come[name]):
+        at = min(at, len(steps))
+        if not _awaited(steps[: at + 1], *name, come[name]):
             waits[at].append(_wait(played, *name))
     found = [one for at, step in enumerate(steps) for one in (*waits.get(at, ()), step)]
-    return {**document, "client": found} if waits else document
+    found += waits.get(len(steps), ())
+    return {**document, "client": found} if found != document["client"] else document
+
+
+def _played_steps(played: Played) -> list[Json]:
+    """The steps, but for one that waited in vain, and those after it."""
+    steps: list[Json] = played.document["client"]
+    unmet = played.run.unmet
+    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT:
+        return steps
+    at = min(unmet.line, len(steps)) - 1
+    return steps[:at] if only(steps[at])[0] in ("wait", "answer") else steps
 
 
 def _questions(played: Played) -> Iterator[tuple[str, Frame]]:

@@ -44,11 +44,12 @@ class Plays:
             SimpleNamespace(at=at / 100, after=at, body=SimpleNamespace(line=at + 1))
             for at in range(len(document["client"]))
         ]
-        marks_of = lambda kind: marks if kind is StepBegins else []  # noqa: E731
-        trace = SimpleNamespace(marks_of=marks_of, frames=[])
+        trace = SimpleNamespace(
+            marks_of=lambda kind: marks if kind is StepBegins else [], frames=[]
+        )
         played = SimpleNamespace(
             document=document,
-            run=SimpleNamespace(trace=trace, cast=Cast()),
+            run=SimpleNamespace(trace=trace, cast=Cast(), unmet=None),
             problems=[WRONG] if wrong else [],
         )
         return cast("Played", played)

@@ -11,8 +11,9 @@ from harness.fuzz.sessions.cuts import only, sound
 from harness.fuzz.sessions.pinning import pinned
 from harness.fuzz.sessions.play import Played
 from harness.fuzz.sessions.turns import COMMAND, FILE
+from harness.scenario.player import Unmet, UnmetKind
 from harness.scenario.steps.context import Cast
-from harness.trace.marks import StepBegins
+from harness.trace.marks import EndingBegins, StepBegins
 from tests.rules.traces import THREAD, TURN, Talk
 
 Json = dict[str, Any]
@@ -32,7 +33,9 @@ def asks(talk: Talk, method: str = COMMAND, turn: str = TURN) -> Talk:
     return talk.says({"method": method, "id": 1, "params": params})
 
 
-def play(steps: list[Json], at: int, *questions: str, turn: str = TURN) -> Played:
+def play(
+    steps: list[Json], at: int, *questions: str, turn: str = TURN, unmet: Unmet | None = None
+) -> Played:
     """A play in which the questions came when so many steps were begun."""
     talk = Talk()
     for number, step in enumerate(steps, 1):
@@ -46,7 +49,9 @@ def play(steps: list[Json], at: int, *questions: str, turn: str = TURN) -> Playe
             talk.asks("thread/loaded/list").answers({})
         for method in questions if number == at else ():
             asks(talk, method, turn)
-    run = SimpleNamespace(trace=talk.trace(), cast=Cast({"t": THREAD}, {"u": TURN}))
+    talk.mark(EndingBegins())
+    told = {"cast": Cast({"t": THREAD}, {"u": TURN}), "unmet": unmet}
+    run = SimpleNamespace(trace=talk.trace(), **told)
     return cast("Played", SimpleNamespace(document={"title": "x", "client": steps}, run=run))
 
 
@@ -69,9 +74,17 @@ def test_the_same_client_waits_that_began_the_turn() -> None:
     assert wait["wait"]["on"] == "b"
 
 
-def test_after_the_last_step_nothing_waits() -> None:
-    played = play(STEPS, 4, COMMAND)
-    assert pinned(played) is played.document
+def test_at_the_end_questions_are_refused_so_that_it_waits_too() -> None:
+    assert pinned(play(STEPS, 4, COMMAND))["client"] == [*STEPS, WAIT]
+
+
+def test_what_waited_in_vain_is_left_out() -> None:
+    steps = [*STEPS, {"wait": {"turn": "u"}}, {"wait": {"idle": "t"}}]
+    unmet = Unmet(UnmetKind.TIMEOUT, "wait", 5, "in vain")
+    assert pinned(play(steps, 5, COMMAND, unmet=unmet))["client"] == [*STEPS, WAIT]
+    assert pinned(play(steps, 0, unmet=unmet))["client"] == STEPS
+    refused = play(steps, 0, unmet=Unmet(UnmetKind.REFUSED, "request", 4, "refused"))
+    assert pinned(refused) is refused.document
 
 
 @pytest.mark.parametrize("step", [WAIT, ANSWER])
