@@ -100,6 +100,13 @@ class Monitor:
     def begin(self) -> None:
         """Set up the rule's own state; called once, before any frame."""
 
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        """Take note of a mark of a class listened to that several connections could be about.
+
+        It is not given to the handlers. A rule that draws something from what never came must not
+        from then on, where what came may be in such a mark.
+        """
+
     def finish(self) -> Outcomes:
         """Judge what never came; called once, at the end of a QUIESCENT trace."""
         return None
@@ -181,7 +188,8 @@ def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]
     """Listen to marks of these classes that name the connection, or could be of no other.
 
     A mark that names no connection reaches the monitors while exactly one connection is open, that
-    is, not ended by the harness. It has no order to the messages of several.
+    is, not ended by the harness. It has no order to the messages of several; while several are
+    open, `misses` is told of it.
     """
     return listen(*(("mark", body.kind) for body in bodies))
 

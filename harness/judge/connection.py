@@ -123,6 +123,11 @@ class ConnectionJudge:
             except Exception:
                 self._rows.broke(monitor, None)
 
+    def miss(self, mark: Mark[MarkBody]) -> None:
+        """Tell the monitors that listen to such marks that one could be of another connection."""
+        for place, _ in self._plan.topics.get(("mark", mark.kind), ()):
+            self._monitors[place].misses(mark)
+
     def finish(self) -> None:
         """Judge what never came."""
         for place in self._plan.finishing:

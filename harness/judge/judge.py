@@ -55,7 +55,8 @@ class Judge:
         """Take a mark; frames within a set-up step give no witness.
 
         A mark that names a connection is about that one. Another is about the only connection
-        there is, and with several about none of them in particular. A connection that the harness
+        there is, and with several about none of them in particular: their rules are told that they
+        do not get it. A connection that the harness
         ended (`closed`) is judged on what came, not on what did not.
         """
         self._owed.feed_mark(mark)
@@ -74,6 +75,8 @@ class Judge:
         for name, connection in still_open.items():
             if len(still_open) == 1 or name == named:
                 connection.feed_mark(mark, setup=self._setup)
+            elif named is None:
+                connection.miss(mark)
 
     def _open(self) -> dict[str, ConnectionJudge]:
         """The connections that the harness has not ended."""

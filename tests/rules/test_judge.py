@@ -3,7 +3,16 @@
 import pytest
 
 from harness.judge import connection
-from harness.judge.base import Monitor, Outcomes, Violation, on_kind, on_mark, rule
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_harness_message,
+    on_kind,
+    on_mark,
+    rule,
+)
 from harness.judge.judge import Judge, judge, judged
 from harness.judge.rows import MAX_VIOLATIONS
 from harness.judge.verdict import Level, Row, Verdict
@@ -11,7 +20,7 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.surface import session
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import Closed, GateOpened, ModelCall, Setup
+from harness.trace.marks import Closed, GateOpened, MarkBody, ModelCall, Setup
 from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
 from tests.rules.traces import Talk, agent_message, user_message
@@ -165,6 +174,34 @@ def test_a_rule_that_crashes_at_a_mark_is_an_error_without_a_frame() -> None:
 def test_marks_have_no_order_to_the_messages_of_two_connections() -> None:
     trace = silent().on("c2").asks("thread/read").mark(ModelCall(model="heard")).trace(End.CLOSED)
     assert judge(load_book(), trace, rules=[Listening]) == []
+
+
+class Missing(Monitor):
+    """Tells how many marks it did not get, at the next message."""
+
+    id, title, level, needs = "test.missing", "missing", Level.MUST, ("core",)
+
+    def begin(self) -> None:
+        self._missed: list[Mark[MarkBody]] = []
+
+    @on_mark(ModelCall)
+    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+        return None
+
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        self._missed.append(mark)
+
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
+        if self._missed:
+            yield Witness(f"{len(self._missed)} missed", (frame,))
+
+
+def test_a_rule_is_told_of_the_marks_that_may_be_about_another_connection() -> None:
+    talk = silent().mark(ModelCall()).on("c2").asks("thread/read")
+    talk.mark(ModelCall()).mark(GateOpened("go")).mark(Closed("c1")).mark(ModelCall())
+    found = judge(load_book(), talk.asks("thread/read").trace(), rules=[Missing])
+    assert [row.subject for row in found] == ["1 missed"]
 
 
 def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is() -> None:

@@ -16,7 +16,7 @@ from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sen
 from harness.rules.shared.turn_calls import Undisturbed
 from harness.rules.shared.view_queries import failed, item_in, request_subject
 from harness.trace.frame import Frame
-from harness.trace.marks import ModelCall
+from harness.trace.marks import MarkBody, ModelCall
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import arr, obj, text
@@ -151,6 +151,10 @@ class Inputs(Undisturbed, ABC):
             self.calls.append(call.user_texts)
             self._called_at.append(mark)
         return None
+
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        """Note that the model was asked for something, and not by which client."""
+        self.uncertain = True
 
     def finish(self) -> Outcomes:
         """Judge all that can be."""

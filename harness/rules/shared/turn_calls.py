@@ -15,7 +15,7 @@ from harness.rules.shared.state_tracking import COMPLETED
 from harness.rules.shared.view_queries import failed, turn_in
 from harness.spec.effects import methods_with
 from harness.trace.frame import Frame
-from harness.trace.marks import ModelCall, ModelEnd
+from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 from harness.trace.trace import Mark
 from harness.trace.values import obj, text
 
@@ -126,6 +126,16 @@ class Calls(Undisturbed, ABC):
         if asked is not None:
             asked.ends.append(mark.body)
         return None
+
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        """While several clients are there, which turn a call is of is open; its end is known."""
+        if isinstance(mark.body, ModelEnd):
+            asked = self._of_call.pop(mark.body.call, None)
+            if asked is not None:
+                asked.ends.append(mark.body)
+        elif isinstance(mark.body, ModelCall):
+            for asked in self._open:
+                asked.unclear = True
 
     @on("turn/completed")
     def _completed(self, frame: Frame) -> Outcomes:

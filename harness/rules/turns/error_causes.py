@@ -18,7 +18,7 @@ from harness.rules.shared.violations import member, wrong
 from harness.rules.turns.errors import given_word, info_name
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.marks import CallEnd, ModelCall, ModelEnd, ModelListens
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelListens
 from harness.trace.order import marked_before
 from harness.trace.trace import Mark
 from harness.trace.values import dig, text
@@ -116,6 +116,10 @@ class InfoFits(_FailedTurns):
     def reached(self, mark: Mark[ModelCall]) -> Outcomes:
         self._shut = None
         return None
+
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        super().misses(mark)
+        self._shut = None
 
     @on("turn/completed")
     def unreached(self, frame: Frame) -> Outcomes:
