@@ -142,6 +142,31 @@ def with_plain_turn(document: Json, at: int) -> Json | None:
     return tidied(candidate)
 
 
+def one_after_another(document: Json) -> Iterator[Json]:
+    """The documents in which requests that overlap wait for their answers: as sent, and reversed.
+
+    Of two requests under way at once a server may carry out either first.
+    """
+    steps: list[Json] = document["client"]
+    overlapping = [at for at, step in enumerate(steps) if obj(only(step)[1]).get("wait") is False]
+    if not overlapping:
+        return
+    for places in (overlapping, overlapping[::-1]):
+        order = dict(zip(overlapping, places, strict=True))
+        changed = [steps[order.get(at, at)] for at in range(len(steps))]
+        yield tidied({**document, "client": [one for step in changed for one in _awaited(step)]})
+
+
+def _awaited(step: Json) -> list[Json]:
+    """A request that waits for its answer; nothing for a step that waited for that alone."""
+    kind, whole = only(step)
+    body = obj(whole)
+    if kind == "wait" and "answer" in body:
+        return []
+    kept = {name: one for name, one in body.items() if name not in ("wait", "as")}
+    return [{kind: kept}] if body.get("wait") is False else [step]
+
+
 def others(document: Json) -> list[int]:
     """The places of the steps on which most others do not depend, nor the order of any."""
     kinds = [only(step)[0] for step in document["client"]]

@@ -85,6 +85,8 @@ class _Shrinker:
                 self._each(partial(cuts.pieces, size), partial(cuts.without_piece, size))
                 size //= 2
             self._less_order()
+            for candidate in cuts.one_after_another(self._best):
+                self._steadily(candidate)
             self._each(cuts.model_steps, cuts.without_model_step)
             self._each(lambda document: len(list(cuts.elements(document))), cuts.without_element)
             self._no_conditions()

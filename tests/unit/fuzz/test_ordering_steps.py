@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness.fuzz.sessions import shrinking
-from harness.fuzz.sessions.cuts import only, ordering
+from harness.fuzz.sessions.cuts import one_after_another, only, ordering
 from harness.fuzz.sessions.shrinking import Wrong, shrunk
 
 Json = dict[str, Any]
@@ -83,3 +83,45 @@ def test_the_answer_stays_while_anything_else_can_be_left_out(few: None) -> None
 
 def test_the_steps_of_a_kind_are_named_by_their_places() -> None:
     assert ordering(DOCUMENT) == [2, 5, 6]
+
+
+OVERLAP: Json = {
+    "title": "A session",
+    "client": [
+        {"connect": "b"},
+        {"start_thread": {"as": "t"}},
+        {"request": {"method": "thread/list", "wait": False, "as": "r1", "expect": "any"}},
+        {"request": {"method": "thread/loaded/list", "wait": False, "as": "r2", "expect": "any"}},
+        {"wait": {"answer": "r1"}},
+        {"wait": {"answer": "r2"}},
+    ],
+}
+
+
+def methods(document: Json) -> list[str]:
+    return [body["method"] for kind, body in map(only, document["client"]) if kind == "request"]
+
+
+def test_requests_that_overlap_are_sent_one_after_the_other_in_either_order() -> None:
+    found = list(one_after_another(OVERLAP))
+    assert [methods(one) for one in found] == [
+        ["thread/list", "thread/loaded/list"],
+        ["thread/loaded/list", "thread/list"],
+    ]
+    assert all(kinds(one) == ["connect", "start_thread", "request", "request"] for one in found)
+    assert "wait" not in repr(found)
+    assert list(one_after_another(DOCUMENT)) == []
+
+
+def test_an_overlap_stays_where_it_goes_wrong_by_chance_without() -> None:
+    def fails(documents: list[Json], *, orders: list[list[str]]) -> list[Wrong | None]:
+        both = [sorted(methods(one)) == ["thread/list", "thread/loaded/list"] for one in documents]
+        apart = ["wait" not in repr(one) for one in documents]
+        return [
+            Wrong(len(one["client"])) if two and (not alone or methods(one) in orders) else None
+            for one, two, alone in zip(documents, both, apart, strict=True)
+        ]
+
+    for orders in ([], [["thread/loaded/list", "thread/list"]]):
+        left = shrunk(OVERLAP, lambda some, orders=orders: fails(some, orders=orders))
+        assert ("wait" in repr(left)) is (not orders)
