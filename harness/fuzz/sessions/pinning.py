@@ -76,13 +76,15 @@ def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
 
 def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
     """Whether one of these steps waits for the question of that number of a turn, or answers it."""
-    answers, waits = 0, False
+    answers, waits, begun = 0, False, False
     for step in steps:
         kind, whole = only(step)
         body = obj(whole)
+        begun = begun or (kind == "start_turn" and body.get("as") == alias)
         asked = text(body.get("to") if kind == "answer" else body.get("request"))
+        # Without `where` it may be a question of any turn that has begun.
         where = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
-        if asked != method or where != f"${alias}.turn.id":
+        if asked != method or where != f"${alias}.turn.id" or not begun:
             continue
         if kind == "wait":
             waits = True

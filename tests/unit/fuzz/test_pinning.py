@@ -99,6 +99,11 @@ def test_what_is_waited_for_or_answered_later_is_waited_for_at_once(step: Json) 
     assert pinned(play(steps, 2, COMMAND))["client"] == [*steps[:2], WAIT, *steps[2:]]
 
 
+def test_a_wait_for_any_question_is_none_for_a_turn_that_was_not_begun() -> None:
+    steps = [STEPS[0], {"wait": {"request": COMMAND}}, *STEPS[1:]]
+    assert pinned(play(steps, 3, COMMAND))["client"] == [*steps[:3], WAIT, *steps[3:]]
+
+
 def test_the_second_question_is_waited_for_after_the_first_was_answered() -> None:
     steps = [*STEPS[:2], ANSWER, *STEPS[2:]]
     assert kinds(play(steps, 3, COMMAND, COMMAND)).index("wait") == 3
