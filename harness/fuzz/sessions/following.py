@@ -92,7 +92,7 @@ class _Following:
         for fresh in (False, True):
             ladder = self._ladder(found, fresh=fresh)
             last = self._again(ladder[-1])
-            if last is not None and last.flaky:
+            if last is not None and (last.flaky or last.played.run.unmet is not None):
                 last = self._again(self._pinned(last).document) or last
             if last is not None and not last.flaky:
                 return last
@@ -122,11 +122,20 @@ class _Following:
         return next((one for one in self._fresh_ones(document, CONFIRMATIONS) if one), None)
 
     def _pinned(self, found: Small) -> Small:
-        """The same with waits for the questions that had come, if it goes wrong with them too."""
-        document = pinned(found.played)
-        if document == found.document or not sound(document):
-            return found
-        return self._fresh(document) or found
+        """The same with waits for the questions that had come, if it goes wrong with them too.
+
+        Where it does not, what had come in that play is tried: a step may have waited in vain.
+        """
+        played = found.played
+        for _ in range(2):
+            document = pinned(played)
+            if document == found.document or not sound(document):
+                break
+            played = self._player.play(document, fresh=True)
+            seen = self._seen(played)
+            if seen is not None:
+                return seen
+        return found
 
     def _ladder(self, found: Small, *, fresh: bool) -> list[Json]:
         """The document, and each smaller one that went wrong too."""
