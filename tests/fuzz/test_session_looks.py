@@ -166,13 +166,16 @@ def searched(talk: Talk, *found: str) -> list[str]:
 
 
 def test_a_search_for_a_name_finds_it_or_not() -> None:
-    def named() -> Talk:
+    def named(*, turns: bool = True) -> Talk:
         talk = Talk().start_thread()
+        talk = talk.start_turn().end_turn() if turns else talk
         return talk.asks("thread/name/set", threadId=THREAD, name="n").answers({})
 
     assert searched(named(), THREAD) == ["True"]
     assert searched(named(), "thr_9") == ["False"]
     assert searched(named().asks("thread/archive", threadId=THREAD).answers({}), "thr_9") == []
+    # Of a thread without a turn there may be nothing to list.
+    assert searched(named(turns=False), "thr_9") == []
 
 
 def played(*problems: Problem, kept: dict[str, int] | None = None) -> Played:

@@ -72,7 +72,8 @@ class ShownTurn:
 class _Thread:
     """What is known of a thread: the turns it was last shown with, None for unknown.
 
-    `ours` are the connections on which it was started. `open` are the requests under way, and
+    `ours` are the connections on which it was started. `stored`: a turn of it has ended, before
+    which a server need not have anything to list. `open` are the requests under way, and
     `across` those that overlapped with one that drops turns: which was done first is open.
     """
 
@@ -82,6 +83,7 @@ class _Thread:
     running: set[str] = field(default_factory=set[str])
     ours: set[str] = field(default_factory=set[str])
     disturbed: bool = False
+    stored: bool = False
     name: str = ""
     archived: bool | None = False
 
@@ -149,6 +151,7 @@ class _Walk:
         elif frame.method == "turn/completed" and isinstance(turn_id, str):
             thread = self._thread(thread_id)
             thread.running.discard(turn_id)
+            thread.stored = True
             failed = dig(frame.params, "turn", "status") == "failed"
             thread.disturbed = thread.disturbed or failed
 
@@ -207,7 +210,8 @@ class _Walk:
         shown = [text(obj(one).get("id")) for one in arr(dig(answer.result, "data"))]
         moving = {dig(one.params, "threadId") for one in self._requests.values()}
         for thread_id, thread in self._threads.items():
-            if not thread.name or thread.name != term or thread_id in moving:
+            listed = bool(thread.stored and thread.name)
+            if not listed or thread.name != term or thread_id in moving:
                 continue
             found = thread_id in shown
             whole = dig(answer.result, "nextCursor") is None
