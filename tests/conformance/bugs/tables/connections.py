@@ -69,12 +69,21 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
         "language/malformed-line": "scenario.crash: exit status 70",
         "language/no-text": "scenario.crash: exit status 70",
         "clients/malformed-by-another": "scenario.crash: exit status 70",
-        "clients/no-text-by-another": "scenario.crash: exit status 70",
     }
 )
 def a_line_that_is_no_message_ends_the_server() -> None:
     """The server stops at a line that is no message."""
     swap("reference_server.connection:Connection._complain", lambda _: lambda *words: os._exit(70))
+
+
+@bug(reds={"clients/no-text-by-another": "scenario.crash: exit status 70"})
+def a_frame_that_is_no_text_ends_the_server() -> None:
+    """The server stops at a text frame of a WebSocket that is no UTF-8."""
+
+    def is_text(original: Any) -> Any:
+        return lambda message: original(message) or os._exit(70)
+
+    swap("reference_server.transport.websocket:_is_text", is_text)
 
 
 @bug(reds={"language/notify": "notification.not-answered"})
