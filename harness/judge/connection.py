@@ -126,7 +126,13 @@ class ConnectionJudge:
     def miss(self, mark: Mark[MarkBody]) -> None:
         """Tell the monitors that listen to such marks that one could be of another connection."""
         for place, _ in self._plan.topics.get(("mark", mark.kind), ()):
-            self._monitors[place].misses(mark)
+            monitor = self._monitors[place]
+            if monitor.id in self._rows.broken:
+                continue
+            try:
+                monitor.misses(mark)
+            except Exception:
+                self._rows.broke(monitor, None)
 
     def finish(self) -> None:
         """Judge what never came."""

@@ -204,6 +204,18 @@ def test_a_rule_is_told_of_the_marks_that_may_be_about_another_connection() -> N
     assert [row.subject for row in found] == ["1 missed"]
 
 
+def test_a_rule_that_crashes_when_it_is_told_so_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def crash(_: Monitor, mark: Mark[MarkBody]) -> None:
+        raise LookupError("no such thing")
+
+    monkeypatch.setattr(Missing, "misses", crash)
+    trace = silent().on("c2").asks("thread/read").mark(ModelCall()).trace(End.CLOSED)
+    found = judge(load_book(), trace, rules=[Missing])
+    assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
+
+
 def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is() -> None:
     def restarted(*, first_closed: bool) -> Trace:
         talk = running()
