@@ -29,6 +29,7 @@ from harness.runner.given import given_by
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.runner.servers import RunningServer, Servers
+from harness.runner.unseen import may_still_run
 from harness.runner.written_faults import FaultsAtWork
 from harness.scenario.ending import Ended, TraceFinisher
 from harness.scenario.faults import FaultEntry
@@ -271,6 +272,7 @@ class Conversations:
             or run.ended.end is not End.QUIESCENT
             or not shared
             or server.peer.inbox.closed
+            or may_still_run(run.trace)
         ):
             await self._servers.retire()
             run.stderr = server.process.stderr_tail()

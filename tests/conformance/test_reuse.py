@@ -129,6 +129,58 @@ def test_process_shows_that_it_is_good_after_a_scenario_that_completed_no_turn(
     assert (counted(place, "processes"), counted(place, "threads")) == (1, 5)
 
 
+# Runs the turns of threads that were left when the next thread is started, and tells nobody of them.
+UNWATCHED = COUNTING.replace(
+    "note(\"processes\")\nCounting().serve()\n",
+    """
+import minimal
+minimal.METHODS = (*minimal.METHODS, "thread/unsubscribe")
+class Unwatched(Counting):
+    left, waiting = set(), []
+    def thread_unsubscribe(self, params, reply):
+        self.left.add(params["threadId"])
+        reply({"status": "unsubscribed"})
+    def notify(self, thread, method, **params):
+        if thread.wire["id"] not in self.left:
+            super().notify(thread, method, **params)
+    def run(self, thread, turn, params):
+        if thread.wire["id"] in self.left:
+            self.waiting.append((thread, turn, params))
+        else:
+            super().run(thread, turn, params)
+    def thread_start(self, params, reply):
+        while self.waiting:
+            super().run(*self.waiting.pop())
+        super().thread_start(params, reply)
+note("processes")
+Unwatched().serve()
+""",
+)
+LEFT = """
+title: a turn on a thread that was left
+model: [{reply: [{message: "Now."}]}, {reply: [{message: "Later."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "begin", as: u}
+  - wait: {turn: u, status: completed}
+  - request: {method: thread/unsubscribe, params: {threadId: $t.thread.id}}
+  - request:
+      method: turn/start
+      params: {threadId: $t.thread.id, input: [{type: text, text: "go on"}]}
+expect: {model_calls: [1, 2]}
+"""
+
+
+def test_turn_that_nobody_is_told_of_calls_no_model_of_the_next_scenario(place: Path) -> None:
+    script = place / "unwatched.py"
+    script.write_text(UNWATCHED)
+    plain, left = bundled(PLAIN), load_text(LEFT, name="left")
+    found = judged(command(script), [*plain, left, *plain])
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert found.issues() == {}
+    assert counted(place, "processes") == 2
+
+
 def test_nothing_is_shown_to_nobody_after_the_last_scenario(place: Path) -> None:
     counting(place, PLAIN, BAD_REQUEST)
     assert counted(place, "threads") == 2
