@@ -129,9 +129,9 @@ def test_process_shows_that_it_is_good_after_a_scenario_that_completed_no_turn(
     assert (counted(place, "processes"), counted(place, "threads")) == (1, 5)
 
 
-# Runs the turns of threads that were left when the next thread is started, and tells nobody of them.
+# Runs the turns of threads that were left when the next thread is started, and tells nobody.
 UNWATCHED = COUNTING.replace(
-    "note(\"processes\")\nCounting().serve()\n",
+    'note("processes")\nCounting().serve()\n',
     """
 import minimal
 minimal.METHODS = (*minimal.METHODS, "thread/unsubscribe")

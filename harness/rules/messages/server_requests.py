@@ -11,6 +11,7 @@ from harness.judge.base import (
     Outcomes,
     Witness,
     on,
+    on_answer,
     on_harness_message,
     on_kind,
     on_sent,
@@ -62,24 +63,27 @@ class IdUnique(Monitor):
 
     Derived: the answer names the request by its id, so it must be one request. An id keeps its
     type. Open is what has not been answered; since serverRequest/resolved and the end of a turn
-    may close a question without an answer, and a resumed thread may be asked again, ids from
-    before those are not judged. Left open: an id that is used again later, and ids of no legal
-    type (frame.well-formed).
+    may close a question without an answer, ids from before those are not judged. Each thread/resume
+    that is not answered when a question comes, or is sent later, may put it once more. Left open:
+    an id that is used again later, and ids of no legal type (frame.well-formed).
     """
 
     def begin(self) -> None:
-        self._open: dict[Id, Frame] = {}
+        self._open: dict[Id, tuple[Frame, int]] = {}
+        self._resumes_sent = 0
+        self._resumes_answered = 0
 
     @on_kind(Kind.REQUEST)
     def request(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is None:
             return None
-        first = self._open.get(identifier)
-        self._open[identifier] = frame
+        first, put = self._open.get(identifier, (None, self._resumes_answered))
         subject = request_subject(frame)
-        if first is None:
+        if first is None or put < self._resumes_sent:
+            self._open[identifier] = (frame, put if first is None else put + 1)
             return [Witness(subject, (frame,))]
+        self._open[identifier] = (frame, put)
         expected = f"an id other than that of {first.method}, which is not answered yet"
         where, also = whole(frame, "id"), (whole(first, "id"),)
         return [wrong(subject, (first, frame), where, expected, also=also)]
@@ -97,8 +101,13 @@ class IdUnique(Monitor):
         return None
 
     @on_sent("thread/resume")
+    def resumes(self, _: Frame) -> Outcomes:
+        self._resumes_sent += 1
+        return None
+
+    @on_answer("thread/resume")
     def resumed(self, _: Frame) -> Outcomes:
-        self._open.clear()
+        self._resumes_answered += 1
         return None
 
 
