@@ -188,6 +188,19 @@ def the_last_of_two_clients_leaves_in_silence() -> None:
     untold("thread/closed")
 
 
+@bug(reds={"clients/started-by-a-stranger": "turn.started-announced"})
+def a_thread_that_nobody_follows_runs_a_turn_unheard() -> None:
+    """A thread stays loaded when its last follower has left; its next turn is told to nobody."""
+
+    def unload(_: Any) -> Any:
+        async def changed(threads: Any, thread: Any) -> None:
+            await thread.end_turn()
+
+        return changed
+
+    swap("reference_server.session.registry:Threads.unload", unload)
+
+
 @bug(reds={"clients/archived-by-another": "archive.told", "clients/named-by-another": "name.told"})
 def what_another_client_does_is_not_told() -> None:
     """That a thread was archived or named is told to nobody."""
