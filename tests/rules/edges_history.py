@@ -62,6 +62,13 @@ def announced_after_a_restart() -> Any:
     return past().mark(Closed("c1")).on("c2").resumes(*stored()).announced(THREAD)
 
 
+def fork_told_after_it_was_asked_for_again() -> Any:
+    """There was another client, which is gone."""
+    talk = past().on("c2").resumes(*stored()).mark(Closed("c2")).on("c1").forks(*stored())
+    talk.asks("thread/resume", threadId=FORK).announced()
+    return talk.shows(*stored(), thread=FORK)
+
+
 def opened_by_another_request_too() -> Any:
     """The thread was archived and comes back; that it is announced anew is not forbidden."""
     talk = past().asks("thread/archive", threadId=THREAD).answers({})
@@ -203,6 +210,11 @@ LEGAL: list[Legal] = [
         frozenset({REOPENS}),
     ),
     Legal(ANNOUNCED, "the start told late to another", announced_late_to_another),
+    Legal(
+        ANNOUNCED,
+        "the fork told after it was asked for again",
+        fork_told_after_it_was_asked_for_again,
+    ),
     *[
         Legal(EQUALS, f"parts kept as one {at}", lambda between=between: parts_kept_as_one(between))
         for at, between in enumerate(("", " ", "\n"))
@@ -347,6 +359,19 @@ ILLEGAL: list[Illegal] = [
         REOPENS,
         "refused without a turn after it was left",
         refused_without_a_turn,
+        Level.SHOULD,
+    ),
+    Illegal(
+        ANNOUNCED,
+        "a fork announced twice",
+        lambda: (
+            past()
+            .forks(*stored())
+            .announced()
+            .asks("thread/resume", threadId=FORK)
+            .announced()
+            .shows(*stored(), thread=FORK)
+        ),
         Level.SHOULD,
     ),
     Illegal(

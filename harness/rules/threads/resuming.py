@@ -184,4 +184,9 @@ class NotAnnounced(Monitor):
         """Whether the thread's start or fork can be told no more to this client."""
         if any(came_before(told, request) for told in thread.started):
             return True
-        return others_gone(self.trace, request)
+        return not self._begun_here(thread) and others_gone(self.trace, request)
+
+    def _begun_here(self, thread: ThreadView) -> bool:
+        """Whether this client started or forked the thread, so that it is told of that."""
+        requests = map(self.conversation.request_of, thread.opened)
+        return any(one is not None and one.method != "thread/resume" for one in requests)
