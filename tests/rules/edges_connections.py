@@ -20,6 +20,7 @@ from tests.rules.traces import (
     user_message,
 )
 
+ECHO = "user-message.echo"
 COMPLETES, STARTED = "turn.completes", "turn.started-announced"
 COMPLETED, ANSWERED, ANNOUNCED = "item.completes", "request.answered", "thread.started-announced"
 ENDED = ("turn/completed", {"turn": turn_object(TURN, "completed")})
@@ -109,6 +110,28 @@ def steered_once_the_stranger_came_in() -> Two:
     return ended_for(talk.both(*whole(agent_message("m", "Yes.")), IDLE), "c1", "c2")
 
 
+def asked_for_while_it_runs(*, shown: str, turn: str = TURN, answered: bool = True) -> Two:
+    """The first client's turn/start is answered with the turn that the second one had begun.
+
+    Before, the second one has begun another turn with "before". The turn is interrupted before it
+    has got to the first client's input.
+    """
+    talk = Two().opened().on("c2").ask_turn(text="before").reply_turn("turn_0").on("c1")
+    begins_turn = ("turn/started", {"turn": turn_object("turn_0")})
+    talk.both(("thread/status/changed", {"status": ACTIVE}), begins_turn)
+    talk.both(*whole(user_message("u0", "before"), "turn_0")).ended("turn_0")
+    talk.on("c2").ask_turn(text="hello")
+    if answered:
+        talk.reply_turn(turn)
+    asked = talk.last.id
+    talk.on("c1").ask_turn(text="and me").reply_turn()
+    talk.both(("thread/status/changed", {"status": ACTIVE}))
+    talk.both(("turn/started", {"turn": turn_object()}), *whole(user_message("u", shown)))
+    if not answered:
+        talk.on("c2").answers({"turn": turn_object(turn)}, to=asked).on("c1")
+    return talk.interrupt().answers({}).ended(status="interrupted")
+
+
 def asked_for_by_a_stranger_that_hears_it() -> Two:
     """The same, and the second client is told all but the end."""
     talk = Two().start_thread().on("c2").ask_turn().reply_turn()
@@ -189,8 +212,12 @@ def answer_lost_to(connection: str) -> Two:
 
 
 LEGAL: list[Legal] = [
+    Legal(ECHO, "steered-once-a-stranger-came-in", steered_once_the_stranger_came_in),
+    Legal(ECHO, "added to a turn of another", lambda: asked_for_while_it_runs(shown="hello")),
     Legal(
-        "user-message.echo", "steered-once-a-stranger-came-in", steered_once_the_stranger_came_in
+        ECHO,
+        "added to a turn of another who is answered later",
+        lambda: asked_for_while_it_runs(shown="hello", answered=False),
     ),
     Legal(STARTED, "a stranger comes in", asked_for_by_a_stranger_that_comes_in),
     Legal(COMPLETES, "nobody follows since a disconnect", asked_for_when_the_subscriber_is_gone),
@@ -217,6 +244,12 @@ LEGAL: list[Legal] = [
     Legal("approval.order", "declined-by-the-first", lambda: file_answered_by("c1")),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        ECHO,
+        "the input of an earlier turn of another",
+        lambda: asked_for_while_it_runs(shown="before"),
+        Level.SHOULD,
+    ),
     Illegal(COMPLETES, "lost-to-the-second", lambda: ended_for(one_turn(), "c1")),
     Illegal(COMPLETES, "lost-to-the-first", lambda: ended_for(one_turn(), "c2")),
     Illegal(COMPLETES, "lost-to-both", one_turn),

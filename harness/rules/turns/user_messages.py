@@ -18,10 +18,11 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.verdict import Level
+from harness.rules.shared.subscriptions import Exchanges, thread_of_request
 from harness.rules.shared.view_queries import began_here, item_in
 from harness.rules.shared.violations import Member, differs, member, wrong
 from harness.trace.frame import Frame
-from harness.trace.values import arr, obj, text
+from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView, TurnView
 
 # With more inputs than this in one turn only whole ones are compared.
@@ -32,12 +33,13 @@ _MOST_INPUTS = 8
 class Echo(Monitor):
     """Judges that a turn has a userMessage with the texts of an input that was sent to it.
 
-    The input of the turn/start, or of any turn/steer on its thread, or several of them at once.
-    Only elements of type text are compared, by their text; they may be one text, with a space or
-    line ends in between, and without the white space around it. Further members, other elements and
-    further userMessages that the server writes, as for skills, are free. Nothing says that input is
-    shown unchanged: SHOULD. A turn that this client did not start is not judged, nor one without a
-    userMessage, nor one that the client only began to follow while it ran.
+    The input of the turn/start, or of any turn/steer on its thread, or several of them at once, and
+    that of another client whose turn/start may have begun the turn before. Only elements of type
+    text are compared, by their text; they may be one text, with a space or line ends in between,
+    and without the white space around it. Further members, other elements and further userMessages
+    that the server writes, as for skills, are free. Nothing says that input is shown unchanged:
+    SHOULD. A turn that this client did not start is not judged, nor one without a userMessage, nor
+    one that the client only began to follow while it ran.
     """
 
     def begin(self) -> None:
@@ -73,7 +75,7 @@ class Echo(Monitor):
     def _judge(self, item: ItemView, request: Frame, frame: Frame) -> Iterator[Outcome]:
         shown, turn = _texts(item_in(frame).get("content")), item.turn.key
         sent = [_texts(obj(request.params).get("input")), *self._steered(item.turn)]
-        if _alike(shown, sent):
+        if _alike(shown, sent) or _alike(shown, [*sent, *self._of_others(item.turn, frame)]):
             self._echoed.add(turn)
             self._found.pop(turn, None)
             yield Witness(item.subject, (request, frame))
@@ -102,6 +104,18 @@ class Echo(Monitor):
             if request.method == "turn/steer"
             and text(obj(request.params).get("threadId")) == turn.thread_id
         ]
+
+    def _of_others(self, turn: TurnView, shown: Frame) -> Iterator[list[str]]:
+        """The inputs of other clients' turn/start that may have begun the turn before a message."""
+        exchanges = Exchanges(self.trace, shown)
+        for request in exchanges.sent("turn/start"):
+            if (
+                request.connection != shown.connection
+                and thread_of_request(request) == turn.thread_id
+            ):
+                answer = exchanges.answer_of(request)
+                if answer is None or text(dig(answer.result, "turn", "id")) == turn.id:
+                    yield _texts(obj(request.params).get("input"))
 
 
 def _alike(shown: list[str], sent: list[list[str]]) -> bool:
