@@ -393,7 +393,8 @@ class Searcher:
             self._tell(small, earlier)
 
     def _small(self, document: Json, shows: Callable[[Played], Problem | None]) -> Small | None:
-        left = max(LEAST, self._end - time.monotonic())
+        # What is found at the very end has as much time as any other; what is found later, less.
+        left = max(LEAST, self._end + self.shrinking - time.monotonic())
         return made_small(self, document, shows, min(self.shrinking, left), self._mark())
 
     def _tell(self, small: Small, instead_of: Found | None = None) -> Found:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from harness.fuzz.sessions import search
-from harness.fuzz.sessions.following import Small
+from harness.fuzz.sessions.following import LEAST, SHRINKING, Small
 from harness.fuzz.sessions.play import Played, Problem
 from harness.fuzz.sessions.search import Found, Searcher
 from harness.judge.verdict import Level
@@ -35,13 +36,15 @@ class Search(Searcher):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *results: Small | None) -> None:
         self.told: list[Found] = []
         self.followed = 0
+        self.seconds: list[float] = []
         config = SimpleNamespace(entries=[], book=load_book())
         nobody = cast("Any", None)
         super().__init__(cast("Any", config), nobody, nobody, nobody, 1, self.told.append)
         left = list(results)
 
-        def made_small(*_: object) -> Small | None:
+        def made_small(_: object, __: Json, ___: object, seconds: float, *____: object) -> Any:
             self.followed += 1
+            self.seconds.append(seconds)
             return left.pop(0)
 
         monkeypatch.setattr(search, "made_small", made_small)
@@ -56,9 +59,9 @@ class Search(Searcher):
         """A play in which these go wrong."""
         self._judge(play(30, *causes))
 
-    def end(self) -> None:
+    def end(self, seconds_ago: float = math.inf) -> None:
         """The time is over."""
-        self._end = -math.inf
+        self._end = time.monotonic() - seconds_ago
 
     @property
     def cases(self) -> list[tuple[str, int, bool]]:
@@ -96,6 +99,16 @@ def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
     assert late.campaign.unsteady == [f"{LATE}: so"]
     late.meet(TWICE)
     assert late.followed == 2
+
+
+def test_what_is_found_at_the_end_has_as_much_time_and_what_comes_after_it_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for ago, least, most in ((-60, SHRINKING, SHRINKING), (0, 25, SHRINKING), (600, LEAST, LEAST)):
+        one = Search(monkeypatch, small(5))
+        one.end(ago)
+        one.meet(LATE)
+        assert least <= one.seconds[0] <= most
 
 
 def test_a_long_or_flaky_case_is_replaced_by_a_better_one(monkeypatch: pytest.MonkeyPatch) -> None:
