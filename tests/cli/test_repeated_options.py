@@ -59,3 +59,22 @@ def test_each_fault_that_is_named_is_tried(tmp_path: Path) -> None:
     call("harness", "mutate", "--target", "reference", *asked, "--json", "m.json", cwd=tmp_path)
     told = json.loads((tmp_path / "m.json").read_text("utf-8"))
     assert sorted(one["fault"] for one in told["faults"]) == faults
+
+
+def test_each_capability_that_is_named_must_be_there(tmp_path: Path) -> None:
+    asked = ["--require", "skills", "--require", "plan-update", "--json", "r.json"]
+    played = ["skills/by-name", "plans/changed-twice"]
+    call("harness", "run", "--server-cmd", GOOD, *asked, *played, cwd=tmp_path)
+    told = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    assert {one["id"]: one["verdict"] for one in told["scenarios"]} == dict.fromkeys(played, "FAIL")
+
+
+def test_each_race_that_is_named_is_run(tmp_path: Path) -> None:
+    races = ["interrupt@turn:started", "steer@turn:started"]
+    asked = [word for race in races for word in ("--race", race)]
+    asked += ["--json", "r.json", "turns/plain-turn"]
+    said = call("harness", "run", "--target", "reference", *asked, cwd=tmp_path)
+    assert said.status == 0, said.out
+    told = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    placed = [(one["action"], each) for one in told["races"] for each in one["placements"]]
+    assert sorted(f"{action}@{each['position']}" for action, each in placed) == races
