@@ -267,6 +267,22 @@ def last_plan_of_an_answer() -> Talk:
     return called().ends(plans=[[LOOK], [LOOK, LEAP]]).plan(LOOK, LEAP).end_turn()
 
 
+def plans_of_an_answer_in_another_order() -> Talk:
+    """The calls of an answer are carried out at once; then the plan is changed in the next one."""
+    talk = called().ends(plans=[[LOOK], [LEAP]]).plan(LEAP).plan(LOOK).calls("hello", call=2)
+    return talk.ends(2, plans=[[LOOK, LEAP]]).plan(LOOK, LEAP).end_turn()
+
+
+def plans_of_two_answers_in_another_order() -> Talk:
+    talk = called().ends(plans=[[LOOK]]).calls("hello", call=2).ends(2, plans=[[LEAP]])
+    return talk.plan(LEAP).plan(LOOK).end_turn()
+
+
+def last_of_two_plans_told_once() -> Talk:
+    """The plan goes back to what it was, and the client is told only that it changed."""
+    return called().ends(plans=[[LOOK], [LEAP], [LOOK]]).plan(LOOK).plan(LEAP).end_turn()
+
+
 def second_plan_not_told() -> Talk:
     talk = called().ends(plans=[[LOOK]]).plan(LOOK).calls("hello", call=2)
     return talk.ends(2, plans=[[LOOK, LEAP]]).end_turn()
@@ -366,7 +382,12 @@ NEWS = [
         plan_that_is_refused,
         plan_before_a_steered_input,
     ),
-    *legal("turn.plan-told", last_plan_of_an_answer, hints=("turn.plan-told",)),
+    *legal(
+        "turn.plan-told",
+        last_plan_of_an_answer,
+        plans_of_an_answer_in_another_order,
+        hints=("turn.plan-told",),
+    ),
     *legal("turn.reroute-told", told_when_it_began, hints=("turn.reroute-told",)),
     *legal("turn.reroute-told", the_same_by_its_provider, answer_of_another_that_broke_off),
 ]
@@ -379,7 +400,13 @@ BAD_OUTPUTS = [
     *illegal("model.output-shown", beginning_lost, all_lost, level=Level.SHOULD),
 ]
 BAD_NEWS = [
-    *illegal("turn.plan-told", second_plan_not_told, last_plan_of_an_answer_not_told),
+    *illegal(
+        "turn.plan-told",
+        second_plan_not_told,
+        last_plan_of_an_answer_not_told,
+        plans_of_two_answers_in_another_order,
+        last_of_two_plans_told_once,
+    ),
     *illegal("turn.reroute-told", other_model_not_told, another_one_told),
 ]
 

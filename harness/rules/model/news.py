@@ -110,10 +110,11 @@ class PlanTold(News):
 
     In the order in which they were given; one that is the same as the one before changes nothing.
     Of several plans in one answer the last is what the plan has become, so that it is SHOULD for
-    those before it. Compared by steps and statuses, without the white space around them. Left open:
-    the explanation, further notifications, plans of answers that did not come to their end, plans
-    that a server may refuse (a step without words, several in progress), turns that were steered
-    or did not complete, several threads or turns at once.
+    those before it; and SHOULD for their order, since a server may carry out the calls of an answer
+    at once. Compared by steps and statuses, without the white space around them. Left open: the
+    explanation, further notifications, plans of answers that did not come to their end, plans that
+    a server may refuse (a step without words, several in progress), turns that were steered or did
+    not complete, several threads or turns at once.
     """
 
     def begin(self) -> None:
@@ -132,36 +133,45 @@ class PlanTold(News):
         return None
 
     def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        given = list(_given(asked.ends))
-        if not given or not came_to_its_end(end) or asked.turn_id in self._steered:
+        answers = list(_given(asked.ends))
+        if not answers or not came_to_its_end(end) or asked.turn_id in self._steered:
             return
-        told, found = self._told.get(asked.turn_id, []), list[Frame]()
-        start, before = 0, None
-        for plan, last in given:
-            if plan == before:
-                continue
-            before = plan
-            rest = range(start, len(told))
-            at = next((n for n in rest if _plan(obj(told[n].params).get("plan")) == plan), None)
-            if at is not None:
-                found.append(told[at])
-                start = at + 1
-                continue
-            missing = self._missing(asked, plan, (asked.request, *found[-1:], end))
-            yield missing if last else replace(missing, level=Level.SHOULD)
-            if last:
-                return
+        told, found = self._told.get(asked.turn_id, []), list[int]()
+        before: Plan | None = None
+        for plans in answers:
+            first = max(found, default=-1) + 1
+            for plan, is_last in plans:
+                if plan == before:
+                    continue
+                before, last = plan, max(found, default=-1)
+                free = [n for n in range(first, len(told)) if n not in found]
+                same = [n for n in free if _plan(obj(told[n].params).get("plan")) == plan]
+                at = min(same, key=lambda n: (n < last, n), default=None)
+                if at is None or at < last:
+                    frames = (asked.request, *[told[n] for n in found[-1:]], end)
+                    untold = self._missing(asked, plan, frames, at)
+                    lost = at is None and is_last
+                    yield untold if lost else replace(untold, level=Level.SHOULD)
+                    if lost:
+                        return
+                if at is not None:
+                    found.append(at)
         if found:
-            yield Witness(asked.subject, (*found, end))
+            yield Witness(asked.subject, (*[told[n] for n in sorted(found)], end))
 
-    def _missing(self, asked: TurnCalls, plan: Plan, frames: tuple[Frame, ...]) -> Violation:
-        """A plan that was not told: against the last one that was, where there was any."""
+    def _missing(
+        self, asked: TurnCalls, plan: Plan, frames: tuple[Frame, ...], early: int | None
+    ) -> Violation:
+        """A plan that was not told: against the last one that was, where there was any.
+
+        `early` is the place of the notification that told it before the plan of an earlier call.
+        """
         steps = [{"step": step, "status": status} for step, status in plan]
         expected = f"turn/plan/updated of {asked.subject} with {literal(steps)}, as the model gave"
         told = self._told.get(asked.turn_id, ())
         if not told:
             return Violation(asked.subject, frames, expected, "none came")
-        where = member(told[-1], "plan")
+        where = member(told[-1 if early is None else early], "plan")
         last = [{"step": step, "status": status} for step, status in _plan(where.value)]
         if last == steps:
             actual = f"it came before another of the {len(told)} that were told, not after it"
@@ -176,16 +186,18 @@ def _plan(value: Any) -> Plan:
     return [(text(obj(e).get("step")).strip(), text(obj(e).get("status"))) for e in arr(value)]
 
 
-def _given(ends: list[ModelEnd]) -> Iterator[tuple[Plan, bool]]:
-    """The plans that a server certainly took, each with whether it is the last of its answer."""
+def _given(ends: list[ModelEnd]) -> Iterator[list[tuple[Plan, bool]]]:
+    """The plans of each answer that a server certainly took, and whether each is its last one."""
     for call in ends:
-        if not call.completed:
-            continue
         plans = [[(one.step.strip(), one.status) for one in plan] for plan in call.plans]
-        for at, plan in enumerate(plans):
-            running = sum(status == "inProgress" for _, status in plan)
-            if running <= 1 and all(step for step, _ in plan):
-                yield plan, at == len(plans) - 1
+        if call.completed:
+            last = len(plans) - 1
+            yield [(plan, at == last) for at, plan in enumerate(plans) if _is_certain(plan)]
+
+
+def _is_certain(plan: Plan) -> bool:
+    running = sum(status == "inProgress" for _, status in plan)
+    return running <= 1 and all(step for step, _ in plan)
 
 
 @rule(

@@ -249,6 +249,16 @@ def a_plan_without_an_explanation_is_not_told() -> None:
     untold("turn/plan/updated", lambda params: not params.get("explanation"))
 
 
+@bug(reds={"plans/four-in-one-answer": "turn.plan-told"})
+def a_plan_of_which_nothing_is_left_to_do_is_not_told() -> None:
+    """A plan whose steps are all completed is kept from the client."""
+
+    def is_done(params: Any) -> bool:
+        return all(step["status"] == "completed" for step in params["plan"])
+
+    untold("turn/plan/updated", lambda params: len(params["plan"]) > 1 and is_done(params))
+
+
 @bug(reds={"plans/emptied": "turn.plan-told"})
 def a_plan_without_steps_is_not_told() -> None:
     """A plan that has no steps is kept from the client."""
