@@ -31,6 +31,14 @@ def refused_while_loaded() -> Any:
     return past().asks("thread/resume", threadId=THREAD).refuses("loaded already")
 
 
+def refused_while_it_closes() -> Any:
+    """The other client is gone, this one has left, and the thread is not told to be closed."""
+    talk = past().on("c2").resumes(*stored()).mark(Closed("c2")).on("c1")
+    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
+    talk.asks("thread/resume", threadId=THREAD).refuses("closing")
+    return talk.tells("thread/closed", threadId=THREAD)
+
+
 def refused_when_archived() -> Any:
     talk = past().asks("thread/archive", threadId=THREAD).answers({})
     talk.tells("thread/archived", threadId=THREAD).status("notLoaded")
@@ -201,6 +209,7 @@ def compacted_away() -> Any:
 
 LEGAL: list[Legal] = [
     Legal(REOPENS, "refused while loaded", refused_while_loaded),
+    Legal(REOPENS, "refused while it closes", refused_while_it_closes),
     Legal(REOPENS, "refused when archived", refused_when_archived),
     Legal(REOPENS, "refused without a turn", refused_without_a_turn, frozenset({REOPENS})),
     Legal(

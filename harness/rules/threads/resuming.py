@@ -38,9 +38,10 @@ class Reopens(Monitor):
     that was started and has no such turn exists too, yet nothing of it need be stored: SHOULD, and
     INFO where its server was killed, which may write when a turn is over. It is not loaded when it
     was last told to be notLoaded, or when all clients that knew it are gone. Left open: threads
-    that may be loaded (what resuming such a one does is not said), that no message of the trace
-    showed, ephemeral ones, ones that any client asked to archive, requests with a personality,
-    which may be what is refused (word.taken), and requests that are wrong on purpose.
+    that may be loaded (what resuming such a one does is not said), as one that this client has left
+    and that is not told to be closed; threads that no message of the trace showed, ephemeral ones,
+    ones that any client asked to archive, requests with a personality, which may be what is refused
+    (word.taken), and requests that are wrong on purpose.
     """
 
     def begin(self) -> None:
@@ -89,7 +90,8 @@ class Reopens(Monitor):
         last = by_arrival(one for one in told if received_before_sent(one, request))[-1:]
         if last and dig(last[0].params, "status", "type") == "notLoaded":
             return True
-        return others_gone(self.trace, request)
+        mine = self.conversation.threads.get(text(obj(request.params).get("threadId")))
+        return (mine is None or not mine.opened) and others_gone(self.trace, request)
 
 
 def others_gone(trace: Trace, request: Frame) -> bool:
