@@ -169,6 +169,20 @@ def name_gone(*, restarted: bool) -> Talk:
     return talk.answers({"thread": thread_object(name=None, status={"type": "notLoaded"})})
 
 
+def named_and_left_at_once() -> Talk:
+    """A server that tells followers has nobody to tell any more."""
+    return leaves(names(opened(), "a", told=False), closed=True)
+
+
+def named_by_a_client_that_is_gone_at_once() -> Talk:
+    talk = names(opened(), "a", told=False).mark(Closed("c1")).on("c2")
+    return talk.asks("thread/list").answers({"data": [], "nextCursor": None})
+
+
+def named_and_left_later() -> Talk:
+    return leaves(loaded(names(opened(), "a", told=False), THREAD), closed=True)
+
+
 LEGAL: list[Legal] = [
     Legal(CLOSED, "before-the-answer", lambda: closed_before_the_answer({"threadId": THREAD})),
     Legal(CLOSED, "in-a-list", lambda: closed_before_the_answer({"gone": [THREAD]})),
@@ -192,6 +206,8 @@ LEGAL: list[Legal] = [
     Legal(LISTED, "left-meanwhile", listed_while_it_is_left),
     Legal(LISTED, "opened-again", listed_after_it_was_opened_again),
     Legal(NAMED, "same-name-twice", same_name_twice),
+    Legal(NAMED, "left-at-once", named_and_left_at_once),
+    Legal(NAMED, "gone-at-once", named_by_a_client_that_is_gone_at_once),
     Legal(NAMED, "each-told-of-its-own", name_of_another_client),
     Legal(SHOWN, "cut", name_cut),
     Legal(SHOWN, "in-some-answers", name_of_some_answers),
@@ -218,6 +234,7 @@ ILLEGAL: list[Illegal] = [
     Illegal(LISTED, "lost-between-pages", lambda: pages("thr_2", "thr_2")),
     Illegal(LISTED, "dropped-for-the-other", lambda: loaded(leaves(followed_by_two()).on("c1"))),
     Illegal(NAMED, "changed-in-silence", lambda: names(names(opened(), "a"), "b", told=False)),
+    Illegal(NAMED, "left-later", named_and_left_later),
     Illegal(NAMED, "first-name-in-silence", lambda: names(opened(), "a", told=False)),
     Illegal(SHOWN, "former", lambda: shows(names(names(opened(), "a"), "b"), "a"), Level.SHOULD),
     Illegal(SHOWN, "gone", lambda: name_gone(restarted=False), Level.SHOULD),

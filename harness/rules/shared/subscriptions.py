@@ -190,6 +190,25 @@ def followers(exchanges: Exchanges, thread_id: str, at: Frame) -> Followers:
     return now
 
 
+def stays(exchanges: Exchanges, connection: str, thread_id: str, after: Frame) -> bool:
+    """Whether a client goes on to follow a thread after a message, for what is due to come to it.
+
+    It does so to the end, or until one more of its requests is answered.
+    """
+    later = [
+        request
+        for request in exchanges.sent_any()
+        if request.connection == connection and came_before(after, request)
+    ]
+    left = next((request for request in later if _leaves(request, thread_id)), None)
+    gone = any(mark.body.connection == connection for mark in exchanges.trace.marks_of(Closed))
+    if left is None and not gone:
+        return True
+    answers = [exchanges.answer_of(request) for request in later if request is not left]
+    came = [answer for answer in answers if answer is not None]
+    return any(left is None or came_before(answer, left) for answer in came)
+
+
 def _opens(request: Frame | None, answer: Frame, thread_id: str) -> bool:
     """Whether an answer gave a client a thread that it follows from then on."""
     if request is None or request.method not in OPENING:

@@ -10,7 +10,13 @@ from typing import ClassVar
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness
 from harness.judge.verdict import Level
-from harness.rules.shared.subscriptions import Exchanges, followers, thread_of_request, told_after
+from harness.rules.shared.subscriptions import (
+    Exchanges,
+    followers,
+    stays,
+    thread_of_request,
+    told_after,
+)
 from harness.rules.shared.view_queries import failed, never_came, request_subject
 from harness.rules.shared.violations import Member, absent
 from harness.trace.frame import Frame
@@ -37,10 +43,15 @@ class TellingRequests(Monitor, ABC):
         """How much it weighs that nothing was told, None for the level of the rule.
 
         SHOULD where no client that is still connected follows the thread: a server may tell
-        followers alone.
+        followers alone. INFO where all of them leave it at once: what is told to them may be late.
         """
-        heard = followers(exchanges, thread_of_request(request), request)
-        return None if heard.connections else Level.SHOULD
+        thread_id, answer = thread_of_request(request), exchanges.answer_of(request) or request
+        heard = followers(exchanges, thread_id, request).connections
+        if not heard:
+            return Level.SHOULD
+        return (
+            None if any(stays(exchanges, one, thread_id, answer) for one in heard) else Level.INFO
+        )
 
     def accepted(self, answer: Frame) -> Outcomes:
         """Take in the answer to a request of the rule's method."""

@@ -81,7 +81,8 @@ class ArchiveTold(TellingRequests):
 
     Of a thread that was started, resumed or forked within the trace, and was not in the archive
     before. One connection that was told is enough; which one, and whether before the answer, is
-    open. SHOULD where no client that is still connected followed the thread.
+    open. SHOULD where no client that is still connected followed the thread, INFO where all who did
+    left it at once.
     """
 
     told = "thread/archived"
@@ -109,7 +110,8 @@ class UnarchiveTold(TellingRequests):
 
     Of a thread that was archived within the trace. The payload is not shown: a message that names
     no thread can be about any. One connection that was told is enough; which one, and whether
-    before the answer, is open. SHOULD where no client that is still connected followed the thread.
+    before the answer, is open. SHOULD where no client that is still connected followed the thread,
+    INFO where all who did left it at once.
     """
 
     told = "thread/unarchived"

@@ -58,8 +58,8 @@ class NameTold(TellingRequests):
     one: names that differ in white space or case alone may count as one. The payload is not shown:
     a message that names no thread can be about any. One connection that was told is enough; which
     one, and whether before the answer, is open. SHOULD where no client that is still connected
-    followed the thread. Left open: forks and threads of other runs, which may have a name already,
-    and a name that is empty.
+    followed the thread, INFO where all who did left it at once. Left open: forks and threads of
+    other runs, which may have a name already, and a name that is empty.
     """
 
     told = "thread/name/updated"
