@@ -147,6 +147,7 @@ class Conversations:
         ending: Bounds | None,
     ) -> AsyncGenerator[ConversationContext]:
         """The same, with the MCP servers of the play there."""
+        await self._servers.retire_spent()
         began = time.monotonic()
         recorder, owed = self._recorder(name)
         recorder.trace.header.faults = bool(needs.faults)
@@ -272,10 +273,11 @@ class Conversations:
             or run.ended.end is not End.QUIESCENT
             or not shared
             or server.peer.inbox.closed
-            or may_still_run(run.trace)
         ):
             await self._servers.retire()
             run.stderr = server.process.stderr_tail()
+        # Not ended yet: what it says at its end must not count in what was said until now.
+        server.spent = may_still_run(run.trace)
 
     def _model(
         self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs

@@ -55,7 +55,7 @@ class RunningServer:
     """A running server, the first connection, its home, its profile, the scenarios it served.
 
     `watch` sees what the process does beside the protocol. `doubted` is the scenario after which it
-    has yet to show that it is still good, "" for none.
+    has yet to show that it is still good, "" for none. One that is `spent` may still run a turn.
     """
 
     process: ServerProcess
@@ -65,6 +65,7 @@ class RunningServer:
     watch: Watch
     served: list[Loaded] = field(default_factory=list[Loaded])
     doubted: str = ""
+    spent: bool = False
 
 
 class Servers:
@@ -180,6 +181,20 @@ class Servers:
         listening, self._listening = self._listening, None
         if listening is not None:
             await self._end(listening)
+
+    async def retire_spent(self) -> None:
+        """End each process that may still run a turn: what it asks the model is for nobody here.
+
+        To be called before a conversation begins, and not as soon as one is over: what a process
+        says at its end would count in what was said until then.
+        """
+        kept = (self.current, self._waiting, self._listening)
+        self.current, self._waiting, self._listening = (
+            None if one is None or one.spent else one for one in kept
+        )
+        for one in kept:
+            if one is not None and one.spent:
+                self.last_ending = await self._end(one)
 
     async def _end(self, server: RunningServer) -> ProcessExit:
         ending = await server.process.stop(self._bounds.stop)

@@ -181,6 +181,44 @@ def test_turn_that_nobody_is_told_of_calls_no_model_of_the_next_scenario(place: 
     assert counted(place, "processes") == 2
 
 
+# Ends a turn that is to go when its client leaves, and no sooner.
+LAZY = COUNTING.replace(
+    'note("processes")\nCounting().serve()\n',
+    """
+class Lazy(Counting):
+    def run(self, thread, turn, params):
+        if params["input"][0]["text"] == "go":
+            list(self.model_events(thread, params))
+        else:
+            super().run(thread, turn, params)
+lazy, leave = Lazy(), os._exit
+def ends(status):
+    for thread in lazy.threads.values():
+        if thread.turn:
+            lazy.finish(thread, "interrupted")
+    leave(status)
+os._exit = ends
+lazy.serve()
+""",
+)
+STARTED = """
+title: a turn that is not waited for
+model: [{reply: [{message: "Going."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "go", as: u}
+expect: {model_calls: 1}
+"""
+
+
+def test_what_is_told_when_the_process_is_ended_does_not_count(place: Path) -> None:
+    script = place / "lazy.py"
+    script.write_text(LAZY)
+    found = judged(command(script), [*bundled(PLAIN), load_text(STARTED, name="started")])
+    assert found.verdicts() == {PLAIN: "PASS", "started": "PASS"}
+    assert found.failed_rules() == ["turn.completes"]
+
+
 def test_nothing_is_shown_to_nobody_after_the_last_scenario(place: Path) -> None:
     counting(place, PLAIN, BAD_REQUEST)
     assert counted(place, "threads") == 2
