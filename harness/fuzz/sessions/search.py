@@ -189,6 +189,7 @@ class Searcher:
         self._met: Counter[Meeting] = Counter()
         self._unsteady: dict[str, str] = {}
         self._poor: dict[str, Found] = {}
+        self._played: dict[int, Json] = {}
         self._end = math.inf
         self.shrinking = SHRINKING
 
@@ -221,6 +222,8 @@ class Searcher:
                         if played is not None:
                             self._judge(played)
                             corpus.reached(played, chooser)
+                if cases is None:
+                    self._polish()
         except Interrupted as signal:
             campaign.interrupted = str(signal)
         campaign.seconds = time.monotonic() - began
@@ -369,7 +372,7 @@ class Searcher:
         found = self._tell(small)
         for cause in (problem.cause, shown.cause):
             self._unsteady.pop(cause, None)
-            if self.most_occasions == 1 and (found.flaky or len(found.document["client"]) > SMALL):
+            if self.most_occasions == 1 and _is_poor(found):
                 self._poor[cause] = found
         self.campaign.unsteady = list(self._unsteady.values())
 
@@ -380,6 +383,16 @@ class Searcher:
             return
         causes = {cause for cause, found in self._poor.items() if found is earlier}
         self._poor = {cause: one for cause, one in self._poor.items() if one is not earlier}
+        self._better(earlier, document, causes)
+
+    def _polish(self) -> None:
+        """Follow up once more what is flaky, or a long case, when the time is over."""
+        for found in [one for one in self.campaign.found if _is_poor(one)]:
+            if time.monotonic() < self._end + self.shrinking:
+                self._better(found, self._played[id(found)], {found.cause})
+
+    def _better(self, earlier: Found, document: Json, causes: set[str]) -> None:
+        """Make a document small that shows what was found before; the better case is kept."""
 
         def shows(played: Played) -> Problem | None:
             serious = self._habits.serious(played)
@@ -411,9 +424,15 @@ class Searcher:
             instead_of,
         )
         self.campaign.found.append(found)
+        self._played[id(found)] = small.document
         if self._on_found is not None:
             self._on_found(found)
         return found
+
+
+def _is_poor(found: Found) -> bool:
+    """Whether a case does not go wrong each time, or has many steps."""
+    return found.flaky or len(found.document["client"]) > SMALL
 
 
 def _rank(flaky: bool, document: Json) -> tuple[bool, int]:

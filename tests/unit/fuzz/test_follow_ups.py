@@ -63,6 +63,11 @@ class Search(Searcher):
         """The time is over."""
         self._end = time.monotonic() - seconds_ago
 
+    def polish(self, seconds_ago: float = 0) -> None:
+        """What is done when the time is over."""
+        self.end(seconds_ago)
+        self._polish()
+
     @property
     def cases(self) -> list[tuple[str, int, bool]]:
         """The cause, length and flakiness of what was found."""
@@ -120,6 +125,26 @@ def test_a_long_or_flaky_case_is_replaced_by_a_better_one(monkeypatch: pytest.Mo
         assert one.cases == [(LATE, 8, False)]
         assert one.followed == 2
         assert [found.instead_of for found in one.told] == [None, one.told[0]]
+
+
+def test_long_and_flaky_cases_are_made_smaller_when_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Search(monkeypatch, small(14), small(7, TWICE, flaky=True), small(9), None)
+    one.meet(LATE)
+    one.meet(TWICE)
+    one.polish()
+    assert sorted(one.cases) == [(TWICE, 7, True), (LATE, 9, False)]
+    assert one.followed == 4
+    assert one.told[-1].instead_of is one.told[0]
+
+
+def test_but_not_good_ones_nor_long_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for steps, ago in ((9, 0), (14, 2 * SHRINKING)):
+        one = Search(monkeypatch, small(steps))
+        one.meet(LATE)
+        one.polish(ago)
+        assert one.followed == 1
 
 
 def test_it_stays_where_the_other_one_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
