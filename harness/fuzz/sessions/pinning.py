@@ -18,6 +18,9 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.values import dig, obj, text
 
+# The steps that can begin a turn and give it an alias.
+BEGINNING = ("start_turn", "request")
+
 
 def pinned(played: Played) -> Json:
     """The document, with a wait for each question that came before a step, where none waits yet.
@@ -39,8 +42,9 @@ def pinned(played: Played) -> Json:
         come[name] += 1
         at = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
         at = min(at, len(steps))
-        if not _awaited(steps[: at + 1], *name, come[name]):
-            waits[at].append(_wait(played, *name))
+        wait = _wait(played, *name)
+        if wait is not None and not _awaited(steps[: at + 1], *name, come[name]):
+            waits[at].append(wait)
     found = [one for at, step in enumerate(steps) for one in (*waits.get(at, ()), step)]
     found += waits.get(len(steps), ())
     return {**document, "client": found} if found != document["client"] else document
@@ -80,7 +84,7 @@ def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> boo
     for step in steps:
         kind, whole = only(step)
         body = obj(whole)
-        begun = begun or (kind == "start_turn" and body.get("as") == alias)
+        begun = begun or (kind in BEGINNING and body.get("as") == alias)
         asked = text(body.get("to") if kind == "answer" else body.get("request"))
         # Without `where` it may be a question of any turn that has begun.
         where = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
@@ -93,11 +97,15 @@ def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> boo
     return answers >= number or waits
 
 
-def _wait(played: Played, method: str, alias: str) -> Json:
-    """A step of who began the turn, that waits for the question."""
+def _wait(played: Played, method: str, alias: str) -> Json | None:
+    """A step of who began the turn, that waits for the question; None where no step names it."""
     steps = [only(step) for step in played.document["client"]]
-    began = next(body for kind, body in steps if kind == "start_turn" and body["as"] == alias)
-    where = {"turnId": f"${alias}.turn.id", "threadId": f"${began['thread']}.thread.id"}
+    named = (body for kind, body in steps if kind in BEGINNING and body.get("as") == alias)
+    began = next(named, None)
+    if began is None:
+        return None
+    thread = f"${began['thread']}.thread.id" if "thread" in began else began["params"]["threadId"]
+    where = {"turnId": f"${alias}.turn.id", "threadId": thread}
     return {
         "wait": {
             "request": method,

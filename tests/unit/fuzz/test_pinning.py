@@ -39,11 +39,11 @@ def play(
     """A play in which the questions came when so many steps were begun."""
     talk = Talk()
     for number, step in enumerate(steps, 1):
-        kind, _ = only(step)
+        kind, body = only(step)
         talk.mark(StepBegins(kind, number))
         if kind == "start_thread":
             talk.start_thread()
-        elif kind == "start_turn":
+        elif kind == "start_turn" or "turn/start" in str(body):
             talk.ask_turn().reply_turn()
         elif kind == "request":
             talk.asks("thread/loaded/list").answers({})
@@ -108,6 +108,20 @@ def test_the_second_question_is_waited_for_after_the_first_was_answered() -> Non
     steps = [*STEPS[:2], ANSWER, *STEPS[2:]]
     assert kinds(play(steps, 3, COMMAND, COMMAND)).index("wait") == 3
     assert kinds(play(steps, 3, FILE)).index("wait") == 3
+
+
+def test_a_turn_may_be_begun_by_a_request() -> None:
+    params = {"threadId": "$t.thread.id", "input": [{"type": "text", "text": "go"}]}
+    begins = {"request": {"method": "turn/start", "params": params, "as": "u"}}
+    played = play([STEPS[0], begins, *STEPS[2:]], 2, COMMAND)
+    assert pinned(played)["client"][2] == WAIT
+    assert pinned(play([STEPS[0], begins, WAIT, *STEPS[2:]], 2, COMMAND))["client"].count(WAIT) == 1
+
+
+def test_questions_of_turns_that_no_step_names_are_left_alone() -> None:
+    steps = [STEPS[0], {"start_turn": {"thread": "t", "text": "go", "as": "v"}}, *STEPS[2:]]
+    played = play(steps, 2, COMMAND)
+    assert pinned(played) is played.document
 
 
 def test_questions_of_turns_that_no_step_began_are_left_alone() -> None:
