@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -64,6 +65,7 @@ class Found:
     """What goes wrong: the document that shows it, its cause, a line that tells it, its trace.
 
     `instead_of` is what was found before of the same defect: a longer case, or a flaky one.
+    `played` is the document as it was played, without what a server must offer for it.
     """
 
     document: Json
@@ -73,6 +75,7 @@ class Found:
     flaky: bool = False
     occasion: str = ""
     instead_of: "Found | None" = field(default=None, repr=False)
+    played: Json = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(slots=True)
@@ -189,7 +192,6 @@ class Searcher:
         self._met: Counter[Meeting] = Counter()
         self._unsteady: dict[str, str] = {}
         self._poor: dict[str, Found] = {}
-        self._played: dict[int, Json] = {}
         self._end = math.inf
         self.shrinking = SHRINKING
 
@@ -389,7 +391,7 @@ class Searcher:
         """Follow up once more what is flaky, or a long case, when the time is over."""
         for found in [one for one in self.campaign.found if _is_poor(one)]:
             if time.monotonic() < self._end + self.shrinking:
-                self._better(found, self._played[id(found)], {found.cause})
+                self._better(found, found.played, {found.cause})
 
     def _better(self, earlier: Found, document: Json, causes: set[str]) -> None:
         """Make a document small that shows what was found before; the better case is kept."""
@@ -422,9 +424,9 @@ class Searcher:
             small.flaky,
             shown.occasion,
             instead_of,
+            small.document,
         )
         self.campaign.found.append(found)
-        self._played[id(found)] = small.document
         if self._on_found is not None:
             self._on_found(found)
         return found
