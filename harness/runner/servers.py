@@ -189,12 +189,13 @@ class Servers:
         says at its end would count in what was said until then.
         """
         kept = (self.current, self._waiting, self._listening)
+        # Of one that has ended by itself `ready` tells.
+        spent = [one for one in kept if one and one.spent and not one.peer.inbox.closed]
         self.current, self._waiting, self._listening = (
-            None if one is None or one.spent else one for one in kept
+            None if one in spent else one for one in kept
         )
-        for one in kept:
-            if one is not None and one.spent:
-                self.last_ending = await self._end(one)
+        for one in spent:
+            self.last_ending = await self._end(one)
 
     async def _end(self, server: RunningServer) -> ProcessExit:
         ending = await server.process.stop(self._bounds.stop)
