@@ -121,8 +121,6 @@ class Bench:
 
         A process that a scenario wants for itself is used by none before it and none after it.
         """
-        # Here too: before it is looked at what the process has served, and of what has no session.
-        await self.servers.retire_spent()
         if loaded.surface == EXEC:
             return await self.exec.run(loaded)
         if loaded.surface == COMMAND:

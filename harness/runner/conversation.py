@@ -44,7 +44,7 @@ from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.recorder import Recorder
-from harness.trace.trace import End, Header
+from harness.trace.trace import End, Header, Trace
 from harness.transport.base import Transport
 
 # A conversation needs a few thousand messages at most; beyond this a server floods.
@@ -147,7 +147,6 @@ class Conversations:
         ending: Bounds | None,
     ) -> AsyncGenerator[ConversationContext]:
         """The same, with the MCP servers of the play there."""
-        await self._servers.retire_spent()
         began = time.monotonic()
         recorder, owed = self._recorder(name)
         recorder.trace.header.faults = bool(needs.faults)
@@ -206,9 +205,8 @@ class Conversations:
         finally:
             self._models.serve(None)
             self._servers.between = between
-        _close_trace(recorder, server.peer, ended)
         run = Run(
-            trace=recorder.trace,
+            trace=_complete_trace(recorder, server.peer, ended),
             cast=stage.cast,
             unmet=stage.unmet,
             ended=ended,
@@ -273,11 +271,10 @@ class Conversations:
             or run.ended.end is not End.QUIESCENT
             or not shared
             or server.peer.inbox.closed
+            or may_still_run(run.trace)
         ):
             await self._servers.retire()
             run.stderr = server.process.stderr_tail()
-        # Not ended yet: what it says at its end must not count in what was said until now.
-        server.spent = may_still_run(run.trace)
 
     def _model(
         self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs
@@ -344,11 +341,13 @@ def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:
         file.write_bytes(content)
 
 
-def _close_trace(recorder: Recorder, peer: Peer, ended: Ended) -> None:
+def _complete_trace(recorder: Recorder, peer: Peer, ended: Ended) -> Trace:
+    """The trace that is judged: what the server says later, as we end it, does not count."""
     recorder.trace.end = ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
         recorder.mark(PartialLine(head, len(peer.transport.partial)))
+    return recorder.complete()
 
 
 def _barrier_params(cast: Cast) -> dict[str, object]:

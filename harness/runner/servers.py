@@ -55,7 +55,7 @@ class RunningServer:
     """A running server, the first connection, its home, its profile, the scenarios it served.
 
     `watch` sees what the process does beside the protocol. `doubted` is the scenario after which it
-    has yet to show that it is still good, "" for none. One that is `spent` may still run a turn.
+    has yet to show that it is still good, "" for none.
     """
 
     process: ServerProcess
@@ -65,7 +65,6 @@ class RunningServer:
     watch: Watch
     served: list[Loaded] = field(default_factory=list[Loaded])
     doubted: str = ""
-    spent: bool = False
 
 
 class Servers:
@@ -181,21 +180,6 @@ class Servers:
         listening, self._listening = self._listening, None
         if listening is not None:
             await self._end(listening)
-
-    async def retire_spent(self) -> None:
-        """End each process that may still run a turn: what it asks the model is for nobody here.
-
-        To be called before a conversation begins, and not as soon as one is over: what a process
-        says at its end would count in what was said until then.
-        """
-        kept = (self.current, self._waiting, self._listening)
-        # Of one that has ended by itself `ready` tells.
-        spent = [one for one in kept if one and one.spent and not one.peer.inbox.closed]
-        self.current, self._waiting, self._listening = (
-            None if one in spent else one for one in kept
-        )
-        for one in spent:
-            self.last_ending = await self._end(one)
 
     async def _end(self, server: RunningServer) -> ProcessExit:
         ending = await server.process.stop(self._bounds.stop)

@@ -6,6 +6,7 @@ on how much one trace may hold. Not here: judging, files, sockets.
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 from harness.errors import TargetError
@@ -111,6 +112,12 @@ class Recorder:
         for listener in self.mark_listeners:
             listener(mark)
         return mark
+
+    def complete(self) -> Trace:
+        """The trace as it is now, to be judged; what is recorded later goes to a copy of it."""
+        whole = self.trace
+        self.trace = replace(whole, frames=list(whole.frames), marks=list(whole.marks))
+        return whole
 
     @property
     def last_frame_at(self) -> float:

@@ -211,11 +211,20 @@ expect: {model_calls: 1}
 """
 
 
-def test_what_is_told_when_the_process_is_ended_does_not_count(place: Path) -> None:
+WAITED = STARTED.replace("expect:", "  - wait: {turn: u, status: completed}\nexpect:")
+
+
+@pytest.mark.parametrize(("text", "verdict"), [(STARTED, "PASS"), (WAITED, "FAIL")])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_is_told_when_the_process_is_ended_does_not_count(
+    text: str, verdict: str, fresh: bool, place: Path
+) -> None:
     script = place / "lazy.py"
     script.write_text(LAZY)
-    found = judged(command(script), [*bundled(PLAIN), load_text(STARTED, name="started")])
-    assert found.verdicts() == {PLAIN: "PASS", "started": "PASS"}
+    started = load_text(text, name="started")
+    scenarios = [*bundled(PLAIN), alone(started) if fresh else started]
+    found = judged(command(script), scenarios, scale=0.4)
+    assert found.verdicts() == {PLAIN: "PASS", "started": verdict}
     assert found.failed_rules() == ["turn.completes"]
 
 

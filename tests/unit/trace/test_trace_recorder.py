@@ -136,3 +136,15 @@ def test_renaming_copies_and_never_changes_its_input(renamer: Renamer) -> None:
 def test_without_renames_a_message_passes_through() -> None:
     message = {"params": {}}
     assert Renamer({}, paths_of).apply(message, "error", "params") is message
+
+
+def test_what_comes_after_a_complete_trace_goes_to_a_copy_of_it() -> None:
+    recorder = Recorder()
+    recorder.record(b"{}", OUT)
+    recorder.mark(GateOpened("g"))
+    whole = recorder.complete()
+    recorder.mark(GateOpened("h"))
+    assert recorder.record(b"{}", IN).seq == 1
+    assert (len(whole.frames), len(whole.marks)) == (1, 1)
+    assert (len(recorder.trace.frames), len(recorder.trace.marks)) == (2, 2)
+    assert recorder.trace.header is whole.header
