@@ -51,14 +51,15 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
         if params.personality is not None:
             update = {"personality": params.personality}
             thread.settings = thread.settings.model_copy(update=update)
-        thread.subscribers.add(call.connection.outbox)
+        is_new = thread.subscribers.add(call.connection.outbox)
         call.answer(_opened(ThreadResumeResult, shown, thread.settings))
         was_loaded = opened.was_loaded
         # A long history is out of the memory before the collector could look through it.
         del opened, shown
     if not was_loaded:
         services.everyone.notify(thread.status_notification())
-    services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
+    if is_new:
+        services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
 
 
 @handles("thread/fork")

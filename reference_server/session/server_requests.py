@@ -85,9 +85,9 @@ class ServerRequests:
             )
 
     def ask_too(self, subscribers: Subscribers, newcomer: Outbox) -> None:
-        """Send a new subscriber of a thread the open requests that it was not sent before."""
+        """Send a new subscriber of a thread the open requests, also one that left and is back."""
         for question in self._open.values():
-            if question.subscribers is subscribers and newcomer not in question.asked:
+            if question.subscribers is subscribers:
                 question.asked.append(newcomer)
                 newcomer.put(question.message)
 

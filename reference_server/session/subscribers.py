@@ -32,11 +32,13 @@ class Subscribers:
         self._changed = anyio.Event()
         self._paused = 0.0
 
-    def add(self, outbox: Outbox) -> None:
-        """Subscribe a connection, unless it is already, or its client has left."""
-        if outbox not in self._outboxes and not outbox.gone:
-            self._outboxes.append(outbox)
-            self._tell_change()
+    def add(self, outbox: Outbox) -> bool:
+        """Subscribe a connection; False where it is subscribed already, or its client is gone."""
+        if outbox in self._outboxes or outbox.gone:
+            return False
+        self._outboxes.append(outbox)
+        self._tell_change()
+        return True
 
     def remove(self, outbox: Outbox) -> bool:
         """Unsubscribe a connection; tells whether it was subscribed."""

@@ -174,6 +174,27 @@ async def test_an_open_approval_is_put_to_who_resumes_the_thread(tmp_path, bubbl
             assert (await second.turn_end(turn))["status"] == "completed"
 
 
+async def test_who_has_left_and_is_back_is_asked_again(tmp_path, bubblewrap) -> None:
+    del bubblewrap
+    replies = [runs("touch made", sandbox_permissions="require_escalated"), says("done")]
+    async with session(tmp_path, replies) as peer, another_client(peer) as other:
+        thread = await peer.start_thread(cwd=str(tmp_path), sandbox="read-only")
+        named = {"threadId": thread}
+        await other.request("thread/resume", named)
+        turn = await peer.start_turn(thread)
+        question = await other.asked()
+        await other.request("thread/unsubscribe", named)
+        await other.request("thread/resume", named)
+        # In the same order as any request: what was sent before its answer has come.
+        await other.request("thread/read", named)
+        asked = [m for m in other.seen if m.get("id") == question["id"] and "method" in m]
+        assert asked == [question, question]
+        await other.decide(question, "decline")
+        assert (await peer.turn_end(turn))["status"] == "completed"
+        resolved = {"threadId": thread, "requestId": question["id"]}
+        assert await other.event("serverRequest/resolved") == resolved
+
+
 @pytest.mark.parametrize("thread", ["thr_99", "", "../thr_1", "thr_1/../thr_1", "é"])
 async def test_an_unknown_thread_is_not_resumed(tmp_path, thread: str) -> None:
     async with session(tmp_path) as peer:
