@@ -55,7 +55,7 @@ class SessionRemembered(PolicyMonitor):
     the same; a turn that may have another sandbox; an answer that an interrupt may have met, of an
     item that was not completed well; an item that had begun before the answer, or has
     had output, so that a failure may be what is asked about; what an unloading of the thread
-    forgets.
+    forgets; traces of several clients.
     """
 
     def begin(self) -> None:

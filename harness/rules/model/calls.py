@@ -276,7 +276,8 @@ class ThreadCwd(_Folder):
     It is the one that the reply to thread/start names. Judged where the harness's model asked for
     the commands, since it asks for no folder of its own. Another path whose last name is the same
     may lead there through a link: SHOULD. Left open: threads that were not started within the
-    trace, turns after a refused turn/start; several threads or turns at once.
+    trace; turns after a refused turn/start, a resume or a turn that was cut off; several threads or
+    turns at once.
     """
 
     def wanted(
