@@ -20,6 +20,12 @@ def shown(*turns: dict[str, Any]) -> Past:
     return talk.resumes(*turns, status=ACTIVE)
 
 
+def first_left_out() -> Past:
+    """The answer shows the open message, and not the one that ended before it."""
+    talk = shown(turn_object(items=[FIRST, agent_message("m-2", "Tw")]))
+    return goes_on(talk, *BOTH)
+
+
 def begun_anew() -> Past:
     """The answer shows nothing of the open message, which is begun anew for who came in."""
     talk = cut_in("One.").started(agent_message("m-2", "")).delta("m-2", "Tw")
@@ -67,7 +73,69 @@ def renamed() -> Past:
     return talk
 
 
+def back_again(*items: dict[str, Any], shown: bool = True) -> Past:
+    """Who came in leaves while more is said, and comes in again, shown the first input and these.
+
+    Unless the turn is not `shown` at all. The second message was "Tw" at first; while nobody
+    listened there, "o" came, and a command began and ended.
+    """
+    talk = cut_in("One.", "Tw").asks("thread/unsubscribe", threadId=THREAD)
+    talk.answers({"status": "unsubscribed"})
+    talk.on("c1").delta("m-2", "o").item(command("c-1", "completed")).on("c2")
+    turns = [turn_object(items=[FIRST, *items])] if shown else []
+    talk.resumes(*turns, status=ACTIVE)
+    for connection in BOTH:
+        talk.on(connection).delta("m-2", ".").completed(agent_message("m-2", "Two.")).end_turn()
+    return talk
+
+
+def begun_while_away(*items: dict[str, Any]) -> Past:
+    """A message begins while who came in is away; it is back before the message ends."""
+    talk = (
+        Past()
+        .start_thread()
+        .start_turn()
+        .on("c2")
+        .resumes(turn_object(items=[FIRST]), status=ACTIVE)
+    )
+    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
+    talk.on("c1").started(agent_message("m-2", "")).delta("m-2", "Two").on("c2")
+    talk.resumes(turn_object(items=[FIRST, *items]), status=ACTIVE)
+    for connection in BOTH:
+        talk.on(connection).delta("m-2", ".").completed(agent_message("m-2", "Two.")).end_turn()
+    return talk
+
+
+def ended_while_away() -> Past:
+    """A message ends while who came in is away, and is not among what it is shown then."""
+    talk = (
+        Past()
+        .start_thread()
+        .start_turn()
+        .on("c2")
+        .resumes(turn_object(items=[FIRST]), status=ACTIVE)
+    )
+    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
+    talk.on("c1").message("m-1", "One.").on("c2").resumes(turn_object(items=[FIRST]), status=ACTIVE)
+    for connection in BOTH:
+        talk.on(connection).end_turn()
+    return talk
+
+
+ONE, TWO, DONE = (
+    agent_message("m-1", "One."),
+    agent_message("m-2", "Two"),
+    command("c-1", "completed"),
+)
+
+
 LEGAL: list[Legal] = [
+    Legal(CONTINUES, "back after it had left", lambda: back_again(ONE, TWO, DONE)),
+    Legal(KNOWN, "known from the first answer", lambda: back_again(ONE, DONE)),
+    Legal(KNOWN, "begun while it was away", lambda: begun_while_away(TWO)),
+    Legal(GAP, "ended while it was away", lambda: back_again(ONE, TWO, DONE)),
+    Legal(CONTINUES, "the turn not shown again", lambda: back_again(shown=False)),
+    Legal(GAP, "the turn not shown again", lambda: back_again(shown=False)),
     Legal(GAP, "the running turn left out", lambda: goes_on(shown(), *BOTH)),
     Legal(
         GAP,
@@ -85,6 +153,29 @@ LEGAL: list[Legal] = [
     Legal(TWICE, "finished while it was asked", finished_meanwhile),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        CONTINUES, "shown too little", lambda: goes_on(cut_in("One.", "T"), *BOTH), Level.SHOULD
+    ),
+    Illegal(KNOWN, "open items left out", lambda: goes_on(cut_in("One."), *BOTH), Level.SHOULD),
+    Illegal(GAP, "the first message left out", lambda: first_left_out(), Level.SHOULD),
+    Illegal(
+        CONTINUES,
+        "shown too little when it is back",
+        lambda: back_again(ONE, agent_message("m-2", "Tw"), DONE),
+        Level.SHOULD,
+    ),
+    Illegal(
+        KNOWN,
+        "begun while it was away and not shown",
+        lambda: begun_while_away(),
+        Level.SHOULD,
+    ),
+    Illegal(
+        GAP,
+        "a message ended while it was away",
+        lambda: ended_while_away(),
+        Level.SHOULD,
+    ),
     Illegal(
         TWICE,
         "a command told again",

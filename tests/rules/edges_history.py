@@ -146,6 +146,16 @@ def rolled_back_after_a_compaction(*left: dict[str, Any], looks: bool = False) -
     return talk.rolls_back(*left)
 
 
+def rolled_back_before_the_compaction_was_told(*, refused: bool) -> Any:
+    """Of the compaction, which was granted, the client is told after it was dropped."""
+    talk = past(TURN, "turn_2").asks("thread/compact/start", threadId=THREAD)
+    if refused:
+        return talk.refuses("too short").rolls_back(*stored(TURN, "turn_2"))
+    talk.answers({}).rolls_back(*stored(TURN, "turn_2"))
+    talk.turn_started("turn_3").status("active")
+    return talk.item({"type": "contextCompaction", "id": "cut"}, "turn_3").end_turn("turn_3")
+
+
 def rolled_back_by_too_many(*, refused: bool) -> Any:
     talk = past().asks("thread/rollback", threadId=THREAD, numTurns=5)
     if refused:
@@ -278,6 +288,11 @@ LEGAL: list[Legal] = [
         lambda: rolled_back_after_a_compaction(*stored(), looks=True),
     ),
     Legal(DROPS, "compacted away, then dropped", rolled_back_after_a_compaction),
+    Legal(
+        DROPS,
+        "a compaction told later",
+        lambda: rolled_back_before_the_compaction_was_told(refused=False),
+    ),
     Legal(DROPS, "too many are all", lambda: rolled_back_by_too_many(refused=False)),
     Legal(DROPS, "too many are refused", lambda: rolled_back_by_too_many(refused=True)),
     Legal(DROPS, "two numbers", rolled_back_by_who_knows_what),
@@ -291,6 +306,11 @@ LEGAL: list[Legal] = [
     Legal(ITEMS, "commands as they ended", commands_in_the_order_of_their_ends, frozenset({IDS})),
 ]
 ILLEGAL: list[Illegal] = [
+    Illegal(
+        DROPS,
+        "no turn after a refused compaction",
+        lambda: rolled_back_before_the_compaction_was_told(refused=True),
+    ),
     Illegal(
         DROPS,
         "one turn too many after a compaction",

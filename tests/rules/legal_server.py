@@ -178,8 +178,11 @@ class LegalServer:
 
     def reply(self, thread: Thread, **more: Any) -> dict[str, Any]:
         """What thread/start and thread/resume answer."""
-        policy = {"approvalPolicy": thread.policy} if thread.policy else {}
-        return {"thread": self.shown(thread, live=True, **more), **settings(), **policy}
+        told = settings()
+        # From now on it is known, where it was not.
+        thread.policy = thread.policy or str(told["approvalPolicy"])
+        told["approvalPolicy"] = thread.policy
+        return {"thread": self.shown(thread, live=True, **more), **told}
 
     def _queue(
         self,

@@ -42,13 +42,17 @@ MESSAGE_DELTA = "item/agentMessage/delta"
 
 @dataclass(slots=True, eq=False)
 class Attached:
-    """A turn that runs, as the answer to a thread/resume shows it; `items` by their ids."""
+    """A turn that runs, as the answer to a thread/resume shows it; `items` by their ids.
+
+    `earlier` are those that answers before it showed, of a client that asks more than once.
+    """
 
     request: Frame
     answer: Frame
     thread_id: str
     turn_id: str
     items: dict[str, Member] = field(default_factory=dict[str, Member])
+    earlier: dict[str, Member] = field(default_factory=dict[str, Member])
 
     @property
     def subject(self) -> str:
@@ -63,19 +67,31 @@ class _Attaching(Monitor):
         self.told = Told(self.trace, self.conversation)
         self.attached: dict[tuple[str, str], Attached] = {}
 
-    def come(self, frame: Frame) -> None:
-        """Note which turns the answer to a thread/resume shows in progress."""
+    def come(self, frame: Frame, *, first: bool = False) -> None:
+        """Note which turns the answer to a thread/resume shows in progress.
+
+        The last answer counts, since the client may have left in between; or the `first` one.
+        """
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return
         thread_id = text(dig(frame.result, "thread", "id"))
-        for turn_id, where in stored_in(frame).items():
-            key = thread_id, turn_id
-            if obj(where.value).get("status") == RUNNING and key not in self.attached:
-                found = Attached(request, frame, thread_id, turn_id)
-                for at, item in enumerate(arr(obj(where.value).get("items"))):
-                    found.items[text(obj(item).get("id"))] = where.part("items", at)
-                self.attached[key] = found
+        shown = stored_in(frame)
+        for key in [one for one in self.attached if one[0] == thread_id and one[1] not in shown]:
+            # What the client missed, if it had left, is not known of such a turn.
+            turn = self.conversation.turn_at(*key)
+            if not first and (turn is None or not turn.completed):
+                del self.attached[key]
+        for turn_id, where in shown.items():
+            before = self.attached.get((thread_id, turn_id))
+            if obj(where.value).get("status") != RUNNING or (first and before is not None):
+                continue
+            found = Attached(request, frame, thread_id, turn_id)
+            for at, item in enumerate(arr(obj(where.value).get("items"))):
+                found.items[text(obj(item).get("id"))] = where.part("items", at)
+            if before is not None:
+                found.earlier = {**before.earlier, **before.items}
+            self.attached[thread_id, turn_id] = found
 
     def at(self, frame: Frame) -> Attached | None:
         """The turn that a notification is about, where this client came into it before."""
@@ -114,7 +130,7 @@ class NoDuplicate(_Attaching):
 
     @on_answer("thread/resume")
     def answer(self, frame: Frame) -> Outcomes:
-        self.come(frame)
+        self.come(frame, first=True)
         return None
 
     @on("item/started", "item/completed")
@@ -164,9 +180,9 @@ def _finished(where: Member) -> bool:
 class KnownItems(_Attaching):
     """Judges that each delta of the turn that runs is of an item that the client knows.
 
-    From the answer to thread/resume, or from an item/started on its connection. One finding an
-    item. Left open: answers that do not show the turn at all; an item/completed, which carries the
-    whole item.
+    From an answer to thread/resume, or from an item/started on its connection. One finding an
+    item. Left open: turns that the last answer does not show at all; an item/completed, which
+    carries the whole item.
     """
 
     def begin(self) -> None:
@@ -190,7 +206,8 @@ class KnownItems(_Attaching):
         self._judged.add(key)
         item = self.conversation.item_of(frame)
         subject, frames = f"item {item_id} of {attached.subject}", (attached.answer, frame)
-        if item_id in attached.items or (item is not None and item.started):
+        known = item_id in attached.items or item_id in attached.earlier
+        if known or (item is not None and item.started):
             return [Witness(subject, frames)]
         expected = f"{subject} in the answer to thread/resume, or item/started of it"
         places, actual = (member(frame, "itemId").place,), f"{frame.method} first"
@@ -208,7 +225,8 @@ class TextContinues(_Attaching):
 
     What is shown and the deltas that come after it are the text of the item/completed. Of the
     deltas that came between the request and its answer any number of the first may be in what is
-    shown. Left open: messages that are not shown; ids that were used again.
+    shown. Of a client that asks more than once, as one does that has left, the last answer counts.
+    Left open: messages that are not shown; ids that were used again.
     """
 
     def begin(self) -> None:
@@ -298,9 +316,10 @@ class NoGap(_Attaching):
     def _compared(self, attached: Attached, mine: TurnView, whole: TurnView) -> Outcome:
         shown = [obj(where.value) for where in attached.items.values()]
         types = {item.get("type") for item in shown}
+        shown += [obj(where.value) for where in attached.earlier.values()]
         here = [item_in(end) for item in mine.items.values() for end in item.completed]
         said = [(item.get("type"), _words(item)) for item in (*shown, *here)]
-        ids = attached.items.keys() | {item.get("id") for item in here}
+        ids = {item.get("id") for item in (*shown, *here)}
         done = [item for item in whole.items.values() if item.completed]
         for item in done:
             end = item_in(item.completed[-1])

@@ -21,7 +21,7 @@ from harness.trace.order import by_arrival, came_before, received_before_sent
 from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
 
-ROLLBACK = "thread/rollback"
+ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class _Rollback(Monitor):
     def begin(self) -> None:
         self._told = Told(self.trace, self.conversation)
         self._sent = SentByAnybody(self.trace, ROLLBACK)
+        self._compactions = SentByAnybody(self.trace, COMPACT)
 
     def cut(self, thread_id: str, before: Frame) -> Cut | None:
         """What the rollbacks that were answered before a message left of a thread.
@@ -127,10 +128,24 @@ class _Rollback(Monitor):
             if turn.started and turn.completed and (turn.reply or turn.id not in asked_for)
         }
         known = {turn.id for turn in every}
+        if self._compacts(thread_id, before, len(found.keys() - asked_for)):
+            return None
         if known - found.keys() or any(key.endswith(" again") for key in _keys(views)):
             return None
         first = {turn.started[0]: turn for turn in found.values()}
         return [first[frame] for frame in by_arrival(first)]
+
+    def _compacts(self, thread_id: str, before: Frame, told: int) -> bool:
+        """Whether a compaction was granted, or may be, that is none of so many `told` to the end.
+
+        It may be the last turn already, for a server that tells of it after it has answered.
+        """
+        granted = 0
+        for request in self._compactions.before(before):
+            answer = self._answer(request, before)
+            refused = answer is not None and failed(answer)
+            granted += thread_id in _strings(request) and not refused
+        return granted > told
 
     def apart(self, thread_id: str, request: Frame, answer: Frame) -> bool:
         """Whether no other rollback of a thread was under way between a request and its answer.
@@ -211,8 +226,8 @@ class Drops(_Rollback):
     The params are not shown: the number of turns is the one number in them. SHOULD where a turn of
     the thread was cut off, since such a turn need not be kept, or count. Left open: refusals; a
     rollback by more turns than there are, which may be refused; whether a turn that no turn/start
-    began (a compaction) counts; threads of which some turn may not be known, or one runs; ids that
-    were given again.
+    began (a compaction) counts; threads of which some turn may not be known, such as a compaction
+    that nobody was told of yet, or one runs; ids that were given again.
     """
 
     @on_answer(ROLLBACK)
