@@ -76,8 +76,8 @@ readings: $(STAMP) sandbox ## the whole suite on correct servers that chose othe
 	@command -v node > /dev/null || { echo "make readings: the odd server needs node"; exit 1; }
 	@$(BIN)/python -m pytest -q -n 4 -m readings tests/conformance
 
-hunts: $(STAMP) sandbox ## harness fuzz on ten broken servers, with five seeds each: an hour; SEEDS=1
-	@SEEDS="$(SEEDS)" $(BIN)/python -m pytest -q tests/fuzz/hunts.py
+hunts: $(STAMP) sandbox ## harness fuzz on ten broken servers, with five seeds each: an hour; SEEDS=1, OTHERS=1
+	@SEEDS="$(SEEDS)" OTHERS="$(OTHERS)" $(BIN)/python -m pytest -q tests/fuzz/hunts.py
 
 race: $(STAMP) sandbox ## every action at every position of a turn, on the reference server
 	@mkdir -p .harness/reports

@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.broken_servers.registry import every
+from tests.fuzz.broken_servers.registry import FURTHER, HUNTED, every
 
 SERVER = Path(__file__).with_name("broken_servers")
 SOUND = f"'{sys.executable}' -m reference_server app-server"
 SEEDS = [int(seed) for seed in (os.environ.get("SEEDS") or "1 2 3 4 5").split()]
 SECONDS = os.environ.get("SECONDS_EACH", "60")
 MOST_STEPS = 10
+NAMES = every(FURTHER if os.environ.get("OTHERS") else HUNTED)
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow, pytest.mark.socket, pytest.mark.timeout(900)]
 
@@ -34,7 +35,7 @@ def harness(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", every())
+@pytest.mark.parametrize("name", NAMES)
 def test_it_is_found_and_shrunk(
     name: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from harness.judge.verdict import Level
 from harness.rules.discovery import all_rules
 from harness.scenario.loader import load
 from tests.conformance.judging import judged, leftovers
-from tests.fuzz.broken_servers.registry import SEQUENCES, every
+from tests.fuzz.broken_servers.registry import FURTHER, HUNTED, SEQUENCES, every
 from tests.processes import MARK
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("place")]
@@ -46,8 +46,8 @@ def command(name: str) -> str:
     return f"'{sys.executable}' '{SERVER}' {name} app-server"
 
 
-def test_there_are_ten_and_each_has_words_a_rule_and_a_sequence() -> None:
-    assert len(BROKEN) == 10
+def test_there_are_ten_and_ten_and_each_has_words_a_rule_and_a_sequence() -> None:
+    assert (len(every(HUNTED)), len(every(FURTHER)), len(BROKEN)) == (10, 10, 20)
     assert {path.name.split(".")[0] for path in SEQUENCES.iterdir()} == set(BROKEN)
     for one in BROKEN.values():
         assert "Sequence: " in one.what, one.name
