@@ -71,6 +71,9 @@ class TraceFinisher:
         self._children = children
         self._before = before
         self._main_is_open = main_is_open
+        # Of a line that is coming on each connection: how many bytes, and when more of one came.
+        self._sizes = [0 for _ in self._peers]
+        self._grew = 0.0
 
     async def run(self) -> Ended:
         """Wait for quiescence; bounded by the scenario's bound."""
@@ -125,8 +128,12 @@ class TraceFinisher:
         return f"{one} on {one.frame.connection}" if self._owed.several else str(one)
 
     def _last_activity(self) -> float:
+        """When there last was a message, a mark, or more of a message that is still coming."""
         marks = self._recorder.trace.marks
-        return max(self._recorder.last_frame_at, marks[-1].at if marks else 0.0)
+        sizes = [peer.transport.partial_size for peer in self._peers]
+        if sizes != self._sizes:
+            self._sizes, self._grew = sizes, self._recorder.now()
+        return max(self._recorder.last_frame_at, self._grew, marks[-1].at if marks else 0.0)
 
     def _questions(self) -> list[Frame]:
         """The server requests of all connections that are not answered."""

@@ -29,6 +29,11 @@ class Transport(Protocol):
         """The beginning of a line that has not ended yet."""
         ...
 
+    @property
+    def partial_size(self) -> int:
+        """How many bytes of that line have come, those that are not kept with them."""
+        ...
+
     async def aclose(self) -> None:
         """Close this side. Idempotent."""
         ...

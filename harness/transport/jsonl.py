@@ -38,6 +38,11 @@ class LineSplitter:
         """The bytes of a line that has not ended yet."""
         return bytes(self._buffer)
 
+    @property
+    def partial_size(self) -> int:
+        """How many bytes of that line have come, those that are not kept with them."""
+        return len(self._buffer) + self._dropped
+
     def feed(self, chunk: bytes) -> list[Line]:
         """Add a chunk; give the lines that are now complete."""
         lines: list[Line] = []

@@ -46,6 +46,11 @@ class LineTransport:
         """The beginning of a line that has not ended yet."""
         return self._splitter.partial
 
+    @property
+    def partial_size(self) -> int:
+        """How many bytes of that line have come, those that are not kept with them."""
+        return self._splitter.partial_size
+
     async def send(self, raw: bytes) -> None:
         """Write one message and its line end."""
         await self.send_bytes(raw + b"\n")

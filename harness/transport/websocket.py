@@ -64,6 +64,11 @@ class WebSocketTransport:
         """The frames so far of a message that has not ended yet."""
         return self._assembly.partial
 
+    @property
+    def partial_size(self) -> int:
+        """How many bytes of that message have come, those that are not kept with them."""
+        return self._assembly.partial_size
+
     async def send(self, raw: bytes) -> None:
         """Write one message as a text frame."""
         await self.send_bytes(raw + b"\n")

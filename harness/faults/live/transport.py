@@ -43,6 +43,11 @@ class FaultyTransport:
         """The beginning of a line of the server that has not ended yet."""
         return self.inner.partial
 
+    @property
+    def partial_size(self) -> int:
+        """How many bytes of that line have come, those that are not kept with them."""
+        return self.inner.partial_size
+
     async def exchange(self, live: AtWork | None) -> None:
         """Put another fault in, or none; what was held for the former one goes on."""
         former, self.live = self.live, live

@@ -65,7 +65,7 @@ def test_the_good_scenario_behind_the_made_ones_loads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "place", "fragment"),
     [
-        (GOOD.encode() + b"#" * (1 << 20), (1, 1), "1 MiB"),
+        (GOOD.encode() + b"#" * (1 << 23), (1, 1), "8 MiB"),
         ("title: é\n".encode("latin-1"), (1, 8), "UTF-8"),
         (GOOD.encode() + b"expect: \xff\n", (4, 9), "UTF-8"),
         (GOOD.encode("utf-16"), (1, 1), "UTF-8"),

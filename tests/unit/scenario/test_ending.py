@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -189,6 +190,27 @@ async def test_owed_end_that_comes_in_time_is_met() -> None:
         assert ended == Ended(End.QUIESCENT)
         assert seconds < LONG.settle
         assert stage.owed.open() == []
+
+
+async def test_a_line_that_is_still_coming_is_no_silence() -> None:
+    async with staged() as stage, anyio.create_task_group() as tasks:
+        await stage.turn()
+        # An answer would stand within the line.
+        stage.server.answers["thread/read"] = lambda _: None
+
+        async def slowly() -> None:
+            line = json.dumps(completed()).encode() + b"\n"
+            size = len(line) // 8
+            for at in range(0, len(line), size):
+                await anyio.sleep(BOUNDS.settle / 4)
+                await stage.server.write(line[at : at + size])
+
+        tasks.start_soon(slowly)
+        ended, seconds = await stage.timed(Bounds(step=0.05, scenario=20, settle=BOUNDS.settle))
+        assert ended == Ended(End.QUIESCENT)
+        assert seconds > 2 * BOUNDS.settle
+        owed = [str(one) for one in stage.owed.open()]
+        assert owed == ["answer for request thread/read id 3"]
 
 
 async def test_unanswered_barrier_is_owed_too() -> None:
