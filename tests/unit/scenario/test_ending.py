@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,12 +14,13 @@ import pytest
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
-from harness.scenario.ending import QUIET, Ended, TraceFinisher
+from harness.scenario.ending import QUIET, TICK, Ended, TraceFinisher
 from harness.target.profile import Bounds
 from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
+from harness.transport.streams import LineTransport
 
 from .fake_server import (
     THREAD,
@@ -192,25 +192,17 @@ async def test_owed_end_that_comes_in_time_is_met() -> None:
         assert stage.owed.open() == []
 
 
-async def test_a_line_that_is_still_coming_is_no_silence() -> None:
-    async with staged() as stage, anyio.create_task_group() as tasks:
+async def test_a_line_that_is_still_coming_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with staged() as stage:
         await stage.turn()
-        # An answer would stand within the line.
-        stage.server.answers["thread/read"] = lambda _: None
-
-        async def slowly() -> None:
-            line = json.dumps(completed()).encode() + b"\n"
-            size = len(line) // 8
-            for at in range(0, len(line), size):
-                await anyio.sleep(BOUNDS.settle / 4)
-                await stage.server.write(line[at : at + size])
-
-        tasks.start_soon(slowly)
-        ended, seconds = await stage.timed(Bounds(step=0.05, scenario=20, settle=BOUNDS.settle))
+        looks = 2 * round(BOUNDS.settle / TICK)
+        sizes = itertools.chain(range(1, looks), itertools.repeat(looks))
+        # Of a line more has come at each look, for twice as long as the silence that is believed.
+        monkeypatch.setattr(LineTransport, "partial_size", property(lambda _: next(sizes)))
+        ended, seconds = await stage.timed(Bounds(step=0.3, scenario=20, settle=BOUNDS.settle))
         assert ended == Ended(End.QUIESCENT)
+        assert next(sizes) == looks
         assert seconds > 2 * BOUNDS.settle
-        owed = [str(one) for one in stage.owed.open()]
-        assert owed == ["answer for request thread/read id 3"]
 
 
 async def test_unanswered_barrier_is_owed_too() -> None:
