@@ -89,7 +89,9 @@ async def test_server_that_is_gone_already_has_its_own_status(tmp_path: Path) ->
 FAMILY = """
 import subprocess, sys
 line = [sys.executable, "-c", sys.argv[1]]
-child = subprocess.Popen(line, start_new_session=sys.argv[2] == "new")
+new = sys.argv[2] == "new"
+child = subprocess.Popen(line, start_new_session=new, stdout=subprocess.PIPE)
+child.stdout.readline()
 print(child.pid, flush=True)
 sys.stdin.read()
 """
@@ -130,7 +132,7 @@ async def test_orphan_that_nobody_saw_being_born_is_killed_and_named(tmp_path: P
 
 async def test_child_that_ends_with_its_server_is_no_survivor(tmp_path: Path) -> None:
     script = FAMILY.replace("start_new_session", "stdin=subprocess.PIPE, start_new_session")
-    process = await server(script, tmp_path, READS, "new")
+    process = await server(script, tmp_path, f"print('ready', flush=True); {READS}", "new")
     child = int(await first_line(process))
     assert (await process.stop(10)).survivors == ()
     assert not runs(child)
