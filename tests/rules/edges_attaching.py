@@ -89,17 +89,17 @@ def back_again(*items: dict[str, Any], shown: bool = True) -> Past:
     return talk
 
 
+def came_and_left() -> Past:
+    """Another client comes into a turn and leaves; the first one is told what comes."""
+    talk = Past().start_thread().start_turn().on("c2")
+    talk.resumes(turn_object(items=[FIRST]), status=ACTIVE)
+    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
+    return talk.on("c1")
+
+
 def begun_while_away(*items: dict[str, Any]) -> Past:
     """A message begins while who came in is away; it is back before the message ends."""
-    talk = (
-        Past()
-        .start_thread()
-        .start_turn()
-        .on("c2")
-        .resumes(turn_object(items=[FIRST]), status=ACTIVE)
-    )
-    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
-    talk.on("c1").started(agent_message("m-2", "")).delta("m-2", "Two").on("c2")
+    talk = came_and_left().started(agent_message("m-2", "")).delta("m-2", "Two").on("c2")
     talk.resumes(turn_object(items=[FIRST, *items]), status=ACTIVE)
     for connection in BOTH:
         talk.on(connection).delta("m-2", ".").completed(agent_message("m-2", "Two.")).end_turn()
@@ -109,14 +109,11 @@ def begun_while_away(*items: dict[str, Any]) -> Past:
 def ended_while_away() -> Past:
     """A message ends while who came in is away, and is not among what it is shown then."""
     talk = (
-        Past()
-        .start_thread()
-        .start_turn()
+        came_and_left()
+        .message("m-1", "One.")
         .on("c2")
         .resumes(turn_object(items=[FIRST]), status=ACTIVE)
     )
-    talk.asks("thread/unsubscribe", threadId=THREAD).answers({"status": "unsubscribed"})
-    talk.on("c1").message("m-1", "One.").on("c2").resumes(turn_object(items=[FIRST]), status=ACTIVE)
     for connection in BOTH:
         talk.on(connection).end_turn()
     return talk
