@@ -97,9 +97,10 @@ async def test_the_beginning_of_a_line_is_kept_and_shown(link: Link) -> None:
     while link.near.partial != b'{"half":':
         with anyio.move_on_after(0.01):
             pytest.fail(f"no line has ended, and there is one: {await link.near.receive()}")
+    assert link.near.partial_size == len(b'{"half":')
     await link.far.send(b"2}\n")
     assert (await lines_of(link.near, 1))[0].raw == b'{"half":2}'
-    assert link.near.partial == b""
+    assert (link.near.partial, link.near.partial_size) == (b"", 0)
 
 
 async def test_a_line_over_the_limit_is_cut_and_said_and_the_next_is_whole(link: Link) -> None:

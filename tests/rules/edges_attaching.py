@@ -154,7 +154,7 @@ ILLEGAL: list[Illegal] = [
         CONTINUES, "shown too little", lambda: goes_on(cut_in("One.", "T"), *BOTH), Level.SHOULD
     ),
     Illegal(KNOWN, "open items left out", lambda: goes_on(cut_in("One."), *BOTH), Level.SHOULD),
-    Illegal(GAP, "the first message left out", lambda: first_left_out(), Level.SHOULD),
+    Illegal(GAP, "the first message left out", first_left_out, Level.SHOULD),
     Illegal(
         CONTINUES,
         "shown too little when it is back",
@@ -164,13 +164,13 @@ ILLEGAL: list[Illegal] = [
     Illegal(
         KNOWN,
         "begun while it was away and not shown",
-        lambda: begun_while_away(),
+        begun_while_away,
         Level.SHOULD,
     ),
     Illegal(
         GAP,
         "a message ended while it was away",
-        lambda: ended_while_away(),
+        ended_while_away,
         Level.SHOULD,
     ),
     Illegal(

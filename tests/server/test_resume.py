@@ -185,7 +185,7 @@ async def test_who_has_left_and_is_back_is_asked_again(tmp_path, bubblewrap) -> 
         question = await other.asked()
         await other.request("thread/unsubscribe", named)
         await other.request("thread/resume", named)
-        # In the same order as any request: what was sent before its answer has come.
+        # What was sent before the answer to this has come by then.
         await other.request("thread/read", named)
         asked = [m for m in other.seen if m.get("id") == question["id"] and "method" in m]
         assert asked == [question, question]

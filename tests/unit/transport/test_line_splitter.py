@@ -70,6 +70,15 @@ def test_longer_line_is_cut_to_its_head_with_its_length() -> None:
     assert line.damage == Damage(DamageKind.TOO_LONG, words)
 
 
+def test_what_is_not_kept_of_a_longer_line_is_counted() -> None:
+    splitter = LineSplitter(LIMIT)
+    for size in (LIMIT, LIMIT + 10, LIMIT + 20):
+        splitter.feed(b"x" * (size - splitter.partial_size))
+        assert splitter.partial_size == size
+    splitter.feed(b"\n")
+    assert splitter.partial_size == 0
+
+
 def test_line_cut_off_by_the_end_says_so() -> None:
     (line,) = lines_of([b'{"half'])
     assert line == Line(b'{"half', CUT_OFF)
