@@ -52,6 +52,14 @@ class _Several(argparse.Action):
         setattr(namespace, self.dest, f"{before},{values}" if before else values)
 
 
+def _at_least_one(word: str) -> int:
+    """Read a number of lanes."""
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word} is less than 1")
+    return number
+
+
 def _options(add: Callable[..., None]) -> None:
     # None where it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
@@ -82,6 +90,8 @@ def _options(add: Callable[..., None]) -> None:
     race = "races only: all, ACTION, or ACTION@POSITION; several with commas"
     add("--race", action=_Several, default="", metavar="WHAT", help=race)
     add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
+    lanes = "scenarios that are played at once, each on a server of its own (default: by the cores)"
+    add("--lanes", type=_at_least_one, default=None, metavar="N", help=lanes)
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
     kept = "keep a transcript of each scenario in this folder, for harness snapshots review"
     add("--snapshots", default="", metavar="DIR", help=kept)

@@ -94,6 +94,12 @@ def run(
     last_failed: Annotated[
         bool, typer.Option("--lf", help="what failed last, or broke a rule; all where nothing did")
     ] = False,
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="scenarios played at once, each on a server of its own; by the cores"
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
     json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
     junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
@@ -140,6 +146,7 @@ def run(
         ("--harness-expires", expires),
         ("--harness-repeat", str(repeat)),
         ("--harness-retries", str(retries)),
+        ("--harness-lanes", "" if lanes is None else str(lanes)),
         ("--harness-max-time", "" if max_time is None else str(max_time)),
         ("--harness-require", ",".join(require or ())),
         ("--harness-json", json),

@@ -148,6 +148,13 @@ class RaceOutcome:
         return _RACE.validate_python(plain)
 
 
+def seconds_of(outcome: ScenarioOutcome | RaceOutcome) -> float:
+    """Return how many seconds were played."""
+    if isinstance(outcome, RaceOutcome):
+        return sum(one.seconds for one in outcome.placements)
+    return outcome.seconds
+
+
 def broken(outcome: ScenarioOutcome) -> tuple[str, ...]:
     """The MUST rules that a trace breaks."""
     return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))

@@ -76,6 +76,8 @@ class Bench:
         self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
         self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
         self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
+        self.step_bound: float | None = None
+        """How many seconds a step of a scenario waits at most, where that is less than usual."""
         self._model_reached = False
         self._proven = False
         self._runs_alone = False
@@ -175,9 +177,17 @@ class Bench:
     async def _play(
         self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
     ) -> Run:
+        if self.step_bound is not None and bounds is None and loaded is not SANITY:
+            bounds = ending = self._hurried(self.step_bound)
         async with self.conversation_of(loaded, ending=ending) as stage:
             stage.unmet = await self.player(loaded, stage, bounds=bounds).play()
         return stage.run
+
+    def _hurried(self, step: float) -> Bounds:
+        """The run's bounds, of which a step waits at most so long, and the end four times that."""
+        step = min(step, self._bounds.step)
+        scenario = min(4 * step + self._bounds.settle, self._bounds.scenario)
+        return self._bounds.model_copy(update={"step": step, "scenario": scenario})
 
     def conversation_of(
         self, loaded: Loaded, *, ending: Bounds | None = None

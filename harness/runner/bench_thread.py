@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.runner.bench import Bench, open_bench
 from harness.runner.config import Config
-from harness.runner.interruption import Interruption
+from harness.runner.interruption import Waiting
 from harness.runner.run import Run
 from harness.scenario.loader import Loaded
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 class BenchThread:
     """The bench of one worker. It is opened when it is first asked for, and again after `close`."""
 
-    def __init__(self, config: Config, worker: str, interruption: Interruption) -> None:
+    def __init__(self, config: Config, worker: str, interruption: Waiting) -> None:
         self._config = config
         self._worker = worker
         self._interruption = interruption
@@ -35,9 +35,16 @@ class BenchThread:
         """The bench, to be looked at; what it does is done through here."""
         return self._open()[1]
 
-    def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `Interrupted` at a signal, `SetupFailed` as the bench does."""
-        return self._wait_for(self.bench.run, loaded)
+    def run(self, loaded: Loaded, step_bound: float | None = None) -> Run:
+        """Play one scenario; a step waits `step_bound` seconds at most, if that is given.
+
+        Raises `Interrupted` at a signal, `SetupFailed` as the bench does.
+        """
+        self.bench.step_bound = step_bound
+        try:
+            return self._wait_for(self.bench.run, loaded)
+        finally:
+            self.bench.step_bound = None
 
     def lacks(self, needs: Sequence[str]) -> list[str]:
         """Those needs that are commands which the agent does not know. Raises as `run` does."""

@@ -31,22 +31,24 @@ _FOLDER = Path(__file__).parent / "probes"
 
 
 class CapabilityProber:
-    """What one worker's target was asked for. `play` plays a probe and may raise `SetupFailed`."""
+    """What one worker's target was asked for."""
 
-    def __init__(self, profile: Profile, play: Callable[[Loaded], Run]) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._play = play
         self._asked: set[str] = set()
         self._absent: set[str] = set()
 
-    def lacking(self, loaded: Loaded) -> list[str]:
-        """The needs of a scenario that the target does not offer in any way."""
+    def lacking(self, loaded: Loaded, play: Callable[[Loaded], Run]) -> list[str]:
+        """Return the needs of a scenario that the target does not offer in any way.
+
+        `play` plays a probe and may raise `SetupFailed`.
+        """
         if self._profile.capabilities != "probe":
             return []
         needs = loaded.scenario.needs
         for probe in probes():
             if probe.id not in self._asked and not set(needs).isdisjoint(probe.scenario.needs):
-                run = self._play(probe)
+                run = play(probe)
                 self._asked.add(probe.id)
                 self._absent |= shown_absent(probe, run, self._profile)
         return [need for need in needs if need in self._absent]

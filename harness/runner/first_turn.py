@@ -47,22 +47,21 @@ class Hopeless(TargetError):
 
 
 class FirstTurn:
-    """Watches for the first completed turn of a worker.
+    """Watches for the first completed turn of a worker."""
 
-    `play` plays the plain turn, with the step bound times a number, and may raise `SetupFailed`.
-    """
-
-    def __init__(self, play: Callable[[float], Run]) -> None:
-        self._play = play
+    def __init__(self) -> None:
         self._seen = False
 
-    def after(self, run: Run) -> Run | None:
-        """Play the plain turn if this run is the first that calls for it; None if it does not."""
+    def after(self, run: Run, play: Callable[[float], Run]) -> Run | None:
+        """Play the plain turn if this run is the first that calls for it; None if it does not.
+
+        `play` plays it, with the step bound times a number, and may raise `SetupFailed`.
+        """
         self._seen = self._seen or _completed(run)
         if self._seen or not silence_of(run):
             return None
         self._seen = True
-        return self._play(PATIENCE)
+        return play(PATIENCE)
 
 
 def hopeless(run: Run, step: float) -> Finding:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import psutil
 
@@ -40,6 +40,14 @@ ONE = 0.5
 
 class Interrupted(KeyboardInterrupt):
     """The wait for a server was ended by a signal."""
+
+
+class Waiting(Protocol):
+    """Waits for something asynchronous."""
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the result; a signal cancels it. Raises `Interrupted`."""
+        ...
 
 
 class Interruption:

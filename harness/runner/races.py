@@ -14,7 +14,6 @@ from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome, broke
 from harness.results.report import NOT_OFFERED
 from harness.runner.capability_evidence import offers
 from harness.runner.hygiene import Hygiene
-from harness.runner.judging import blocked_outcome
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
 from harness.runner.silence import Silences, traits_of
@@ -36,19 +35,19 @@ class Playing:
     """What a race needs of a worker's session.
 
     `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
-    one (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its trace and notes
-    where; `ending` says how the last server process ended; `silences` says which placements need
-    not be played, None where all shall be.
+    one, by its traits (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its
+    trace and notes where; `ending` says how the last server process ended; `silences` remembers
+    what was waited for in vain.
     """
 
     profile: Profile
     hygiene: Hygiene
     ending: Callable[[], ProcessExit | None]
     plainly: Callable[[Loaded], ScenarioOutcome]
-    run: Callable[[Loaded], Run]
+    run: Callable[[Loaded, frozenset[str]], Run]
     judged: Callable[[Run, Loaded], ScenarioOutcome]
     kept: Callable[[Run, ScenarioOutcome], None]
-    silences: Silences | None = None
+    silences: Silences
 
 
 class Race:
@@ -103,9 +102,6 @@ class Race:
         """The gravest of the placement's runs; None where the server does not offer the action."""
         listens = self._playing.profile.listening() is not None
         raced = derived(self._loaded, placement, listens=listens)
-        blocked = self._blocked(raced, placement)
-        if blocked is not None:
-            return blocked
         times = 1 if placement.position.settled else RUNS
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0
@@ -126,16 +122,6 @@ class Race:
         self._playing.kept(run, outcome)
         return outcome
 
-    def _blocked(self, raced: Loaded, placement: Placement) -> ScenarioOutcome | None:
-        """The outcome of a placement that need not be played, None for one that shall be."""
-        silences = self._playing.silences
-        finding = silences.blocking(self._traits(placement)) if silences is not None else None
-        if finding is None:
-            return None
-        outcome = blocked_outcome(raced, finding)
-        outcome.race, outcome.racy, outcome.runs = placement.name, False, 0
-        return outcome
-
     def _traits(self, placement: Placement) -> frozenset[str]:
         kind = re.sub(r"\d+", "N", placement.name)
         action = {f"the action {placement.action}", f"the action {kind}"}
@@ -149,7 +135,8 @@ class Race:
         """One run, and whether the position was waited for up to the bound in vain."""
         hygiene = self._playing.hygiene
         seen = len(hygiene.findings)
-        run = self._playing.run(raced)
+        traits = self._traits(placement)
+        run = self._playing.run(raced, traits)
         unreached, in_vain = "", False
         if (
             run.unmet is not None
@@ -165,9 +152,8 @@ class Race:
             for call in run.model.calls:
                 call.problems.clear()
         outcome = self._playing.judged(run, raced)
-        if self._playing.silences is not None and not unreached:
-            traits = self._traits(placement)
-            self._playing.silences.note(raced.id, traits, run, outcome)
+        if not unreached:
+            self._playing.silences.note(raced, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
             found = hygiene.findings[seen:]

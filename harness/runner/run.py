@@ -22,7 +22,7 @@ class Run:
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
     itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
     scenarios that its process had served. `idle_faults` are the places of the scenario's faults
-    that never acted, each with what it waited for.
+    that never acted, each with what it waited for. One that is `hurried` waited short bounds.
     """
 
     trace: Trace
@@ -37,6 +37,7 @@ class Run:
     overflow: str = ""
     status: int | None = None
     before: tuple[Loaded, ...] = ()
+    hurried: bool = False
     idle_faults: Mapping[int, str] = field(default_factory=dict[int, str])
     findings: list[Finding] = field(default_factory=list[Finding])
 

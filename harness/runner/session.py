@@ -1,8 +1,8 @@
 """One worker's session: what becomes of each scenario that it is given, from first to last.
 
-Here: whether a scenario is played at all, that it is judged, kept and repeated, and what the worker
-learns of its server on the way. Not here: pytest's hooks (suite), playing (bench, bench_thread),
-judging (judging).
+Here: whether a scenario is played at all, that it is judged, kept and repeated. What is learned of
+the server on the way is shared with other lanes (knowledge). Not here: pytest's hooks (suite),
+playing (bench, bench_thread), judging (judging), several sessions at once (lanes).
 """
 
 import contextlib
@@ -16,31 +16,32 @@ from harness.results.baseline import known_finding
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.runner.bench_thread import BenchThread
 from harness.runner.capability_evidence import LINES, undeclared
-from harness.runner.capability_prober import CapabilityProber
 from harness.runner.config import Config
-from harness.runner.first_turn import FirstTurn, Hopeless, hopeless, plain_turn, silence_of
-from harness.runner.interruption import Interruption
+from harness.runner.first_turn import Hopeless, hopeless, plain_turn, silence_of
+from harness.runner.interruption import Interruption, Waiting
 from harness.runner.judging import (
     blocked_outcome,
     inapplicable_outcome,
     outcome_of,
     setup_outcome,
 )
+from harness.runner.knowledge import Knowledge
 from harness.runner.plays import repeated, retried, unplayed_race, unplayed_scenario
 from harness.runner.races import Playing, Race
 from harness.runner.repeat import Attempt, Repeats, failures
 from harness.runner.run import Run
 from harness.runner.server_name import server_name
 from harness.runner.servers import SetupFailed
-from harness.runner.silence import Silences, fell_silent, traits_of
+from harness.runner.silence import awaited, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.exec_expect import told_by_session
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
+from harness.scenario.steps.context import UnmetKind
 from harness.target.place import keep_trace
 from harness.target.profile import Profile
-from harness.trace.marks import ToldBySession
+from harness.trace.marks import Setup, ToldBySession
 from harness.trace.store import save
 from harness.trace.surfaces import EXEC, SDK, SESSION, scenario_of
 from harness.trace.trace import Trace
@@ -52,33 +53,35 @@ class WorkerSession:
     """A worker's session. `close` ends everything that it started.
 
     Without `asks` every scenario is played to find out whether it applies. A signal that comes to
-    `interruption` ends the conversation that is held, and none is begun after it.
+    `interruption` ends the conversation that is held, and none is begun after it. Sessions that
+    play the same server at once share `knowledge`.
     """
 
     config: Config
     worker: str = "main"
     findings: list[Finding] = field(default_factory=list[Finding])
     asks: bool = True
-    interruption: Interruption | None = None
+    interruption: Waiting | None = None
+    knowledge: Knowledge | None = None
+
+    start_seconds: float = field(default=0.0, init=False)
+    """How long the server took to start and to shake hands, 0 before it did."""
 
     def __post_init__(self) -> None:
         interruption = self.interruption or Interruption(self.config.base)
         self._thread = BenchThread(self.config, self.worker, interruption)
         level = Level(self.config.profile.hygiene)
-        self._plain_outcomes: dict[str, ScenarioOutcome] = {}
+        self._known_of_server = self.knowledge or Knowledge(self.config.profile)
         self._repeats = Repeats(self._attempt, self._thread.retire, level)
-        self._prober = CapabilityProber(self.config.profile, self._probe)
-        self._silences = Silences()
-        self._first_turn = FirstTurn(self._thread.first_turn)
-        self._told: dict[str, list[ToldBySession]] = {}
         self._played_before: list[ScenarioOutcome] = []
         self._last: tuple[str, Trace] | None = None
         self._retrying = False
 
-    def play(self, loaded: Loaded) -> ScenarioOutcome:
+    def play(self, loaded: Loaded, *, confirms: bool = True) -> ScenarioOutcome:
         """Play and judge one scenario, as often as is wanted.
 
-        Whatever breaks inside the harness is its ERROR.
+        Whatever breaks inside the harness is its ERROR. Without `confirms` a failure is not looked
+        into: the caller plays the scenario again.
         """
         bounds, strict = self.config.plays, self.config.strict
         level = Level(self.config.profile.hygiene)
@@ -91,8 +94,8 @@ class WorkerSession:
             return self._known(
                 repeated(lambda: self._once(loaded), bounds, strict=strict, level=level)
             )
-        first = self._once(loaded)
-        if not bounds.retries:
+        first = self._once(loaded, confirms=confirms)
+        if not bounds.retries or not confirms:
             return first
         self._retrying = True
         try:
@@ -113,9 +116,9 @@ class WorkerSession:
         ]
         return outcome
 
-    def _once(self, loaded: Loaded) -> ScenarioOutcome:
+    def _once(self, loaded: Loaded, *, confirms: bool = True) -> ScenarioOutcome:
         try:
-            outcome = self._play(loaded)
+            outcome = self._play(loaded, confirms=confirms)
         except Exception:
             outcome = ScenarioOutcome(
                 id=loaded.id,
@@ -127,7 +130,7 @@ class WorkerSession:
         outcome.before, self._played_before = self._played_before, []
         return outcome
 
-    def _play(self, loaded: Loaded) -> ScenarioOutcome:
+    def _play(self, loaded: Loaded, *, confirms: bool) -> ScenarioOutcome:
         withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
         if withheld is not None:
             return withheld
@@ -148,14 +151,16 @@ class WorkerSession:
                 return blocked_outcome(loaded, finding)
             if missing:
                 return inapplicable_outcome(loaded, missing)
-            run = self._thread.run(loaded)
-            finding = self._thread.bench.blocks(loaded) if self._is_hopeless(run) else None
+            traits = traits_of(loaded)
+            run = self._run(loaded, traits)
+            finding = self._blocks(loaded) if self._is_hopeless(run) else None
             if finding is not None:
                 return blocked_outcome(loaded, finding)
         except SetupFailed as failed:
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
             self._keep(failed.trace, outcome)
             return outcome
+        self.start_seconds = self.start_seconds or _start_seconds(run.trace)
         if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
             self._note_told(run)
         outcome = self._judged(run, loaded)
@@ -164,11 +169,38 @@ class WorkerSession:
             outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
         if not loaded.scenario.faults:
-            self._silences.note(loaded.id, traits_of(loaded), run, outcome)
-        repeats = self._retrying or self.config.plays.repeat > 1
+            self._known_of_server.silences.note(loaded, traits, run, outcome)
+        repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
         if not run.overflow and not repeats:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
+
+    def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
+        """Play a scenario; it waits a short bound for what probably never comes.
+
+        What else it waits for in vain is waited for again, with the full bound.
+        """
+        silences = self._known_of_server.silences
+        suspicion = None if self.config.keep_going else silences.suspicion(traits)
+        if suspicion is None:
+            return self._thread.run(loaded)
+        run = self._thread.run(loaded, suspicion.short)
+        run.hurried = True
+        is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
+        if (is_silent and awaited(run) == suspicion.awaited) or (not is_silent and run.whole):
+            return run
+        self._thread.retire()
+        return self._thread.run(loaded)
+
+    def confirm_silences(self) -> None:
+        """Play one scenario of those that waited shortly, for each cause, with the full bound."""
+        for suspicion in self._known_of_server.silences.hurrying:
+            self._thread.retire()
+            with contextlib.suppress(SetupFailed):
+                run = self._thread.run(suspicion.hurried[-1])
+                is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
+                suspicion.confirmed = is_silent and awaited(run) == suspicion.awaited
+            self.findings.append(suspicion.finding())
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario on a surface beside the session's: no process outlives it."""
@@ -198,22 +230,24 @@ class WorkerSession:
         """
         if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
             return []
-        name = scenario_of(loaded.id)
-        if name not in self._told:
+        name, told = scenario_of(loaded.id), self._known_of_server.told
+        if name not in told:
             with contextlib.suppress(SetupFailed):
                 self._note_told(self._thread.run(replace(loaded, id=name, surface=SESSION)))
-        return self._told.get(name, [])
+        return told.get(name, [])
 
     def _note_told(self, run: Run) -> None:
         name = run.trace.header.scenario
-        self._told[name] = told_by_session(run.cast, conversation_of(run.trace))
+        told = told_by_session(run.cast, conversation_of(run.trace))
+        self._known_of_server.told[name] = told
 
     def _is_hopeless(self, run: Run) -> bool:
         """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
         bench = self._thread.bench
         if bench.blocked is not None or self.config.keep_going:
             return False
-        shown = self._first_turn.after(run)
+        with self._known_of_server.lock:
+            shown = self._known_of_server.first_turn.after(run, self._thread.first_turn)
         if shown is not None and bench.blocked is not None:
             # That the model is never called says more than the silence it leads to.
             self.findings += shown.findings
@@ -221,6 +255,7 @@ class WorkerSession:
         if shown is None or not silence_of(shown):
             return False
         bench.blocked = hopeless(shown, bench.bounds.step)
+        self._known_of_server.blocked = bench.blocked
         self.findings.append(bench.blocked)
         outcome = self._judged(shown, plain_turn())
         self._keep(shown.trace, outcome)
@@ -229,15 +264,14 @@ class WorkerSession:
 
     def _blocks(self, loaded: Loaded) -> Finding | None:
         """The finding because of which this scenario need not be tried, if any."""
-        finding = self._thread.bench.blocks(loaded)
-        if finding is None and not self.config.keep_going:
-            finding = self._silences.blocking(traits_of(loaded))
-        return finding
+        bench = self._thread.bench
+        bench.blocked = bench.blocked or self._known_of_server.blocked
+        return bench.blocks(loaded)
 
     def _lacking(self, loaded: Loaded) -> list[str]:
         """The needs that the target does not offer; none where it answers nothing at all."""
-        with contextlib.suppress(Hopeless):
-            return self._prober.lacking(loaded)
+        with contextlib.suppress(Hopeless), self._known_of_server.lock:
+            return self._known_of_server.prober.lacking(loaded, self._probe)
         return []
 
     def _probe(self, probe: Loaded) -> Run:
@@ -277,19 +311,20 @@ class WorkerSession:
         judging = self.config.profile.model_copy(update={"capabilities": known})
 
         def plainly(loaded: Loaded) -> ScenarioOutcome:
-            if loaded.id not in self._plain_outcomes:
-                self._plain_outcomes[loaded.id] = self.play(loaded)
-            return self._plain_outcomes[loaded.id]
+            plain = self._known_of_server.plain
+            if loaded.id not in plain:
+                plain[loaded.id] = self.play(loaded)
+            return plain[loaded.id]
 
         return Playing(
             profile=self.config.profile,
             hygiene=bench.hygiene,
             ending=lambda: bench.servers.last_ending,
             plainly=plainly,
-            run=self._thread.run,
+            run=self._run,
             judged=lambda run, loaded: self._judged(run, loaded, judging),
             kept=lambda run, outcome: self._keep(run.trace, outcome),
-            silences=None if self.config.keep_going else self._silences,
+            silences=self._known_of_server.silences,
         )
 
     def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
@@ -319,7 +354,7 @@ class WorkerSession:
 
     def _attempt(self, loaded: Loaded) -> Attempt:
         """Play a scenario once more; its trace is not kept."""
-        run = self._thread.run(loaded)
+        run = self._run(loaded, traits_of(loaded))
         outcome = self._judged(run, loaded)
         return Attempt(failures(outcome), run.before, fell_silent(outcome))
 
@@ -355,8 +390,12 @@ class WorkerSession:
     def close(self) -> list[Finding]:
         """End the server and the model; gives the findings that no scenario owns."""
         bench = self._thread.close()
-        self.findings += self._silences.found.values()
-        self._silences = Silences()
         if bench is not None:
             self.findings += bench.hygiene.findings
         return self.findings
+
+
+def _start_seconds(trace: Trace) -> float:
+    """Return how long the set-up at the beginning took, 0 where the server was there before."""
+    times = [mark.at for mark in trace.marks_of(Setup)]
+    return times[1] - times[0] if len(times) > 1 and not trace.header.faults else 0.0

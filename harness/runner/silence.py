@@ -1,26 +1,28 @@
-"""What a server waits for nobody to hear: scenarios that end in the same silence, again and again.
+"""Repeated timeouts with one cause: scenarios that end in the same silence.
 
 A server in which one thing hangs (all approvals, every interrupt) would cost its bounds in each
-scenario that needs it. So a worker remembers what each scenario is made of (its traits), and which
+scenario that needs it. So it is remembered what each scenario is made of (its traits), and which
 traits a scenario had that came to its end. What a silent scenario has and none of those is suspect.
-When the same was waited for in vain in three scenarios (`ENOUGH`) that have something suspect in
-common, another that has all of it too is not played: it is NOT_EXERCISED, because of one finding.
+When two scenarios (`SCENARIOS_TO_SUSPECT`) that have something suspect in common waited in vain for
+the same, another that has all of it too waits a short bound only. Whatever else it waits for in
+vain is waited for with the full bound. At the end of the run one of those that waited shortly is
+played with the full bound: the finding says whether that confirmed the others.
 
 Nothing is concluded from a trait that has worked anywhere, from silences of different kinds, or
 where only waits and the like are common, but no need, no method, no question and no action; as more
-scenarios come to their end, less is suspect. A silence that a baseline knows does not count: who
-knows it wants the scenarios played.
+scenarios come to their end, less is suspect. A silence that a baseline knows does not count.
 
-Which scenario is the third depends on their order and on the worker: that is the one place where
-the number of workers changes which scenarios are NOT_EXERCISED. Three of them fail in any case.
+Which two scenarios wait the full bound depends on their order. All of them are played and judged in
+any case.
 
-Here: traits, what is the same silence, what is blocked. Not here: a server with which no turn can
-be had at all (firstturn), playing (session).
+Here: traits, which silences are the same, which bound is short. A server with which no turn can be
+had at all is `first_turn`'s; playing is the session's.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding, ScenarioOutcome
@@ -35,11 +37,15 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.loader import Loaded
 from harness.scenario.steps.awaited import ANSWER
-from harness.trace.marks import Settled
+from harness.trace.marks import EndingBegins, Settled, StepBegins
 
 SAME_SILENCE = "liveness.same-silence"
-# So many scenarios end in the same silence before others are not played because of it.
-ENOUGH = 3
+SCENARIOS_TO_SUSPECT = 2
+"""How many scenarios end in the same silence before others wait for the same shortly."""
+MIN_SHORT_SECONDS = 0.5
+# A short wait is at least so many times as long as the longest wait that was not in vain.
+SHORT_OVER_LONGEST = 3.0
+MAX_NAMES_LISTED = 5
 # The steps that are requests of one method; nearly every scenario has those that start something.
 _METHODS = {step: method for step, method in METHOD_OF_STEP.items() if "start" not in step}
 # What several scenarios must have in common, for it to be more than how scenarios are written.
@@ -56,27 +62,72 @@ class Silent:
     traits: frozenset[str]
 
 
+@dataclass(slots=True)
+class Suspicion:
+    """Something that probably never comes: which scenarios showed it, and what they share.
+
+    `hurried` are the scenarios that waited for it shortly, and in vain; `confirmed` is None until
+    one of them was played with the full bound.
+    """
+
+    awaited: str
+    shown: tuple[str, ...]
+    common: frozenset[str]
+    short: float
+    hurried: list[Loaded] = field(default_factory=list[Loaded])
+    confirmed: bool | None = None
+
+    def finding(self) -> Finding:
+        """Return the finding about all of these silences."""
+        names = [one.id for one in self.hurried]
+        message = f"waited in vain for {self.awaited}; so in {', '.join(self.shown)}"
+        if names:
+            listed = ", ".join(names[:MAX_NAMES_LISTED])
+            more = f" and {len(names) - MAX_NAMES_LISTED} more" * (len(names) > MAX_NAMES_LISTED)
+            message += f"; {listed}{more} waited {self.short:g} s only"
+        if self.confirmed is False:
+            message += (
+                f", but {names[-1]}, played again with the full bound, did not wait in vain: "
+                "play them with --keep-going"
+            )
+        elif self.confirmed:
+            message += f", confirmed in {names[-1]} with the full bound"
+        message += (
+            f"; nothing that has {_listed(self.common)} came to its end; --keep-going waits the "
+            "full bound everywhere, --timeout-scale 3 gives a slow server more time"
+        )
+        return Finding(SAME_SILENCE, message, kind=self.awaited)
+
+
 class Silences:
-    """One worker's memory. Tell it each outcome by `note`, ask it by `blocking`."""
+    """The memory of a run: give it each outcome with `note`, ask it with `suspicion`."""
 
     def __init__(self) -> None:
         self._worked: set[str] = set()
         self._silent: list[Silent] = []
-        self.found: dict[str, Finding] = {}
+        self._longest = 0.0
+        self._suspicions: dict[str, Suspicion] = {}
 
-    def note(self, name: str, traits: frozenset[str], run: Run, outcome: ScenarioOutcome) -> None:
-        """A scenario was played and judged."""
+    def note(
+        self, loaded: Loaded, traits: frozenset[str], run: Run, outcome: ScenarioOutcome
+    ) -> None:
+        """Remember a scenario that was played and judged."""
+        self._longest = max(self._longest, longest_wait(run))
         self.worked(run, traits)
-        if outcome.verdict is Verdict.FAIL and fell_silent(outcome):
-            self._silent.append(Silent(name, awaited(run), traits))
+        if outcome.verdict is not Verdict.FAIL or not fell_silent(outcome):
+            return
+        if run.hurried and awaited(run) in self._suspicions:
+            self._suspicions[awaited(run)].hurried.append(loaded)
+        else:
+            self._silent.append(Silent(loaded.id, awaited(run), traits))
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
         """Where a run came to its end, and nothing was owed then, what it was made of works."""
         if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
             self._worked |= traits
 
-    def blocking(self, traits: frozenset[str]) -> Finding | None:
-        """The finding because of which what has these traits need not be played, if any."""
+    def suspicion(self, traits: frozenset[str]) -> Suspicion | None:
+        """Return what a scenario with these traits would probably wait for in vain."""
         alike: dict[tuple[str, str], list[Silent]] = defaultdict(list)
         for one in self._silent:
             for trait in (one.traits & traits) - self._worked:
@@ -85,23 +136,32 @@ class Silences:
             common = frozenset(shown[0].traits).intersection(*(one.traits for one in shown))
             common -= self._worked
             telling = any(one.startswith(_TELLING) for one in common)
-            if len(shown) >= ENOUGH and common <= traits and telling:
-                return self._finding(shown, common)
+            if len(shown) >= SCENARIOS_TO_SUSPECT and common <= traits and telling:
+                return self._suspected(shown, common)
         return None
 
-    def _finding(self, shown: list[Silent], common: frozenset[str]) -> Finding:
-        """One for each thing waited for; it is worded when it first stops something."""
+    def _suspected(self, shown: list[Silent], common: frozenset[str]) -> Suspicion:
         waited_for = shown[0].awaited
-        if waited_for not in self.found:
-            self.found[waited_for] = Finding(
-                SAME_SILENCE,
-                f"waited in vain for {waited_for}; so in {', '.join(one.name for one in shown)}; "
-                f"nothing that has {_listed(common)} came to its end, and what else has it was not "
-                "played; --keep-going plays it, --timeout-scale 3 gives a server that is only slow "
-                "more time",
-                kind=waited_for,
-            )
-        return self.found[waited_for]
+        short = max(MIN_SHORT_SECONDS, round(SHORT_OVER_LONGEST * self._longest, 1))
+        if waited_for not in self._suspicions:
+            names = tuple(one.name for one in shown)
+            self._suspicions[waited_for] = Suspicion(waited_for, names, common, short)
+        found = self._suspicions[waited_for]
+        found.short = max(found.short, short)
+        return found
+
+    @property
+    def hurrying(self) -> list[Suspicion]:
+        """Those because of which a scenario failed after a short wait."""
+        return [one for one in self._suspicions.values() if one.hurried]
+
+
+def longest_wait(run: Run) -> float:
+    """Return how long the longest step took, in seconds, of those that were done."""
+    begun = [mark.at for mark in run.trace.marks_of(StepBegins)]
+    ended = [mark.at for mark in run.trace.marks_of(EndingBegins)]
+    times = begun + (ended[:1] if run.unmet is None else [])
+    return max((later - sooner for sooner, later in pairwise(times)), default=0.0)
 
 
 def fell_silent(outcome: ScenarioOutcome) -> bool:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Generator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from harness.results.outcome import (
     ScenarioOutcome,
     finding_from_plain,
     finding_to_plain,
+    seconds_of,
 )
 from harness.results.rejudge import take_as_known, take_race_as_known
 from harness.results.report import Report
@@ -45,13 +45,15 @@ from harness.runner.config import configure
 from harness.runner.plays import wanted
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_on
+from harness.scenario.loader import Loaded
 from harness.suite.baselining import BaselineUpdate
 from harness.suite.collecting import Collecting, Playable, read_arguments
 from harness.suite.failing import Failing
 from harness.suite.fuzzing import Fuzzing
 from harness.suite.github import GithubStep, in_actions
-from harness.suite.items import Play, ScenarioFile, ScenarioItem
+from harness.suite.items import ScenarioFile, ScenarioItem
 from harness.suite.junit import describe_run, name_rule, name_scenario
+from harness.suite.laning import Laning
 from harness.suite.recording import keep_report, run_name
 from harness.suite.reporting import Synthetic, emit, tell, write_json, write_text
 from harness.suite.rule_lines import RuleLines
@@ -112,10 +114,13 @@ class PytestPlugin:
         self._is_worker = worker is not None
         self._stopping = Stopping(config, self.config.base)
         config.pluginmanager.register(self._stopping, "harness-stopping")
-        self._session = WorkerSession(
+        self._laning = Laning(
+            config,
             self.config,
+            self._stopping.interruption,
             worker=worker["workerid"] if worker else "main",
-            interruption=self._stopping.interruption,
+            lanes=_lanes_of(option, self.config.profile.lanes, is_worker=worker is not None),
+            play=self._play,
         )
         target = self.config.option or self.config.profile.name
         profile = self.config.profile
@@ -156,13 +161,16 @@ class PytestPlugin:
     def _page(self, report: Report) -> str:
         return markdown(report, self.config.book, version(DISTRIBUTION))
 
-    def _furnish(self, file: ScenarioFile) -> None:
-        play: Play = self._session.play
+    def _play(self, session: WorkerSession, loaded: Loaded, confirms: bool) -> ScenarioOutcome:
         if self._snapshots is not None:
-            play = partial(self._snapshots.play, self._session)
-        file.play, file.tell = self._stopping.guarded(play), self._stories.scenario
+            return self._snapshots.play(session, loaded, confirms=confirms)
+        return session.play(loaded, confirms=confirms)
+
+    def _furnish(self, file: ScenarioFile) -> None:
+        file.play = self._stopping.guarded(self._laning.scenario)
+        file.tell = self._stories.scenario
         file.accepts = self._update is not None
-        file.race = self._stopping.guarded(self._session.race)
+        file.race = self._stopping.guarded(self._laning.race)
         file.tell_race = self._stories.race
 
     @pytest.hookimpl
@@ -179,6 +187,7 @@ class PytestPlugin:
         if not isinstance(item, Playable) or report.when != "call":
             return report
         if item.outcome is not None:
+            report.duration = max(report.duration, seconds_of(item.outcome))
             if self._is_worker:
                 self._failing.saw(report, item.outcome)
             outcome = item.outcome.to_plain() if self._is_worker else item.outcome
@@ -216,6 +225,7 @@ class PytestPlugin:
 
         Also where `-x`, a similar option or a signal stops the run: what was played is judged.
         """
+        self._laning.plan(session.items)
         # What is loaded now stays until the end; the garbage collector need not look at it again.
         gc.freeze()
         if self._pytest.option.harness_run:
@@ -238,7 +248,7 @@ class PytestPlugin:
 
     def _close(self) -> None:
         """End the server; send findings outside any scenario to the controller or the report."""
-        findings = self._session.close()
+        findings = self._laning.close()
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
             output["harness_findings"] = [finding_to_plain(one) for one in findings]
@@ -345,7 +355,8 @@ class PytestPlugin:
         if self.collecting.unplayed:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
-            notes = (self.collecting.note, self._update.told if self._update else "")
+            updated = self._update.told if self._update else ""
+            notes = (self.collecting.note, updated, self._laning.note)
             note = "\n".join(filter(None, notes))
             shown = {"names": self._lines.every, "whole": self._is_of_all()}
             tell(self.report, terminalreporter, self.config.book, note, **shown)
@@ -387,6 +398,16 @@ class PytestPlugin:
             write_json(report, Path(option.harness_json), status)
         if option.harness_markdown:
             write_text(self._page(report), Path(option.harness_markdown))
+
+
+def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
+    """Return how many lanes are asked for, 0 for as many as keep the processors busy.
+
+    Workers keep them busy by themselves.
+    """
+    if option.lanes is not None:
+        return option.lanes
+    return of_profile or int(is_worker)
 
 
 def _check_report_files(config: pytest.Config) -> None:

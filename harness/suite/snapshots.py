@@ -46,9 +46,11 @@ class Snapshots:
         self._kept: dict[str, Kept] = {}
         self._unused: list[str] = []
 
-    def play(self, session: WorkerSession, loaded: Loaded) -> ScenarioOutcome:
-        """Play a scenario, and keep its transcript if it passed."""
-        outcome = session.play(loaded)
+    def play(
+        self, session: WorkerSession, loaded: Loaded, *, confirms: bool = True
+    ) -> ScenarioOutcome:
+        """Play a scenario, and keep its transcript if it passed; `confirms` as of a session."""
+        outcome = session.play(loaded, confirms=confirms)
         trace = session.trace_of(loaded.id)
         if trace is None or not outcome.played or outcome.verdict not in _PASSED:
             if outcome.verdict in (Verdict.FAIL, Verdict.ERROR):

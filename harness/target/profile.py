@@ -191,6 +191,7 @@ class Profile(_Table):
     exec: ExecProgram = Field(default_factory=ExecProgram)
     sdk: SdkProgram = Field(default_factory=SdkProgram)
     bounds: Bounds = Field(default_factory=Bounds)
+    lanes: int = Field(default=0, ge=0)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
     panics: Annotated[list[str], AfterValidator(_each_a_pattern)] = Field(default_factory=list[str])

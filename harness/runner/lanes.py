@@ -1,0 +1,299 @@
+"""Several sessions on one server at once, so that one works while another waits.
+
+Most of a run is waiting: for a process that starts, for a silence. So items are played ahead on
+lanes, each with a session, a server process, a home and a model of its own. A trace has one
+scenario. The caller asks for the outcomes one by one, in its own order.
+
+A verdict does not depend on lanes. What went wrong on a lane is played again alone, with every
+other lane at rest, on the first lane, and only that counts. The first lane plays alone until a
+scenario has passed: a server that cannot be used is found out once. A lane whose server cannot be
+started is given up: of some servers only one can run at a time, since they have a fixed port.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.session import WorkerSession
+
+T = TypeVar("T")
+Outcome = ScenarioOutcome | RaceOutcome
+
+USUAL_START_SECONDS: Final = 0.5
+"""A server that takes longer to start is given more lanes: its starts overlap with other plays."""
+MAX_LANES_PER_CORE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One item to play: its name, which is unique in a run, and how a session plays it.
+
+    `play` takes the session, and whether what goes wrong is looked into. Jobs with the same
+    `settings` need the same server settings, "" for the usual ones: they stay on one lane.
+    """
+
+    name: str
+    play: Callable[[WorkerSession, bool], Outcome]
+    settings: str = ""
+
+
+@dataclass(slots=True)
+class _Play:
+    """A job that was begun. It is `wrong` where it has to be played again alone."""
+
+    job: Job
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    wrong: bool = False
+    done: bool = False
+
+
+class LaneWaits:
+    """How a session waits: on the thread of a lane until `cancel`, elsewhere as the run does."""
+
+    def __init__(self, interruption: Interruption) -> None:
+        self._interruption = interruption
+        self._run_thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._future: Future[Any] | None = None
+        self._cancelled = False
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the result. Raises `Interrupted` when the lane, or the run, is stopped."""
+        if threading.get_ident() == self._run_thread:
+            return self._interruption.wait(future)
+        with self._lock:
+            self._future = future
+            if self._cancelled:
+                future.cancel()
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise Interrupted("the lane is stopped") from error
+        finally:
+            self._future = None
+
+    def cancel(self) -> None:
+        """End what is waited for, and every later wait of the lane."""
+        with self._lock:
+            self._cancelled = True
+            if self._future is not None:
+                self._future.cancel()
+
+
+class _Lane:
+    def __init__(self, session: WorkerSession, waits: LaneWaits) -> None:
+        self.session = session
+        self.waits = waits
+        self.settings = ""
+        self.thread: threading.Thread | None = None
+
+
+class Lanes:
+    """Plays jobs ahead on `number` lanes, 0 for as many as keep the processors busy.
+
+    `open_session` makes the session of a lane, by its number from 1; `upcoming` gives the jobs that
+    the caller will ask for, in order. All methods are called on the thread of the run.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        open_session: Callable[[int, LaneWaits], WorkerSession],
+        upcoming: Callable[[], Iterator[Job]],
+        interruption: Interruption,
+    ) -> None:
+        self._number = number
+        self._open_session = open_session
+        self._upcoming = upcoming
+        self._interruption = interruption
+        self._changed = threading.Condition()
+        self._plays: dict[str, _Play] = {}
+        self._begun: set[str] = set()
+        self._busy = 0
+        self._paused = self._stopped = self._is_proven = False
+        self._news: Future[None] = Future()
+        self.replayed = 0
+        """How many jobs went wrong on a lane, and were played again alone."""
+        waits = LaneWaits(interruption)
+        self._lanes = [_Lane(open_session(1, waits), waits)]
+
+    @property
+    def first(self) -> WorkerSession:
+        """The session that plays what is played alone."""
+        return self._lanes[0].session
+
+    @property
+    def sessions(self) -> list[WorkerSession]:
+        """The sessions of all lanes that were opened."""
+        return [lane.session for lane in self._lanes]
+
+    def outcome(self, job: Job) -> Outcome:
+        """Play a job, or take what was played ahead. Raises `Interrupted`."""
+        if not self._is_proven or self._number == 1:
+            self._begun.add(job.name)
+            outcome = job.play(self.first, True)
+            self._is_proven = self._is_proven or outcome.verdict is Verdict.PASS
+            return outcome
+        self._open()
+        while True:
+            with self._changed:
+                play = self._plays.get(job.name)
+                wrong = [one for one in self._plays.values() if one.wrong]
+                if play is not None and play.done and not play.wrong:
+                    del self._plays[job.name]
+                    return _outcome_of(play)
+                unplanned = play is None and job.name in self._begun
+                news = self._news = Future()
+            if wrong or unplanned:
+                self._rest()
+                for one in wrong:
+                    self._play_alone(one)
+                found = job.play(self.first, True) if unplanned else None
+                self._resume()
+                if found is not None:
+                    return found
+            else:
+                self._interruption.wait(news)
+
+    def stop(self) -> None:
+        """Begin nothing more, end what is being played, and wait until all lanes are at rest."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for lane in self._lanes:
+            lane.waits.cancel()
+        for lane in self._lanes:
+            if lane.thread is not None:
+                lane.thread.join()
+
+    # --- on the thread of the run -----------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Open the lanes, which then play ahead; wake those for which there was nothing to play."""
+        if self._lanes[0].thread is not None:
+            with self._changed:
+                self._changed.notify_all()
+            return
+        self._number = self._number or lanes_by_default(self.first.start_seconds)
+        for at in range(2, self._number + 1):
+            waits = LaneWaits(self._interruption)
+            self._lanes.append(_Lane(self._open_session(at, waits), waits))
+        for lane in self._lanes:
+            lane.thread = threading.Thread(target=self._work, args=(lane,), daemon=True)
+            lane.thread.start()
+
+    def _rest(self) -> None:
+        """Let the lanes finish what they play, and begin nothing."""
+        with self._changed:
+            self._paused = True
+        while True:
+            with self._changed:
+                news = self._news = Future()
+                if not self._busy:
+                    return
+            self._interruption.wait(news)
+
+    def _resume(self) -> None:
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
+
+    def _play_alone(self, play: _Play) -> None:
+        self.replayed += 1
+        play.error = None
+        play.outcome = play.job.play(self.first, True)
+        play.wrong = False
+
+    # --- on the threads of lanes ------------------------------------------------------------------
+
+    def _work(self, lane: _Lane) -> None:
+        while True:
+            with self._changed:
+                play = self._next(lane)
+                while play is None and not self._stopped:
+                    self._changed.wait()
+                    play = self._next(lane)
+                if play is None:
+                    return
+                self._busy += 1
+            try:
+                play.outcome = play.job.play(lane.session, False)
+            except Interrupted:
+                self._rested()
+                return
+            except BaseException as error:
+                play.error = error
+            with self._changed:
+                play.wrong = play.outcome is None or not is_settled(play.outcome)
+                play.done = True
+            self._rested()
+            if lane is not self._lanes[0] and _could_not_start(play.outcome):
+                return
+
+    def _next(self, lane: _Lane) -> _Play | None:
+        """Begin the next job: one of the lane's settings, before one that no other lane serves."""
+        if self._paused or self._stopped:
+            return None
+        held = {one.settings for one in self._lanes if one is not lane and one.settings}
+        waiting = [one for one in self._upcoming() if one.name not in self._begun]
+        mine = (one for one in waiting if lane.settings and one.settings == lane.settings)
+        free = (one for one in waiting if one.settings not in held)
+        job = next(mine, None) or next(free, None) or next(iter(waiting), None)
+        if job is None:
+            return None
+        lane.settings = job.settings
+        self._begun.add(job.name)
+        play = self._plays[job.name] = _Play(job)
+        return play
+
+    def _rested(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            if not self._news.done():
+                self._news.set_result(None)
+
+
+def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
+    """Return how many lanes keep the processors busy, by how long the server takes to start."""
+    cores = cores or os.cpu_count() or 1
+    wanted = round((cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
+    return min(wanted, MAX_LANES_PER_CORE * cores)
+
+
+def is_settled(outcome: Outcome) -> bool:
+    """Whether nothing went wrong that could be the doing of other lanes."""
+    if isinstance(outcome, RaceOutcome):
+        return not outcome.findings and all(map(is_settled, outcome.placements))
+    if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
+        return False  # What it waited for in vain may have been late only.
+    failed = any(
+        row.verdict is Verdict.ERROR
+        or (row.verdict is Verdict.FAIL and row.level is not Level.INFO)
+        for row in outcome.rows
+    )
+    return outcome.verdict is not Verdict.FAIL and not failed and not _counting(outcome.findings)
+
+
+def _counting(findings: list[Finding]) -> bool:
+    return any(finding.counts or finding.id.startswith("setup.") for finding in findings)
+
+
+def _could_not_start(outcome: Outcome | None) -> bool:
+    return outcome is not None and any(
+        one.id in ("setup.not-started", "setup.no-handshake") for one in outcome.findings
+    )
+
+
+def _outcome_of(play: _Play) -> Outcome:
+    if play.error is not None:
+        raise play.error
+    if play.outcome is None:
+        raise RuntimeError(f"{play.job.name}: a lane gave no outcome")
+    return play.outcome

@@ -1,0 +1,137 @@
+"""The items of a pytest session as jobs of lanes.
+
+Here: which items come next, in this process or in a worker of pytest-xdist, how each is played, and
+how many lanes there are. Playing ahead and confirming failures is `runner.lanes`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.runner.config import Config
+from harness.runner.interruption import Interruption
+from harness.runner.knowledge import Knowledge
+from harness.runner.lanes import Job, Lanes, LaneWaits, Outcome
+from harness.runner.session import WorkerSession
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Action
+from harness.scenario.race_id import RaceId
+from harness.suite.items import RaceItem, ScenarioItem
+
+PlayScenario = Callable[[WorkerSession, Loaded, bool], ScenarioOutcome]
+
+
+class Laning:
+    """Plays the items of one process. `play` plays one scenario in a session.
+
+    `lanes` is how many there are, 0 for as many as keep the processors busy.
+    """
+
+    def __init__(
+        self,
+        pytest_config: pytest.Config,
+        config: Config,
+        interruption: Interruption,
+        *,
+        worker: str,
+        lanes: int,
+        play: PlayScenario,
+    ) -> None:
+        self._pytest = pytest_config
+        self._config = config
+        self._worker = worker
+        self._play = play
+        self._knowledge = Knowledge(config.profile)
+        self._interruption = interruption
+        self._items: list[pytest.Item] = []
+        self._lanes = Lanes(lanes, self._session, self._upcoming, interruption)
+
+    @property
+    def note(self) -> str:
+        """What the run says of its lanes, "" for nothing."""
+        again = self._lanes.replayed
+        if not again:
+            return ""
+        return f"lanes: {again} of what went wrong beside other scenarios was played again alone"
+
+    def plan(self, items: list[pytest.Item]) -> None:
+        """Take the items that will be played, in order."""
+        self._items = items
+
+    def scenario(self, loaded: Loaded) -> ScenarioOutcome:
+        """Return the outcome of a scenario. Raises `Interrupted`."""
+        outcome = self._lanes.outcome(self._of_scenario(loaded))
+        if not isinstance(outcome, ScenarioOutcome):
+            raise TypeError(f"{loaded.id}: not the outcome of a scenario")
+        return outcome
+
+    def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
+        """Return the outcome of a race. Raises `Interrupted`."""
+        outcome = self._lanes.outcome(self._of_race(loaded, action, only))
+        if not isinstance(outcome, RaceOutcome):
+            raise TypeError(f"{loaded.id}: not the outcome of a race")
+        return outcome
+
+    def close(self) -> list[Finding]:
+        """End what was started; gives the findings that no scenario owns."""
+        self._lanes.stop()
+        if not self._interruption.signal:
+            self._lanes.first.confirm_silences()
+        return [finding for session in self._lanes.sessions for finding in session.close()]
+
+    def _session(self, number: int, waits: LaneWaits) -> WorkerSession:
+        name = self._worker if number == 1 else f"{self._worker}-{number}"
+        return WorkerSession(
+            self._config, worker=name, interruption=waits, knowledge=self._knowledge
+        )
+
+    def _upcoming(self) -> Iterator[Job]:
+        for item in self._coming_items():
+            if isinstance(item, ScenarioItem):
+                yield self._of_scenario(item.loaded)
+            elif isinstance(item, RaceItem):
+                yield self._of_race(item.loaded, item.action, item.only)
+
+    def _coming_items(self) -> Iterator[pytest.Item]:
+        if not hasattr(self._pytest, "workerinput"):
+            yield from self._items
+            return
+        for index in _queued(self._pytest):
+            yield self._items[index]
+
+    def _of_scenario(self, loaded: Loaded) -> Job:
+        def play(session: WorkerSession, confirms: bool) -> Outcome:
+            return self._play(session, loaded, confirms)
+
+        return Job(loaded.id, play, settings_of(loaded))
+
+    def _of_race(self, loaded: Loaded, action: Action, only: str) -> Job:
+        def play(session: WorkerSession, _confirms: bool) -> Outcome:
+            return session.race(loaded, action, only)
+
+        return Job(str(RaceId(loaded.id, action, only)), play, settings_of(loaded))
+
+
+def settings_of(loaded: Loaded) -> str:
+    """Return what a scenario asks of its server beside the usual settings, "" for nothing."""
+    scenario = loaded.scenario
+    if scenario.config or scenario.mcp:
+        return f"{scenario.config} {sorted(scenario.mcp)}"
+    return "several clients" if scenario.several_clients else ""
+
+
+def _queued(config: pytest.Config) -> list[int]:
+    """Return the indexes of the items that a worker of pytest-xdist has been given.
+
+    That is no interface of pytest-xdist: where it is not as it was, nothing is played ahead.
+    """
+    for plugin in config.pluginmanager.get_plugins():
+        queue: Any = getattr(plugin, "torun", None)
+        if queue is None or not hasattr(queue, "lock"):
+            continue
+        with queue.lock() as waiting:
+            given = [plugin.nextitem_index, *waiting]
+        return [index for index in given if isinstance(index, int)]
+    return []
