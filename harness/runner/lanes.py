@@ -116,6 +116,7 @@ class Lanes:
         self._changed = threading.Condition()
         self._plays: dict[str, _Play] = {}
         self._begun: set[str] = set()
+        self._asked: list[Job] = []
         self._busy = 0
         self._paused = self._stopped = self._is_proven = False
         self._news: Future[None] = Future()
@@ -150,6 +151,8 @@ class Lanes:
                     del self._plays[job.name]
                     return _outcome_of(play)
                 unplanned = play is None and job.name in self._begun
+                self._asked = [] if play is not None or unplanned else [job]
+                self._changed.notify_all()
                 news = self._news = Future()
             if wrong or unplanned:
                 self._rest()
@@ -176,10 +179,8 @@ class Lanes:
     # --- on the thread of the run -----------------------------------------------------------------
 
     def _open(self) -> None:
-        """Open the lanes, which then play ahead; wake those for which there was nothing to play."""
+        """Open the lanes, which then play ahead."""
         if self._lanes[0].thread is not None:
-            with self._changed:
-                self._changed.notify_all()
             return
         self._number = self._number or lanes_by_default(self.first.start_seconds)
         for at in range(2, self._number + 1):
@@ -242,7 +243,8 @@ class Lanes:
         if self._paused or self._stopped:
             return None
         held = {one.settings for one in self._lanes if one is not lane and one.settings}
-        waiting = [one for one in self._upcoming() if one.name not in self._begun]
+        coming = (*self._asked, *self._upcoming())
+        waiting = [one for one in coming if one.name not in self._begun]
         mine = (one for one in waiting if lane.settings and one.settings == lane.settings)
         free = (one for one in waiting if one.settings not in held)
         job = next(mine, None) or next(free, None) or next(iter(waiting), None)

@@ -14,6 +14,7 @@ import anyio
 from harness.backend.model import ScriptedModel
 from harness.client.peer import Peer
 from harness.errors import TargetGone
+from harness.scenario.patience import MAX_BOUNDS, tells_of_a_turn
 from harness.target.profile import Bounds
 from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
@@ -74,9 +75,11 @@ class TraceFinisher:
         # Of a line that is coming on each connection: how many bytes, and when more of one came.
         self._sizes = [0 for _ in self._peers]
         self._grew = 0.0
+        # When a turn was last told of, and up to which message that was looked for.
+        self._told, self._looked_at = 0.0, 0
 
     async def run(self) -> Ended:
-        """Wait for quiescence; bounded by the scenario's bound."""
+        """Wait for quiescence; bounded by so long a silence about turns as the scenario's bound."""
         self._recorder.mark(EndingBegins())
         self._model.gates.open_all()
         for peer in self._peers:
@@ -84,10 +87,11 @@ class TraceFinisher:
         await self._answer_questions()
         with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
             await self._peers[0].request(*self._barrier)
-        return await self._settle(self._recorder.now() + self._bounds.scenario)
+        return await self._settle()
 
-    async def _settle(self, deadline: float) -> Ended:
-        believed = -1.0
+    async def _settle(self) -> Ended:
+        begun, believed = self._recorder.now(), -1.0
+        last_deadline = begun + MAX_BOUNDS * self._bounds.scenario
         while True:
             gone = self._gone()
             if gone is not None:
@@ -107,7 +111,8 @@ class TraceFinisher:
                 if owed:
                     self._mark_settled(silence)
                 return Ended(End.QUIESCENT, ())
-            if now >= deadline:
+            told = max(begun, self._told_of_a_turn())
+            if now >= min(told + self._bounds.scenario, last_deadline):
                 return self._bound_hit(outstanding)
             # While something is owed it may come at any moment, and then the short silence counts.
             await anyio.sleep(TICK if owed or outstanding else max(missing, TICK / 4))
@@ -134,6 +139,16 @@ class TraceFinisher:
         if sizes != self._sizes:
             self._sizes, self._grew = sizes, self._recorder.now()
         return max(self._recorder.last_frame_at, self._grew, marks[-1].at if marks else 0.0)
+
+    def _told_of_a_turn(self) -> float:
+        """When the server last told of a turn; 0 for never."""
+        frames = self._recorder.trace.frames
+        for frame in reversed(frames[self._looked_at :]):
+            if tells_of_a_turn(frame):
+                self._told = frame.at
+                break
+        self._looked_at = len(frames)
+        return self._told
 
     def _questions(self) -> list[Frame]:
         """The server requests of all connections that are not answered."""

@@ -21,6 +21,7 @@ from harness.client.peer import Peer
 from harness.errors import TargetGone
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
+from harness.scenario.patience import Patience
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
 from harness.scenario.steps.awaited import NOTHING, Awaited
@@ -160,12 +161,13 @@ class Player:
 
         The first step that cannot be done ends the script.
         """
-        with anyio.move_on_after(self._bounds.scenario):
+        bound = Patience(self._recorder, self._bounds.scenario)
+        with bound.wait():
             async with self:
                 while self._to_come:
                     await self.step()
             return self.unmet
-        message = f"the scenario took longer than its bound of {self._bounds.scenario:g} s"
+        message = f"the scenario took longer than its bound of {bound.seconds:g} s"
         self.unmet = Unmet(UnmetKind.TIMEOUT, "scenario", 1, message)
         return self.unmet
 
@@ -197,17 +199,16 @@ class Player:
     async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
         name = next(iter(type(step).model_fields))
         self._recorder.mark(StepBegins(name, line))
-        bound = self._bound_of(step)
+        bound = Patience(self._recorder, self._bound_of(step))
         try:
-            with anyio.fail_after(bound):
+            with bound.wait():
                 await self._play(step)
-        except TimeoutError:
-            awaited, came = self._context.awaited, self._context.came()
-            message = f"waited {bound:g} s for {awaited.words}; {came or 'it did not come'}"
-            return Unmet(UnmetKind.TIMEOUT, name, line, message, awaited=awaited)
-        except (StepFailed, TargetGone) as error:
+                return None
+        except (StepFailed, TargetGone, TimeoutError) as error:
             return Unmet.because_of(error, name, line)
-        return None
+        awaited, came = self._context.awaited, self._context.came()
+        message = f"waited {bound.seconds:g} s for {awaited.words}; {came or 'it did not come'}"
+        return Unmet(UnmetKind.TIMEOUT, name, line, message, awaited=awaited)
 
     async def _play(self, step: ClientStep) -> None:
         """Play one step, and no longer once the model's side cannot go on as the script says."""

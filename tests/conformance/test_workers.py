@@ -1,4 +1,4 @@
-"""The number of workers makes no difference, and a run that is broken off is never green."""
+"""Workers and lanes make no difference, and a run that is broken off is never green."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ sys.path.insert(0, {str(SERVERS)!r})
 from minimal import Server
 class Hanger(Server):
     def turn_start(self, params, reply):
+        if "say hello" in str(params):
+            return super().turn_start(params, reply)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         open("fifo", "w").close()
         while True:
@@ -54,18 +56,20 @@ client:
 
 
 @pytest.mark.parametrize(
-    ("server", "workers"),
+    ("server", "ways"),
     [
-        ("broken/double_completed", (0, 3)),
-        pytest.param("broken/no_model_call", (0, 2), marks=pytest.mark.runs),
+        ("broken/double_completed", ("--lanes=1", "-n3", "--lanes=4", "-n2 --lanes=2")),
+        pytest.param(
+            "broken/no_model_call", ("--lanes=1", "-n2", "--lanes=4"), marks=pytest.mark.runs
+        ),
     ],
 )
-def test_any_number_of_workers_gives_the_same_verdicts(
-    server: str, workers: tuple[int, ...], place: Path, mark: str
+def test_any_number_of_workers_and_lanes_gives_the_same_verdicts(
+    server: str, ways: tuple[str, ...], place: Path, mark: str
 ) -> None:
     paths = [str(one.path) for one in bundled(*FEW)]
     options = ["--server-cmd", command(server), *paths]
-    runs = [run_pytest(*options, f"-n{n}", folder=place, mark=mark) for n in workers]
+    runs = [run_pytest(*options, *way.split(), folder=place, mark=mark) for way in ways]
     assert {run.status for run in runs} == {1}
     assert len(runs[0].verdicts) > 100
     for run in runs[1:]:
@@ -102,13 +106,20 @@ def test_worker_that_dies_makes_the_run_red_and_the_rest_is_judged(place: Path, 
     assert {verdicts["mine/a"], verdicts["mine/c"]} == {"PASS"}
 
 
-@pytest.mark.parametrize("workers", ["-n0", pytest.param("-n2", marks=pytest.mark.runs)])
+@pytest.mark.parametrize(
+    "workers", ["-n0", "--lanes=3", pytest.param("-n2", marks=pytest.mark.runs)]
+)
 def test_interrupted_run_leaves_nothing_behind(workers: str, place: Path, mark: str) -> None:
-    (place / "one.scenario.yaml").write_text(SCENARIO.format(title="wait for it"))
+    # On lanes it is played once another has passed.
+    names = ["before", "one"] if "lanes" in workers else ["one"]
+    for name in names:
+        title = "say hello" if name == "before" else "wait for it"
+        (place / f"{name}.scenario.yaml").write_text(SCENARIO.format(title=title))
     script, fifo = place / "hanger.py", place / "fifo"
     script.write_text(HANGER)
     os.mkfifo(fifo)
-    options = ["--server-cmd", command(script), "one.scenario.yaml", workers]
+    files = [f"{name}.scenario.yaml" for name in names]
+    options = ["--server-cmd", command(script), *files, workers]
     options += ["--timeout-scale", "0.5"]
     running = start_pytest(*options, folder=place, mark=mark)
     fifo.open().close()  # Until the server has been asked for a turn.

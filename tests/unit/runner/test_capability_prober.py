@@ -101,19 +101,19 @@ def test_every_method_of_a_capability_of_requests_is_asked_for() -> None:
 
 def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
     target = Target(run(unknown=HISTORY))
-    asking = CapabilityProber(SPEC, target.play)
-    assert asking.lacking(needing()) == []
-    assert asking.lacking(needing("ephemeral")) == []
+    asking = CapabilityProber(SPEC)
+    assert asking.lacking(needing(), target.play) == []
+    assert asking.lacking(needing("ephemeral"), target.play) == []
     assert target.played == []
     for _ in range(2):
-        assert asking.lacking(needing("ephemeral", "history")) == ["history"]
+        assert asking.lacking(needing("ephemeral", "history"), target.play) == ["history"]
     assert target.played == ["probes/methods"]
 
 
 def test_promise_is_not_asked_for() -> None:
     target = Target(run(unknown=HISTORY))
-    asking = CapabilityProber(Profile(name="p", capabilities=["core", "history"]), target.play)
-    assert asking.lacking(needing("history")) == []
+    asking = CapabilityProber(Profile(name="p", capabilities=["core", "history"]))
+    assert asking.lacking(needing("history"), target.play) == []
     assert target.played == []
 
 

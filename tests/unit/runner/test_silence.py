@@ -1,4 +1,4 @@
-"""Which silences are the same, and what is not played because of them."""
+"""Which silences are the same, and what waits a short bound because of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding
 from harness.runner.first_turn import silence_of
 from harness.runner.run import Run
-from harness.runner.silence import ENOUGH, SAME_SILENCE, Silences, awaited, traits_of
+from harness.runner.silence import (
+    MIN_SHORT_SECONDS,
+    SAME_SILENCE,
+    SCENARIOS_TO_SUSPECT,
+    Silences,
+    awaited,
+    traits_of,
+)
 from harness.scenario.ending import Ended
-from harness.scenario.loader import load_text
+from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.awaited import ANSWER, end_of_turn, gate, model_call
 from harness.scenario.steps.context import UnmetKind
 from harness.trace.frame import Direction
+from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.recorder import Recorder
-from harness.trace.trace import End
+from harness.trace.trace import End, Mark
 from tests.unit.results.outcomes import outcome
 
 STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need thread-name"
@@ -36,68 +44,108 @@ def run(unmet: Unmet | None = None, method: str = "turn/steer") -> Run:
     return Run(recorder.trace, Cast(), unmet, ended, model, Path("/nowhere"), "", 1.0)
 
 
+def loaded(name: str) -> Loaded:
+    return load_text("title: x\nclient: [{start_thread: {as: t}}]\n", name=name)
+
+
 def silent(known: str = "") -> list[Finding]:
     return [Finding("scenario.timeout", "waited 5 s", known=known)]
 
 
-def note(silences: Silences, name: str, *traits: str, known: str = "") -> None:
+def note(
+    silences: Silences, name: str, *traits: str, known: str = "", hurried: bool = False
+) -> None:
     failed = outcome(name, verdict=Verdict.FAIL, findings=silent(known))
-    silences.note(name, frozenset(traits), run(VAIN), failed)
+    vain = run(VAIN)
+    vain.hurried = hurried
+    silences.note(loaded(name), frozenset(traits), vain, failed)
 
 
 def worked(silences: Silences, *traits: str) -> None:
-    silences.note("well", frozenset(traits), run(), outcome("well"))
+    silences.note(loaded("well"), frozenset(traits), run(), outcome("well"))
 
 
-def blocked(silences: Silences, *traits: str) -> bool:
-    return silences.blocking(frozenset(traits)) is not None
+def suspects(silences: Silences, *traits: str) -> bool:
+    return silences.suspicion(frozenset(traits)) is not None
 
 
-def test_three_alike_block_what_has_all_that_is_suspect_in_them() -> None:
+def fall_silent(silences: Silences, *traits: str, known: str = "") -> None:
+    for number in range(SCENARIOS_TO_SUSPECT):
+        note(silences, f"s{number}", *traits, known=known)
+
+
+def test_two_alike_make_all_suspect_that_has_the_same_in_it() -> None:
     silences = Silences()
-    for number in range(ENOUGH):
-        assert not blocked(silences, STEER)
+    for number in range(SCENARIOS_TO_SUSPECT):
+        assert not suspects(silences, STEER)
         note(silences, f"s{number}", STEER, f"the model's {number}")
-    assert blocked(silences, STEER)
-    assert blocked(silences, STEER, NAME)
-    assert not blocked(silences, NAME)
+    assert suspects(silences, STEER)
+    assert suspects(silences, STEER, NAME)
+    assert not suspects(silences, NAME)
 
 
 def test_what_worked_anywhere_is_not_suspect() -> None:
     silences = Silences()
-    for number in range(ENOUGH):
-        note(silences, f"s{number}", STEER, HOLD)
-    assert not blocked(silences, HOLD)
+    fall_silent(silences, STEER, HOLD)
+    assert not suspects(silences, HOLD)
     worked(silences, HOLD)
-    assert blocked(silences, STEER)
+    assert suspects(silences, STEER)
     worked(silences, STEER)
-    assert not blocked(silences, STEER, HOLD)
+    assert not suspects(silences, STEER, HOLD)
 
 
 def test_waits_alone_are_too_little_in_common() -> None:
     silences = Silences()
-    for number in range(ENOUGH):
+    for number in range(SCENARIOS_TO_SUSPECT):
         note(silences, f"s{number}", HOLD, f"the request m/{number}")
-    assert not blocked(silences, HOLD)
+    assert not suspects(silences, HOLD)
 
 
-def test_silence_that_a_baseline_knows_blocks_nothing() -> None:
+def test_silence_that_a_baseline_knows_makes_nothing_suspect() -> None:
     silences = Silences()
-    for number in range(2 * ENOUGH):
-        note(silences, f"s{number}", STEER, known="as it is")
-    assert not blocked(silences, STEER)
+    fall_silent(silences, STEER, known="as it is")
+    fall_silent(silences, STEER, known="as it is")
+    assert not suspects(silences, STEER)
+
+
+def test_short_wait_is_longer_than_any_wait_that_was_not_in_vain() -> None:
+    silences = Silences()
+    slow = run()
+    slow.trace.marks += [
+        Mark(0.0, -1, StepBegins("start_thread", 1)),
+        Mark(2.0, -1, StepBegins("wait", 2)),
+        Mark(2.1, -1, EndingBegins()),
+    ]
+    silences.note(loaded("slow"), frozenset(), slow, outcome("slow"))
+    fall_silent(silences, STEER)
+    suspicion = silences.suspicion(frozenset({STEER}))
+    assert suspicion is not None
+    assert suspicion.short == 6.0
+
+
+def test_quick_server_is_waited_for_half_a_second() -> None:
+    silences = Silences()
+    fall_silent(silences, STEER)
+    suspicion = silences.suspicion(frozenset({STEER}))
+    assert suspicion is not None
+    assert suspicion.short == MIN_SHORT_SECONDS
 
 
 def test_finding_names_what_was_awaited_where_and_what_to_do() -> None:
     silences = Silences()
-    for number in range(ENOUGH):
-        note(silences, f"s{number}", STEER)
-    finding = silences.blocking(frozenset({STEER}))
-    assert finding is not None
+    fall_silent(silences, STEER)
+    assert suspects(silences, STEER)
+    assert silences.hurrying == []
+    note(silences, "shortly", STEER, hurried=True)
+    (suspicion,) = silences.hurrying
+    finding = suspicion.finding()
     assert finding.id == SAME_SILENCE
-    for said in ("an answer to turn/steer", "s0, s1, s2", STEER, "--keep-going"):
-        assert said in finding.message
-    assert list(silences.found.values()) == [finding]
+    said = ("an answer to turn/steer", "s0, s1", "shortly waited 0.5 s only", STEER, "--keep-going")
+    assert [one for one in said if one not in finding.message] == []
+    suspicion.confirmed = True
+    assert "confirmed in shortly with the full bound" in suspicion.finding().message
+    suspicion.confirmed = False
+    assert "did not wait in vain" in suspicion.finding().message
 
 
 def test_the_same_is_awaited_whatever_its_alias() -> None:
@@ -120,7 +168,7 @@ def test_only_waiting_in_vain_is_silence() -> None:
 
 
 def test_traits_are_needs_methods_questions_and_parts() -> None:
-    loaded = load_text(
+    steering = load_text(
         """
 title: x
 needs: [command-approval]
@@ -143,4 +191,4 @@ client:
         "the request turn/interrupt",
         "the model's run",
         "the model's message",
-    } <= traits_of(loaded)
+    } <= traits_of(steering)

@@ -1,0 +1,62 @@
+"""Bounds that count silence: a server that goes on telling of a turn is slow, not silent.
+
+Here: which message shows that a turn goes on, and how often a bound begins anew because of it.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import anyio
+
+from harness.trace.frame import Frame, Kind
+from harness.trace.recorder import Recorder
+from harness.trace.values import dig, text
+
+MAX_BOUNDS: Final = 3
+"""A wait takes at most so many times its bound, however much the server tells."""
+# The deadline moves only where that gains so much of the bound: messages come by the thousand.
+_STEP_OF_BOUND: Final = 0.05
+
+
+class Patience:
+    """One wait of at most `bound` seconds of silence about turns, on all of a trace's connections.
+
+    `seconds` is how long was waited when it was over.
+    """
+
+    def __init__(self, recorder: Recorder, bound: float) -> None:
+        self._recorder = recorder
+        self._bound = bound
+        self._scope = anyio.CancelScope()
+        self._last = 0.0
+        self.seconds = bound
+
+    @contextmanager
+    def wait(self) -> Generator[None]:
+        """Bound the block; it is left without an exception when the bound is hit."""
+        begun = anyio.current_time()
+        self._last = begun + MAX_BOUNDS * self._bound
+        self._recorder.listeners.append(self._hear)
+        try:
+            with self._scope:
+                self._scope.deadline = begun + self._bound
+                yield
+        finally:
+            self._recorder.listeners.remove(self._hear)
+            self.seconds = round(max(self._scope.deadline - begun, self._bound), 2)
+
+    def _hear(self, frame: Frame) -> None:
+        if not tells_of_a_turn(frame):
+            return
+        deadline = min(anyio.current_time() + self._bound, self._last)
+        if deadline - self._scope.deadline > _STEP_OF_BOUND * self._bound:
+            self._scope.deadline = deadline
+
+
+def tells_of_a_turn(frame: Frame) -> bool:
+    """Whether a message of the server shows that a turn is going on."""
+    if not frame.from_target or frame.kind is not Kind.NOTIFICATION:
+        return False
+    params = frame.params
+    return bool(text(dig(params, "turnId")) or text(dig(params, "turn", "id")))

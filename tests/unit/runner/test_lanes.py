@@ -1,0 +1,231 @@
+"""Jobs on several lanes: who plays what, what is played again alone, and how lanes end."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.judge.verdict import Level, Verdict
+from harness.results.outcome import Finding, ScenarioOutcome
+from harness.runner.interruption import Interrupted, Interruption
+from harness.runner.lanes import Job, Lanes, LaneWaits, is_settled, lanes_by_default
+from harness.runner.session import WorkerSession
+from tests.unit.results.outcomes import outcome
+
+BOUND = 20.0
+
+
+@dataclass
+class FakeSession:
+    """A session of lane `number`; jobs note here what they played."""
+
+    number: int
+    waits: LaneWaits
+    start_seconds: float = 0.0
+
+
+@dataclass
+class Plays:
+    """Jobs that play nothing, the lanes that play them, and what was played where."""
+
+    number: int
+    names: list[str]
+    outcomes: dict[str, Callable[[int, bool], ScenarioOutcome]] = field(
+        default_factory=dict[str, Callable[[int, bool], ScenarioOutcome]]
+    )
+    settings: dict[str, str] = field(default_factory=dict[str, str])
+    played: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
+    sessions: list[FakeSession] = field(default_factory=list[FakeSession])
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(self.number, self._session, self._upcoming, Interruption(Path()))
+
+    def job(self, name: str) -> Job:
+        def play(session: WorkerSession, confirms: bool) -> ScenarioOutcome:
+            lane = cast("Any", session).number
+            self.played.append((name, lane, confirms))
+            return self.outcomes.get(name, lambda _lane, _confirms: outcome(name))(lane, confirms)
+
+        return Job(name, play, self.settings.get(name, ""))
+
+    def run(self) -> dict[str, Verdict]:
+        try:
+            return {name: self.lanes.outcome(self.job(name)).verdict for name in self.names}
+        finally:
+            self.lanes.stop()
+
+    def _session(self, number: int, waits: LaneWaits) -> WorkerSession:
+        self.sessions.append(FakeSession(number, waits))
+        return cast("WorkerSession", self.sessions[-1])
+
+    def _upcoming(self) -> Iterator[Job]:
+        return map(self.job, self.names)
+
+
+def failed(name: str, finding: str = "scenario.timeout") -> ScenarioOutcome:
+    return outcome(name, verdict=Verdict.FAIL, findings=[Finding(finding, "wrong")])
+
+
+def test_each_job_is_played_once_and_told_in_order() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(30)])
+    assert list(plays.run()) == plays.names
+    assert sorted(name for name, _, _ in plays.played) == sorted(plays.names)
+    assert len(plays.sessions) == 4
+
+
+def test_lanes_play_at_the_same_time() -> None:
+    plays = Plays(3, ["first", "a", "b", "c"])
+    meeting = threading.Barrier(3)
+
+    def meet(lane: int, confirms: bool) -> ScenarioOutcome:
+        meeting.wait(BOUND)
+        return outcome("met")
+
+    plays.outcomes = {"a": meet, "b": meet, "c": meet}
+    assert set(plays.run().values()) == {Verdict.PASS}
+    assert {lane for name, lane, _ in plays.played if name != "first"} == {1, 2, 3}
+
+
+def test_nothing_is_played_ahead_before_a_scenario_has_passed() -> None:
+    plays = Plays(4, ["a", "b"])
+    plays.outcomes = {name: lambda _lane, _confirms: failed("x") for name in plays.names}
+    assert set(plays.run().values()) == {Verdict.FAIL}
+    assert plays.played == [("a", 1, True), ("b", 1, True)]
+
+
+def test_one_lane_plays_everything_where_it_is_asked_for() -> None:
+    plays = Plays(1, ["a", "b"])
+    plays.run()
+    assert plays.played == [("a", 1, True), ("b", 1, True)]
+
+
+def test_what_goes_wrong_on_a_lane_counts_only_as_it_is_played_alone() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+    playing, seen = set[str](), list[set[str]]()
+
+    def busy(name: str, confirms: bool, then: ScenarioOutcome) -> ScenarioOutcome:
+        playing.add(name)
+        if confirms:
+            seen.append(set(playing))
+        playing.discard(name)
+        return then
+
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, confirms, name=name: busy(name, confirms, outcome(name))
+    plays.outcomes["s5"] = lambda _l, confirms: busy(
+        "s5", confirms, outcome("s5") if confirms else failed("s5")
+    )
+    plays.outcomes["s7"] = lambda _l, confirms: busy("s7", confirms, failed("s7"))
+    verdicts = plays.run()
+    assert (verdicts["s5"], verdicts["s7"]) == (Verdict.PASS, Verdict.FAIL)
+    assert plays.lanes.replayed == 2
+    assert sorted(map(sorted, seen)) == [["s5"], ["s7"]]
+
+
+def test_an_error_of_a_lane_is_raised_where_the_job_is_asked_for() -> None:
+    plays = Plays(2, ["first", "a", "b"])
+
+    def breaks(_lane: int, _confirms: bool) -> ScenarioOutcome:
+        raise ValueError("broken")
+
+    plays.outcomes["a"] = breaks
+    plays.lanes.outcome(plays.job("first"))
+    with pytest.raises(ValueError, match="broken"):
+        plays.lanes.outcome(plays.job("a"))
+    plays.lanes.stop()
+
+
+def test_asked_for_a_second_time_it_is_played_a_second_time() -> None:
+    plays = Plays(2, ["first", "a"])
+    plays.lanes.outcome(plays.job("first"))
+    plays.lanes.outcome(plays.job("a"))
+    plays.lanes.outcome(plays.job("a"))
+    plays.lanes.stop()
+    assert [name for name, _, _ in plays.played].count("a") == 2
+    assert plays.played[-1] == ("a", 1, True)
+
+
+def test_lane_whose_server_cannot_start_beside_another_plays_nothing_more() -> None:
+    plays = Plays(2, ["first", *(f"s{number}" for number in range(10))])
+
+    def starts(name: str, lane: int) -> ScenarioOutcome:
+        return failed(name, "setup.not-started") if lane == 2 else outcome(name)
+
+    for name in plays.names:
+        plays.outcomes[name] = lambda lane, _confirms, name=name: starts(name, lane)
+    assert set(plays.run().values()) == {Verdict.PASS}
+    assert [lane for _, lane, _ in plays.played].count(2) <= 1
+
+
+def test_jobs_of_the_same_settings_stay_on_one_lane() -> None:
+    plays = Plays(3, ["first", *(f"{kind}{at}" for at in range(6) for kind in "xy")])
+    plays.settings = {name: name[0] for name in plays.names[1:]}
+    both = threading.Barrier(2)
+
+    def together(name: str) -> ScenarioOutcome:
+        if name in ("x0", "y0"):
+            both.wait(BOUND)
+        return outcome(name)
+
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _lane, _confirms, name=name: together(name)
+    plays.run()
+    first_of = {name: lane for name, lane, _ in plays.played if name in ("x0", "y0")}
+    assert first_of["x0"] != first_of["y0"]
+
+
+def test_stopping_ends_what_a_lane_waits_for() -> None:
+    plays = Plays(2, ["first", "a", "b", "c"])
+    waiting = threading.Semaphore(0)
+
+    def wait(lane: int, _confirms: bool) -> ScenarioOutcome:
+        waits = plays.sessions[lane - 1].waits
+        waiting.release()
+        return waits.wait(Future[ScenarioOutcome]())
+
+    plays.outcomes = {name: wait for name in ("a", "b", "c")}
+    plays.lanes.outcome(plays.job("first"))
+    with pytest.raises(Interrupted):
+        _ask_and_interrupt(plays, waiting)
+    plays.lanes.stop()
+    assert [one.name for one in threading.enumerate() if "_work" in one.name] == []
+
+
+def _ask_and_interrupt(plays: Plays, waiting: threading.Semaphore) -> None:
+    """Ask for a job that never ends, and let the run be interrupted once both lanes wait."""
+    interruption = cast("Any", plays.lanes)._interruption
+    plain = interruption.wait
+
+    def wait(future: Future[None]) -> None:
+        waiting.acquire(timeout=BOUND)
+        interruption.signal = 2
+        plain(future)
+
+    interruption.wait = wait
+    plays.lanes.outcome(plays.job("a"))
+
+
+@pytest.mark.parametrize(
+    ("outcome_of_play", "settled"),
+    [
+        (outcome("s"), True),
+        (outcome("s", verdict=Verdict.KNOWN), True),
+        (outcome("s", verdict=Verdict.NOT_APPLICABLE), True),
+        (failed("s"), False),
+        (outcome("s", findings=[Finding("x", "only told", level=Level.INFO)]), True),
+        (outcome("s", verdict=Verdict.NOT_EXERCISED, findings=[Finding("setup.x", "no")]), False),
+    ],
+)
+def test_what_is_settled_needs_no_second_play(
+    outcome_of_play: ScenarioOutcome, settled: bool
+) -> None:
+    assert is_settled(outcome_of_play) is settled
+
+
+@pytest.mark.parametrize(("seconds", "lanes"), [(0.0, 3), (0.3, 3), (1.1, 7), (30.0, 8)])
+def test_slow_starts_ask_for_more_lanes(seconds: float, lanes: int) -> None:
+    assert lanes_by_default(seconds, cores=2) == lanes
