@@ -18,7 +18,7 @@ from harness.runner.bench_thread import BenchThread
 from harness.runner.capability_evidence import LINES, undeclared
 from harness.runner.config import Config
 from harness.runner.first_turn import Hopeless, hopeless, plain_turn, silence_of
-from harness.runner.interruption import Interruption, Waiting
+from harness.runner.interruption import Interrupted, Interruption, Waiting
 from harness.runner.judging import (
     blocked_outcome,
     inapplicable_outcome,
@@ -192,14 +192,16 @@ class WorkerSession:
         self._thread.retire()
         return self._thread.run(loaded)
 
-    def confirm_silences(self) -> None:
+    def _confirm_silences(self) -> None:
         """Play one scenario of those that waited shortly, for each cause, with the full bound."""
-        for suspicion in self._known_of_server.silences.hurrying:
-            self._thread.retire()
-            with contextlib.suppress(SetupFailed):
+        for suspicion in self._known_of_server.silences.take_hurrying():
+            try:
+                self._thread.retire()
                 run = self._thread.run(suspicion.hurried[-1])
                 is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
                 suspicion.confirmed = is_silent and awaited(run) == suspicion.awaited
+            except (SetupFailed, Interrupted):
+                suspicion.confirmed = None
             self.findings.append(suspicion.finding())
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
@@ -388,7 +390,11 @@ class WorkerSession:
         return base / f"{scenario}.jsonl"
 
     def close(self) -> list[Finding]:
-        """End the server and the model; gives the findings that no scenario owns."""
+        """End the server and the model; gives the findings that no scenario owns.
+
+        Before that, what was waited for shortly is waited for once more with the full bound.
+        """
+        self._confirm_silences()
         bench = self._thread.close()
         if bench is not None:
             self.findings += bench.hygiene.findings

@@ -150,10 +150,11 @@ class Silences:
         found.short = max(found.short, short)
         return found
 
-    @property
-    def hurrying(self) -> list[Suspicion]:
-        """Those because of which a scenario failed after a short wait."""
-        return [one for one in self._suspicions.values() if one.hurried]
+    def take_hurrying(self) -> list[Suspicion]:
+        """Return, once, those because of which a scenario failed after a short wait."""
+        hurrying = [one for one in self._suspicions.values() if one.hurried]
+        self._suspicions.clear()
+        return hurrying
 
 
 def longest_wait(run: Run) -> float:

@@ -22,7 +22,8 @@ _STEP_OF_BOUND: Final = 0.05
 class Patience:
     """One wait of at most `bound` seconds of silence about turns, on all of a trace's connections.
 
-    `seconds` is how long was waited when it was over.
+    `seconds` is the bound that was hit: the silence, or the whole wait where the server told
+    without end.
     """
 
     def __init__(self, recorder: Recorder, bound: float) -> None:
@@ -31,6 +32,11 @@ class Patience:
         self._scope = anyio.CancelScope()
         self._last = 0.0
         self.seconds = bound
+
+    @property
+    def deadline(self) -> float:
+        """When the wait ends if nothing more is told, on the clock of `anyio.current_time`."""
+        return self._scope.deadline
 
     @contextmanager
     def wait(self) -> Generator[None]:
@@ -44,7 +50,8 @@ class Patience:
                 yield
         finally:
             self._recorder.listeners.remove(self._hear)
-            self.seconds = round(max(self._scope.deadline - begun, self._bound), 2)
+            if self._last - self._scope.deadline <= _STEP_OF_BOUND * self._bound:
+                self.seconds = MAX_BOUNDS * self._bound
 
     def _hear(self, frame: Frame) -> None:
         if not tells_of_a_turn(frame):

@@ -44,7 +44,6 @@ class Laning:
         self._worker = worker
         self._play = play
         self._knowledge = Knowledge(config.profile)
-        self._interruption = interruption
         self._items: list[pytest.Item] = []
         self._lanes = Lanes(lanes, self._session, self._upcoming, interruption)
 
@@ -77,8 +76,6 @@ class Laning:
     def close(self) -> list[Finding]:
         """End what was started; gives the findings that no scenario owns."""
         self._lanes.stop()
-        if not self._interruption.signal:
-            self._lanes.first.confirm_silences()
         return [finding for session in self._lanes.sessions for finding in session.close()]
 
     def _session(self, number: int, waits: LaneWaits) -> WorkerSession:

@@ -19,7 +19,7 @@ import pytest
 from harness.runner.conversation import Conversations
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.first_turn import silence_of
-from harness.runner.silence import ENOUGH, SAME_SILENCE, traits_of
+from harness.runner.silence import SAME_SILENCE, SCENARIOS_TO_SUSPECT, traits_of
 from tests.sampling import one_in
 
 from .judging import SERVERS, bundled, command, judged, run_pytest
@@ -178,9 +178,10 @@ class TestOneFeature:
         message = found.issues()[SAME_SILENCE]
         assert "waited in vain for an answer to turn/interrupt; so in " in message
         assert "the request turn/interrupt" in message
-        blocked = {one.id for one in found.report.scenarios if one.reason.startswith(SAME_SILENCE)}
-        assert blocked
-        assert blocked < asking
+        assert "confirmed in " in message
+        verdicts = [found.verdicts()[name] for name in asking]
+        assert verdicts.count("FAIL") > SCENARIOS_TO_SUSPECT
+        assert "NOT_EXERCISED" not in verdicts
         others = [name for name in names if name not in asking]
         correct = judged(command("minimal"), bundled(*others), scale=SCALE).verdicts()
         assert {name: found.verdicts()[name] for name in others} == correct
@@ -188,15 +189,15 @@ class TestOneFeature:
     @pytest.mark.runs
     def test_approvals_that_never_come_are_one_finding_and_all_else_is_judged(self) -> None:
         needing = [one for one in bundled() if one.scenario.needs == ["command-approval"]]
-        assert len(needing) > 2 * ENOUGH
-        names = [one.id for one in needing[: 2 * ENOUGH]]
+        names = [one.id for one in needing[: 4 * SCENARIOS_TO_SUSPECT]]
+        assert len(names) == 4 * SCENARIOS_TO_SUSPECT
         others = ["tools/run-command", "tools/patch", "steering/while-it-speaks", PLAIN]
         method = "item/commandExecution/requestApproval"
         scenarios = bundled(*names, *others)
         found = judged(swallowing(method), scenarios, target="reference", scale=SCALE)
         verdicts = found.verdicts()
         assert {verdicts[name] for name in others} == {"PASS"}
-        assert {verdicts[name] for name in names} == {"FAIL", "NOT_EXERCISED"}
+        assert {verdicts[name] for name in names} == {"FAIL"}
         assert f"waited in vain for the server request {method}" in found.issues()[SAME_SILENCE]
         assert found.report.red
 
@@ -244,7 +245,7 @@ def test_races_of_a_hopeless_server_are_the_same_finding(place: Path, mark: str)
     ]
 
 
-def test_races_of_one_action_that_hangs_end_after_a_few_placements(place: Path, mark: str) -> None:
+def test_races_of_one_action_that_hangs_are_one_finding(place: Path, mark: str) -> None:
     folder = SERVERS.parents[1] / "scenarios" / "turns"
     options = ["--server-cmd", command("broken/never_interrupted"), "--race", "all", str(folder)]
     ran = run_pytest(*options, "--timeout-scale", "0.1", folder=place, mark=mark)
@@ -255,7 +256,7 @@ def test_races_of_one_action_that_hangs_end_after_a_few_placements(place: Path, 
         if race["action"] == "interrupt"
         for one in race["placements"]
     ]
-    assert tried.count("FAIL") <= 2 * ENOUGH
+    assert set(tried) <= {"FAIL", "NOT_EXERCISED"}
     assert SAME_SILENCE in [issue["id"] for issue in ran.report["issues"]]
     others = [one["verdict"] for one in races.values() if one["action"] == "second-turn"]
     assert "PASS" in others

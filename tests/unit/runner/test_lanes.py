@@ -187,7 +187,7 @@ def test_stopping_ends_what_a_lane_waits_for() -> None:
         waiting.release()
         return waits.wait(Future[ScenarioOutcome]())
 
-    plays.outcomes = {name: wait for name in ("a", "b", "c")}
+    plays.outcomes = dict.fromkeys(("a", "b", "c"), wait)
     plays.lanes.outcome(plays.job("first"))
     with pytest.raises(Interrupted):
         _ask_and_interrupt(plays, waiting)

@@ -135,9 +135,9 @@ def test_finding_names_what_was_awaited_where_and_what_to_do() -> None:
     silences = Silences()
     fall_silent(silences, STEER)
     assert suspects(silences, STEER)
-    assert silences.hurrying == []
     note(silences, "shortly", STEER, hurried=True)
-    (suspicion,) = silences.hurrying
+    (suspicion,) = silences.take_hurrying()
+    assert silences.take_hurrying() == []
     finding = suspicion.finding()
     assert finding.id == SAME_SILENCE
     said = ("an answer to turn/steer", "s0, s1", "shortly waited 0.5 s only", STEER, "--keep-going")
