@@ -68,8 +68,10 @@ class Router:
 
     def _find(self, connection: Connection, method: str) -> tuple[MethodSpec, AnyHandler]:
         spec = BY_METHOD.get(method)
-        handler = handler_of(method)
-        if spec is None or handler is None or spec.direction is not Direction.CLIENT_REQUEST:
+        is_request = spec is not None and spec.direction is Direction.CLIENT_REQUEST
+        # An unknown method must not import every handler.
+        handler = handler_of(method) if is_request else None
+        if spec is None or handler is None:
             raise Refusal(ErrorCode.METHOD_NOT_FOUND, f"there is no method {brief_value(method)}")
         if self._requires_initialize and not connection.initialized and method != "initialize":
             raise invalid_request("Not initialized")

@@ -1,31 +1,27 @@
 """The server: one per process, for any number of connections.
 
-Here lives what all connections share, and when the bulk of the server (`services`) is imported: in
-the background after the first answer is written, or when a request needs it sooner. What a request
-does is not known here.
+Here lives what all connections share. The bulk of the server (`services`) is imported when a
+request first needs it. What a request does is not known here.
 """
 
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingAnswer, IncomingRequest
-from reference_server.handlers import discover, discover_first
 from reference_server.lanes import Lanes
+from reference_server.late_imports import importing
 from reference_server.outbox import Outbox
 from reference_server.router import Router
 from reference_server.transport.base import Transport
-from reference_server.warming import importing
 
 if TYPE_CHECKING:
     import httpx
@@ -46,7 +42,6 @@ class Server:
         model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
         requires_initialize: bool = False,
         clock: "Clock" = time.time,
-        warmed: Callable[[], None] = lambda: None,
     ) -> None:
         self._router = Router(
             Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
@@ -58,13 +53,12 @@ class Server:
         self._config = config
         self._model_transport = model_transport
         self._clock = clock
-        self._warming = False
-        self._warmed = warmed
 
     @cached_property
     def services(self) -> "Services":
         """What every request but the handshake needs; first used on the event loop."""
-        from reference_server.services import Services
+        with importing():
+            from reference_server.services import Services
 
         return Services(
             self._tasks,
@@ -125,33 +119,10 @@ class Server:
     async def take_request(self, connection: Connection, request: IncomingRequest) -> None:
         """Answer a request, or queue it."""
         await self._router.route(connection, request)
-        self.warm(connection)
 
     def take_answer(self, connection: Connection, answer: IncomingAnswer) -> None:
         """Take a client's answer to a request of the server."""
         self.services.server_requests.take_answer(answer.id, answer.body, connection.outbox)
-
-    def warm(self, connection: Connection) -> None:
-        """Import in the background, once, what the first turn needs.
-
-        It begins when the answers queued so far are written, so that they wait for no import.
-        """
-        if not self._warming:
-            self._warming = True
-            self._tasks.start_soon(self._warm_up, connection)
-
-    async def _warm_up(self, connection: Connection) -> None:
-        await connection.outbox.written()
-        with importing():
-            await to_thread.run_sync(import_module, "reference_server.services")
-            await to_thread.run_sync(discover_first)
-            await to_thread.run_sync(self.services.warm)
-        # A client in a hurry has begun its first turn by now: it gets the processor to itself.
-        await self.services.no_turn()
-        with importing():
-            await to_thread.run_sync(discover)
-            await to_thread.run_sync(self.services.tools.warm)
-        self._warmed()
 
     async def end_turns(self) -> None:
         """Interrupt the running turns; wait until their ends are queued and recorded."""
@@ -173,9 +144,8 @@ async def running_server(
     model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
     requires_initialize: bool = False,
     clock: "Clock" = time.time,
-    warmed: Callable[[], None] = lambda: None,
 ) -> AsyncGenerator[Server]:
-    """Run a server for the length of the block; `warmed` is called when everything is imported.
+    """Run a server for the length of the block.
 
     Connections are attached within the block, each in a task of its own (`Server.serve`).
     """
@@ -187,7 +157,6 @@ async def running_server(
             model_transport=model_transport,
             requires_initialize=requires_initialize,
             clock=clock,
-            warmed=warmed,
         )
         try:
             yield server

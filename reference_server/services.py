@@ -1,7 +1,7 @@
 """What every request but the handshake needs: threads, turns, the model, tools.
 
 Here lives how these are put together, and how they end. Importing them takes most of the time that
-importing the server takes, so the server imports this module once its first answer is written
+importing the server takes, so the server imports this module with the first request that needs it
 (`Server.services`).
 """
 
@@ -69,15 +69,6 @@ class Services:
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
-
-    def warm(self) -> None:
-        """Import what a first turn without tool calls needs; may run in a worker thread."""
-        self.model.warm()
-
-    async def no_turn(self) -> None:
-        """Wait for the turns that run now."""
-        for turn in [thread.turn for thread in self.threads.loaded if thread.turn is not None]:
-            await turn.done.wait()
 
     async def end_turns(self) -> None:
         """Interrupt the running turns; wait until their ends are queued and recorded."""

@@ -31,6 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status. Wrong usage is status 2, with a line on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _without_working_directory()
+    try:
+        return _run(words)
+    finally:
+        # The process ends: to look through all that it has for garbage would be a tenth of a start.
+        gc.freeze()
+
+
+def _run(words: list[str]) -> int:
     match words:
         case ["app-server", *rest]:
             with _importing():

@@ -4,7 +4,6 @@ Here lives how a server is started from the command line and the environment, an
 """
 
 import asyncio
-import gc
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -258,8 +257,6 @@ async def _serve(
             config,
             model_transport=model_transport,
             requires_initialize=require_initialize,
-            # Imported modules are never garbage: collections need not visit them again.
-            warmed=gc.freeze,
         ) as server:
             start_helper()
             _stop_on_signals(server)

@@ -24,7 +24,7 @@ from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
 from reference_server.cli.surroundings import UsageError, complain
 from reference_server.config.model import Config
-from reference_server.handlers import discover, discover_first
+from reference_server.handlers import discover
 from reference_server.harmless import harmless
 from reference_server.stage.root import private_root
 from reference_server.stage.stage import Bounds, Stage
@@ -111,7 +111,6 @@ def run_stage(
         hide_secrets_in_log(Config(environment=environment))
         # Else the first connection would wait for it.
         import_module("reference_server.services")
-        discover_first()
         discover()
         stage = Stage(
             choice,

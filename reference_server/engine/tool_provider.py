@@ -1,7 +1,7 @@
 """The tools of one server, made when they are first needed.
 
-Tools take longer to import than any other part of the server. Neither the first answer nor a turn
-without tool calls should wait for that, so `warm` imports them in the background.
+Tools take longer to import than any other part of the server, so the first call of one imports them
+(`make_tools`), in a worker thread: other turns go on meanwhile.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
+from anyio import to_thread
 
 from harness.wire.error import ErrorNotification, TurnError
 from harness.wire.tool import DynamicTool
@@ -18,6 +19,7 @@ from reference_server.engine.calls import ToolCall
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.offered import offers
+from reference_server.late_imports import importing
 from reference_server.session.server_requests import ServerRequests
 
 if TYPE_CHECKING:
@@ -95,11 +97,11 @@ class ToolProvider:
 
         return McpToolCall(self.mcp, name, *found, self.secrets.hidden_in)
 
-    def warm(self) -> None:
-        """Import and make the tools; may run in a worker thread."""
-        assert self.toolbox is not None
-        if self.mcp:
-            self.mcp.warm()
+    async def make_tools(self) -> None:
+        """Import and make the tools, unless they are there."""
+        if "toolbox" not in vars(self):
+            with importing():
+                await to_thread.run_sync(lambda: self.toolbox)
 
     async def close(self) -> None:
         """End what runs for the tools."""
@@ -176,6 +178,7 @@ class TurnCalls:
     ) -> None:
         """Carry calls out one after the other; `remember` is given each output. Raises OSError."""
         self._unanswered = [ToolCall.read(call) for call in calls]
+        await self._tools.make_tools()
         while self._unanswered:
             # A decision on the call before may have interrupted the turn.
             await anyio.lowlevel.checkpoint_if_cancelled()

@@ -10,29 +10,35 @@ from collections.abc import Mapping
 from functools import cache
 
 from reference_server.handlers.registry import AnyHandler, registered
+from reference_server.late_imports import importing
 
-FIRST_TURN = ("thread/start", "turn/start")
-"""What a client asks for to have its first turn."""
+_MODULE_OF = {
+    "thread/unarchive": "thread_archive",
+    "thread/unsubscribe": "thread_loading",
+    "thread/loaded/list": "thread_loading",
+    "thread/compact/start": "compaction",
+}
+"""Modules that are not named like their method; one that is missing here is found more slowly."""
 
 
 def handler_of(method: str) -> AnyHandler | None:
-    """Give the handler of a method, if it has one."""
-    return registered().get(method) or _by_name(method) or discover().get(method)
-
-
-def discover_first() -> None:
-    """Import what a first turn needs; may run in a worker thread."""
-    for method in FIRST_TURN:
-        handler_of(method)
+    """Return the handler of a method, or None. Only its own module is imported, where possible."""
+    if (handler := registered().get(method)) is not None:
+        return handler
+    with importing():
+        return _by_name(method) or discover().get(method)
 
 
 def _by_name(method: str) -> AnyHandler | None:
-    """Look in the module that is named like the resource: the others need not be there yet."""
-    resource = method.partition("/")[0]
-    if resource not in _modules():
-        return None
-    importlib.import_module(f"{__name__}.{resource}")
-    return registered().get(method)
+    """Look in the modules that are named like the method or its resource."""
+    resource, _, rest = method.partition("/")
+    verb = rest.partition("/")[0]
+    for name in (_MODULE_OF.get(method), f"{resource}_{verb}", resource):
+        if name in _modules():
+            importlib.import_module(f"{__name__}.{name}")
+            if (handler := registered().get(method)) is not None:
+                return handler
+    return None
 
 
 @cache

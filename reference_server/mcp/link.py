@@ -14,10 +14,10 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from reference_server.config.mcp import McpServer
+from reference_server.late_imports import importing
 from reference_server.mcp.failure import McpFailure, NotTaken
 from reference_server.mcp.tools import Listing, OnProgress, listing
 from reference_server.oauth.bearer import Bearer
-from reference_server.warming import importing
 
 if TYPE_CHECKING:
     from reference_server.mcp.session import Result, Session

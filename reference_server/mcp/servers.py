@@ -4,7 +4,6 @@ Here lives what the engine uses: tools to offer, calls, the end. One server is `
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure
-from reference_server.mcp.link import SDK, Link
+from reference_server.mcp.link import Link
 from reference_server.mcp.names import model_names
 from reference_server.mcp.tools import OnProgress, offer
 from reference_server.oauth.bearer import bearer_of
@@ -40,10 +39,6 @@ class McpServers:
             for name, server in servers.items()
         }
         self._names: dict[str, tuple[str, str]] = {}
-
-    def warm(self) -> None:
-        """Import what talks to servers, and start none; may run in a worker thread."""
-        import_module(SDK)
 
     async def ready(self, *, again: bool) -> dict[str, str]:
         """Start what does not run, and wait for the tools of all; gives failures by server.

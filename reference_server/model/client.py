@@ -69,10 +69,6 @@ class ModelClient:
         self._connections = ConnectionPool(transport)
         self._clock = anyio.current_time
 
-    def warm(self) -> None:
-        """Import what the first call needs; takes about 0.1 s, may run in a worker thread."""
-        self._connections.warm()
-
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from reference_server.late_imports import importing
+
 if TYPE_CHECKING:
     import ssl
 
@@ -40,15 +42,6 @@ class ConnectionPool:
         self._idle: dict[str, list[httpx.AsyncBaseTransport]] = {}
         self._tls: ssl.SSLContext | None = None
         self._closed = False
-
-    def warm(self) -> None:
-        """Import what the first connection needs; may run in a worker thread."""
-        import_httpx()
-        if self._transport is None:
-            import httpx
-
-            # Making a transport imports the rest.
-            httpx.AsyncHTTPTransport(verify=False)
 
     def take(self, address: str) -> "httpx.AsyncBaseTransport":
         """Give a connection for one call alone, open or still to be made. Raises BadSetting."""
@@ -166,4 +159,5 @@ def import_httpx() -> None:
         absent["httpx._main"] = None
     if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
         absent["sniffio"] = None
-    importlib.import_module("httpx")
+    with importing():
+        importlib.import_module("httpx")

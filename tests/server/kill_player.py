@@ -217,7 +217,7 @@ def main() -> None:
     """Answer what is asked, until nothing more is."""
     import_module("reference_server.services")
     discover()
-    ToolProvider(Home(Path("/none")), config(), ServerRequests()).warm()
+    assert ToolProvider(Home(Path("/none")), config(), ServerRequests()).toolbox.names
     for line in sys.stdin:
         asked = json.loads(line)
         answer = play(CASES[asked["case"]], Path(asked["folder"]), asked["fatal"])

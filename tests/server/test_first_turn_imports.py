@@ -1,4 +1,4 @@
-"""What a server imports for its first turn, and how the interpreter is set meanwhile."""
+"""Modules that a server imports for its first turn, and how the interpreter is set meanwhile."""
 
 import gc
 import json
@@ -15,8 +15,8 @@ from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.engine.tools.offered import offers
+from reference_server.late_imports import SWITCH_SECONDS, importing
 from reference_server.session.server_requests import ServerRequests
-from reference_server.warming import SWITCH, importing
 
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 60
@@ -31,10 +31,6 @@ client:
 # The client's side: the server runs in a thread's stead, its requests come one after the other.
 PLAYED = """
 import json, os, sys, threading
-import reference_server.server
-from reference_server.engine.tool_provider import ToolProvider
-ToolProvider.warm = lambda self: None
-reference_server.server.discover = lambda: None
 ours, theirs = os.pipe(), os.pipe()
 words = os.dup(1)
 os.dup2(ours[0], 0), os.dup2(theirs[1], 1)
@@ -114,7 +110,7 @@ def test_the_collector_and_the_switch_between_threads_are_as_before_after_two_se
     usual = sys.getswitchinterval()
     first, second = importing(), importing()
     with first:
-        assert (gc.isenabled(), sys.getswitchinterval()) == (False, pytest.approx(SWITCH))
+        assert (gc.isenabled(), sys.getswitchinterval()) == (False, pytest.approx(SWITCH_SECONDS))
         second.__enter__()
     second.__exit__(None, None, None)
     assert (gc.isenabled(), sys.getswitchinterval()) == (True, pytest.approx(usual))

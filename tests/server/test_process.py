@@ -303,9 +303,6 @@ def test_the_handshake_is_answered_before_the_rest_is_imported() -> None:
     script = """
 import sys
 from reference_server.cli import main
-from reference_server.transport.lines import LINE_LIMIT
-import reference_server.server
-reference_server.server.Server.warm = lambda *_: None
 main(["app-server"])
 print(*sys.modules, file=sys.stderr)
 """
