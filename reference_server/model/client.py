@@ -1,8 +1,8 @@
 """One model call: request out, events in.
 
 Here lives all HTTP with the model, with its own time limits (an in-process transport has none).
-Retries live in the engine, since clients are notified of each. httpx is imported on first use: its
-import takes longer than the server's first answer may take.
+Retries live in the engine, since clients are notified of each. The ways to the model are in
+`direct` and `through_httpx`.
 """
 
 import contextlib
@@ -11,9 +11,8 @@ import math
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import unquote_to_bytes
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,6 +20,7 @@ from anyio.abc import TaskGroup
 from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.config.model import Provider
+from reference_server.model.answer import Answer, ModelConnection, TransportError
 from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
@@ -103,18 +103,18 @@ class ModelClient:
         draining = False
         try:
             with anyio.CancelScope(deadline=self._clock() + idle) as limit:
-                response = await _send(connection, provider, body)
-                chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
+                answer = await _send(connection, provider, body)
+                chunks = answer.chunks()
                 try:
-                    if answering := response.headers.get(ANSWERING_MODEL):
+                    if answering := answer.headers.get(ANSWERING_MODEL):
                         await receive([Answering(_clean(answering, provider))])
-                    plain = _plain(response, chunks)
+                    plain = _plain(answer, chunks)
                     async with nullcontext() if plain is chunks else aclosing(plain):
-                        await self._read(response, plain, receive, limit, idle)
+                        await self._read(answer, plain, receive, limit, idle)
                 except BaseException:
-                    await _close(response, chunks)
+                    await _close(answer, chunks)
                     raise
-                self._tasks.start_soon(self._drain, address, connection, response, chunks)
+                self._tasks.start_soon(self._drain, address, connection, answer, chunks)
                 draining = True
         finally:
             if not draining:
@@ -122,7 +122,7 @@ class ModelClient:
         if limit.cancelled_caught:
             raise stream_broken(f"nothing was received for {idle:g} s")
 
-    def _connection(self, address: str) -> "httpx.AsyncBaseTransport":
+    def _connection(self, address: str) -> ModelConnection:
         try:
             return self._connections.take(address)
         except BadSetting as error:
@@ -131,22 +131,22 @@ class ModelClient:
     async def _drain(
         self,
         address: str,
-        connection: "httpx.AsyncBaseTransport",
-        response: "httpx.Response",
+        connection: ModelConnection,
+        answer: Answer,
         chunks: AsyncGenerator[bytes],
     ) -> None:
-        """Read to the end of the response: only then can its connection be used again."""
+        """Read to the end of the answer: only then can its connection be used again."""
         try:
-            with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(*_network_errors()):
+            with anyio.move_on_after(DRAIN_TIME), contextlib.suppress(TransportError):
                 async for _ in chunks:
                     pass
         finally:
-            await _close(response, chunks)
+            await _close(answer, chunks)
             await self._connections.give_back(address, connection)
 
     async def _read(
         self,
-        response: "httpx.Response",
+        answer: Answer,
         chunks: AsyncGenerator[bytes],
         receive: Receive,
         limit: anyio.CancelScope,
@@ -169,47 +169,41 @@ class ModelClient:
             if events and isinstance(events[-1], Completed):
                 return
             limit.deadline = self._clock() + idle
-        content_type = response.headers.get("content-type", "")
+        content_type = answer.headers.get("content-type", "")
         if not parser.began and not content_type.startswith("text/event-stream"):
             raise not_a_stream(content_type, beginning, whole=len(beginning) < BEGINNING)
         raise stream_broken("the stream ended before response.completed")
 
 
-async def _send(
-    connection: "httpx.AsyncBaseTransport", provider: Provider, body: dict[str, Any]
-) -> "httpx.Response":
-    import httpx
-
+async def _send(connection: ModelConnection, provider: Provider, body: dict[str, Any]) -> Answer:
+    base = (provider.base_url or "").rstrip("/")
+    content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     try:
-        response = await connection.handle_async_request(_request(provider, body))
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        if "@" in (provider.base_url or ""):
+        answer = await connection.post(f"{base}/responses", _headers(provider), content)
+    except TransportError as error:
+        if not error.retryable and "@" in base:
             # The cause may quote a part of the password, which could not be found to be hidden.
             raise cannot_connect(
                 f"base_url of {brief(provider.id)} is no valid URL; "
                 "special characters of a user name and a password in it must be percent-encoded"
             ) from None
-        raise connection_failed(error, retryable=False) from error
-    except _network_errors() as error:
-        raise connection_failed(error) from error
-    except ExceptionGroup as group:
-        # An invalid port shows only here, when the connection is attempted.
-        raise connection_failed(group.exceptions[0], retryable=False) from group
-    if response.is_success:
-        return response
+        raise connection_failed(str(error), retryable=error.retryable) from error
+    if 200 <= answer.status < 300:
+        return answer
     text = bytearray()
     whole = False
+    chunks = answer.chunks()
     try:
-        with anyio.move_on_after(ERROR_BODY_TIME), contextlib.suppress(*_network_errors()):
-            whole = await _read_error_body(response, text)
+        with anyio.move_on_after(ERROR_BODY_TIME), contextlib.suppress(TransportError):
+            whole = await _read_error_body(answer, chunks, text)
     finally:
-        await _close(response)
-    raise http_failed(response.status_code, response.headers, bytes(text), whole=whole)
+        await _close(answer, chunks)
+    raise http_failed(answer.status, answer.headers, bytes(text), whole=whole)
 
 
-def _plain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+def _plain(answer: Answer, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Decode an answer that comes encoded though none was asked for. Raises ModelError."""
-    encoding = response.headers.get("content-encoding", "")
+    encoding = answer.headers.get("content-encoding", "")
     if is_plain(encoding):
         return chunks
     if is_readable(encoding):
@@ -217,9 +211,7 @@ def _plain(response: "httpx.Response", chunks: AsyncGenerator[bytes]) -> AsyncGe
     raise encoded(encoding)
 
 
-def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
-    import httpx
-
+def _headers(provider: Provider) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
     headers["User-Agent"] = f"agent/{VERSION}"
     if provider.originator:
@@ -227,21 +219,20 @@ def _request(provider: Provider, body: dict[str, Any]) -> "httpx.Request":
         headers["User-Agent"] = f"{provider.originator} agent/{VERSION}"
     # Events are read as they arrive: a decoder could hold them back.
     headers["Accept-Encoding"] = "identity"
-    url = _url(provider.base_url or "")
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
-    elif login := url.userinfo:
-        headers["Authorization"] = f"Basic {b64encode(unquote_to_bytes(login)).decode()}"
-    content = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-    return httpx.Request("POST", url, content=content, headers=headers)
+    elif login := _login(provider.base_url or ""):
+        headers["Authorization"] = f"Basic {b64encode(login).decode()}"
+    return headers
 
 
-@lru_cache
-def _url(address: str) -> "httpx.URL":
-    """Give the URL of `/responses` below an address; cached, since parsing it takes long."""
-    import httpx
-
-    return httpx.URL(f"{address.rstrip('/')}/responses")
+def _login(address: str) -> bytes:
+    """Return the decoded user name and password of an address, b"" if it has none."""
+    try:
+        before, at, _ = urlsplit(address).netloc.rpartition("@")
+    except ValueError:
+        return b""
+    return unquote_to_bytes(before) if at else b""
 
 
 def _clean(name: str, provider: Provider) -> str:
@@ -250,20 +241,14 @@ def _clean(name: str, provider: Provider) -> str:
     return Secrets.of(provider).hidden_in(name) if key and key in name else name
 
 
-def _network_errors() -> tuple[type[Exception], ...]:
-    import httpx
-
-    return (httpx.HTTPError, httpx.StreamError, OSError)
-
-
 async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
     """Give the next bytes, None at the end. Raises ModelError."""
     try:
         return await anext(chunks, None)
     except Undecodable as error:
         raise stream_broken(str(error)) from error
-    except _network_errors() as error:
-        raise stream_broken(describe(error)) from error
+    except TransportError as error:
+        raise stream_broken(str(error)) from error
 
 
 def _fed(parser: SseParser, chunk: bytes) -> list[bytes]:
@@ -292,14 +277,13 @@ def _read_events(
     return events, None
 
 
-async def _read_error_body(response: "httpx.Response", into: bytearray) -> bool:
+async def _read_error_body(answer: Answer, chunks: AsyncGenerator[bytes], into: bytearray) -> bool:
     """Read up to ERROR_BODY_LIMIT bytes; tells whether that was the whole body.
 
     If the rest does not come, `into` keeps what was read.
     """
-    chunks = cast("AsyncGenerator[bytes]", response.aiter_raw())
     try:
-        async for chunk in _plain(response, chunks):
+        async for chunk in _plain(answer, chunks):
             into += chunk
             if len(into) >= ERROR_BODY_LIMIT:
                 return False
@@ -310,8 +294,7 @@ async def _read_error_body(response: "httpx.Response", into: bytearray) -> bool:
     return True
 
 
-async def _close(response: "httpx.Response", chunks: AsyncGenerator[bytes] | None = None) -> None:
+async def _close(answer: Answer, chunks: AsyncGenerator[bytes]) -> None:
     with anyio.CancelScope(shield=True):
-        if chunks is not None:
-            await chunks.aclose()
-        await response.aclose()
+        await chunks.aclose()
+        await answer.aclose()

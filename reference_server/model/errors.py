@@ -93,12 +93,12 @@ BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
 """HTTP status -> the same. From 500 on it is InternalServerError, to be retried."""
 
 
-def connection_failed(cause: BaseException, *, retryable: bool = True) -> ModelError:
+def connection_failed(details: str, *, retryable: bool) -> ModelError:
     """No connection was made, or the request could not be sent."""
     return ModelError(
         "The connection to the model failed",
         "HttpConnectionFailed",
-        describe(cause),
+        details,
         retryable=retryable,
     )
 

@@ -1,22 +1,20 @@
 """Connections to the models, kept alive between calls.
 
-Here lives which connection a call uses. Each is an httpx transport with a single connection. The
-pool of httpx looks at every connection for every call, which with 20 turns at once takes longer
-than the turns; its client (redirects, cookies, authentication: not needed) would take a fifth of a
-short turn. The connection used last is used first, so that idle ones expire.
+Here lives which connection a call uses, and which way it goes: plain HTTP directly, TLS and proxies
+through httpx, which is imported for them alone. The connection used last is used first, so that
+idle ones expire.
 """
 
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import anyio
 
-from reference_server.late_imports import importing
+from reference_server.model.answer import ModelConnection
+from reference_server.model.direct import KEEP_ALIVE_SECONDS, DirectConnection, is_direct
 
 if TYPE_CHECKING:
     import ssl
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
 IDLE_AT_MOST = 64
 """Idle connections kept for each address."""
-KEEP_ALIVE = 30.0
-"""Seconds an idle connection is kept."""
 
 
 class BadSetting(Exception):
@@ -38,23 +34,24 @@ class ConnectionPool:
 
     def __init__(self, transport: "Callable[[], httpx.AsyncBaseTransport] | None") -> None:
         self._transport = transport
-        self._only: httpx.AsyncBaseTransport | None = None
-        self._idle: dict[str, list[httpx.AsyncBaseTransport]] = {}
+        self._only: ModelConnection | None = None
+        self._idle: dict[str, list[ModelConnection]] = {}
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
-    def take(self, address: str) -> "httpx.AsyncBaseTransport":
+    def take(self, address: str) -> ModelConnection:
         """Give a connection for one call alone, open or still to be made. Raises BadSetting."""
         if self._transport is not None:
-            import_httpx()
-            self._only = self._only or self._transport()
+            from reference_server.model.through_httpx import HttpxConnection
+
+            self._only = self._only or HttpxConnection(self._transport())
             return self._only
         idle = self._idle.setdefault(address, [])
         if idle:
             return idle.pop()
         return self._new(address)
 
-    async def give_back(self, address: str, connection: "httpx.AsyncBaseTransport") -> None:
+    async def give_back(self, address: str, connection: ModelConnection) -> None:
         """Take a connection back when its call is over."""
         if connection is self._only:
             return
@@ -78,20 +75,21 @@ class ConnectionPool:
             while connections:
                 await connections.pop().aclose()
 
-    def _new(self, address: str) -> "httpx.AsyncBaseTransport":
-        import_httpx()
-        import httpx
-
+    def _new(self, address: str) -> ModelConnection:
         proxy = proxy_for(address)
+        if proxy is None and is_direct(address):
+            return DirectConnection()
+        from reference_server.model.through_httpx import HttpxConnection, httpx
+
         secure = (proxy or "", address)
         tls = self._secure() if any(map(_is_secure, secure)) else False
         limits = httpx.Limits(
-            max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE
+            max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS
         )
         try:
             if proxy:
                 _check_host(proxy)
-            return httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits)
+            return HttpxConnection(httpx.AsyncHTTPTransport(verify=tls, proxy=proxy, limits=limits))
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             # An unknown kind of proxy, one that needs a package, or no address at all. The cause
             # may quote a part of the proxy's password, which could not be found to be hidden.
@@ -123,7 +121,9 @@ class ConnectionPool:
 
 def proxy_for(address: str) -> str | None:
     """Give the proxy that the environment (or the system) names for an address, if any."""
-    from urllib.request import getproxies, proxy_bypass  # httpx imports it too, and that is late
+    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None  # Else the import below would take as long as a short turn's others together.
+    from urllib.request import getproxies, proxy_bypass
 
     try:
         parts = urlsplit(address)
@@ -145,19 +145,3 @@ def _check_host(proxy: str) -> None:
 
 def _is_secure(address: str) -> bool:
     return address.lower().startswith("https:")
-
-
-def import_httpx() -> None:
-    """Import httpx without its command line; takes a few hundredths of a second the first time.
-
-    With the packages of its command line installed, httpx imports that too: half of the time, and
-    5 MiB. And httpcore tries to import `sniffio` for every lock; if it is not installed, Python
-    searches the whole path each time, which takes a fifth of a short turn.
-    """
-    absent = cast("dict[str, Any]", sys.modules)
-    if "httpx" not in absent:
-        absent["httpx._main"] = None
-    if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
-        absent["sniffio"] = None
-    with importing():
-        importlib.import_module("httpx")

@@ -274,7 +274,7 @@ async def test_without_a_key_no_authorization_is_sent(respx_mock: respx.MockRout
         return_value=httpx.Response(200, content=CREATED + completed())
     )
     async with anyio.create_task_group() as tasks:
-        client = ModelClient(tasks)
+        client = ModelClient(tasks, httpx.AsyncHTTPTransport)
         provider = Provider("p", base_url="http://model.invalid/v1/")
         await Caller(client, provider).call()
         await client.close()
@@ -295,7 +295,7 @@ async def test_causes_before_the_answer_are_connection_failures(
 ) -> None:
     respx_mock.post("http://model.invalid/v1/responses").mock(side_effect=cause)
     async with anyio.create_task_group() as tasks:
-        client = ModelClient(tasks)
+        client = ModelClient(tasks, httpx.AsyncHTTPTransport)
         error = await Caller(client, Provider("p", base_url="http://model.invalid/v1")).failure()
         await client.close()
         assert error.info == info

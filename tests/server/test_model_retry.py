@@ -40,8 +40,8 @@ def test_requests_and_streams_have_budgets_of_their_own() -> None:
     left = retries(requests=1, streams=1)
     assert left.delay(stream_broken("x")) is not None
     assert left.delay(stream_broken("x")) is None
-    assert left.delay(connection_failed(OSError("x"))) is not None
-    assert left.delay(connection_failed(OSError("x"))) is None
+    assert left.delay(connection_failed("x", retryable=True)) is not None
+    assert left.delay(connection_failed("x", retryable=True)) is None
     assert left.count("stream") == "1/1"
 
 
@@ -79,7 +79,7 @@ CASES: list[tuple[ModelError, str, bool]] = [
     (http_failed(429, {}, body("insufficient_quota")), "UsageLimitExceeded", False),
     (http_failed(429, {}, body("rate_limit_exceeded")), "Other", True),
     (http_failed(429, {}, b"[]"), "Other", True),
-    (connection_failed(OSError("refused")), "HttpConnectionFailed", True),
+    (connection_failed("refused", retryable=True), "HttpConnectionFailed", True),
     (no_address("p"), "HttpConnectionFailed", False),
     (stream_broken("cut"), "ResponseStreamDisconnected", True),
     (
