@@ -9,8 +9,7 @@ Source: session-protocol "What the service does"; error shapes are not shown the
 import gc
 import json
 import math
-from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 from harness.wire.base import Json, WireModel
 from harness.wire.rpc import ErrorCode, RequestId
@@ -20,8 +19,7 @@ ID_LIMIT = 1024
 """Characters of the longest id: it is echoed, and kept while its request is under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingRequest:
+class IncomingRequest(NamedTuple):
     """A request whose id can be answered. `params` is still any JSON value; absent reads as {}."""
 
     id: RequestId
@@ -29,24 +27,21 @@ class IncomingRequest:
     params: Json
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingNotification:
+class IncomingNotification(NamedTuple):
     """A notification of the client."""
 
     method: str
     params: Json
 
 
-@dataclass(frozen=True, slots=True)
-class IncomingAnswer:
+class IncomingAnswer(NamedTuple):
     """The client's answer to a server request."""
 
     id: RequestId
     body: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(NamedTuple):
     """A line that is none of these; it gets one error, under its own id if that is a valid one."""
 
     code: ErrorCode

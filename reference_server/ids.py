@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from anyio import to_thread
 
@@ -39,8 +39,7 @@ def thread_number(thread_id: str) -> int:
     return int(thread_id.removeprefix("thr_"))
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """The highest thread and turn number in use."""
 
     threads: int = 0

@@ -1,8 +1,8 @@
 """What the user and the model said, as Responses API items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from harness.wire.input import (
     ImageInput,
@@ -17,8 +17,7 @@ from reference_server.brief import brief
 Fields = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SkillTexts:
+class SkillTexts(NamedTuple):
     """What the model is told of the skills that an input names.
 
     `blocks`: the text of each; `refused`: name and path of each `skill` item that is not used, and
@@ -26,7 +25,7 @@ class SkillTexts:
     """
 
     blocks: Sequence[str] = ()
-    refused: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    refused: Mapping[tuple[str, str], str] = MappingProxyType({})
     notes: Sequence[str] = ()
 
 

@@ -6,9 +6,9 @@ them; no behaviour hangs on a row. Source: session-protocol "Endpoints", "Server
 that never lists skills never reads how a list of skills looks.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
+from typing import NamedTuple
 
 from harness.wire.base import WireModel
 
@@ -43,8 +43,7 @@ class Stability(StrEnum):
     """The document does not name it; it is needed for what the document does name."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodSpec:
+class MethodSpec(NamedTuple):
     """One row; a model is named as `module.Class` below `harness.wire`."""
 
     method: str

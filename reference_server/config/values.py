@@ -5,8 +5,7 @@ and `config.mcp_tables`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import (
     BaseModel,
@@ -32,8 +31,7 @@ def mistake(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> P
     return PydanticCustomError("unexpected", "{words}", context)
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(NamedTuple):
     """A check that gives one error, with these words, for whatever is wrong with a value."""
 
     words: str

@@ -5,8 +5,7 @@ function tool takes a JSON object as text, a custom tool takes free text.
 """
 
 import json
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from reference_server.limits import DEEPEST, too_deep
 from reference_server.model.events import without_lone_surrogates
@@ -20,8 +19,7 @@ class CallError(Exception):
     """The call cannot be carried out; str() is the output for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(NamedTuple):
     """One call of the model. `text` is the JSON of a function tool's arguments, or free text."""
 
     kind: str

@@ -9,8 +9,7 @@ turn/completed, so that a client that sees the turn end finds the thread idle.
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -72,8 +71,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSupport:
+class TurnSupport(NamedTuple):
     """What all turns of a server share."""
 
     model: Model
@@ -81,8 +79,7 @@ class TurnSupport:
     window: ContextWindow
 
 
-@dataclass(frozen=True, slots=True)
-class TurnInput:
+class TurnInput(NamedTuple):
     """What one turn is to do, beyond the settings of its thread; with `work`, nothing else."""
 
     content: list[UserInput]

@@ -7,16 +7,14 @@ it is `model_auto_compact_token_limit` of config.toml, else nine tenths of `mode
 without both it never triggers.
 """
 
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from harness.wire.thread import ThreadTokenUsageUpdatedNotification, TokenCounts, TokenUsage
 from reference_server.config.model import Config
 from reference_server.session.thread import LoadedThread
 
 
-@dataclass(frozen=True, slots=True)
-class ContextWindow:
+class ContextWindow(NamedTuple):
     """Tokens that a model call may hold: `size` in all; from `limit` on it is compacted."""
 
     size: int | None

@@ -6,15 +6,15 @@ server's environment is passed on, whatever its name. The sandbox lives in `sand
 
 import os
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import NamedTuple
 
 PASSED = ("HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 """Of the server's variables, those that every command gets; `*` stands for any characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandVariables:
+class CommandVariables(NamedTuple):
     """What `[command_environment]` of config.toml adds.
 
     `passed`: further names or patterns of the server's variables. `added`: variables with their
@@ -22,7 +22,7 @@ class CommandVariables:
     """
 
     passed: tuple[str, ...] = ()
-    added: Mapping[str, str] = field(default_factory=dict[str, str])
+    added: Mapping[str, str] = MappingProxyType({})
     withheld: Set[str] = frozenset()
 
 

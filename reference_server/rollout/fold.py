@@ -7,7 +7,7 @@ caller's matter.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.wire.input import TextInput
 from harness.wire.item import ThreadItem, UserMessageItem
@@ -63,8 +63,7 @@ class StoredThread:
     ends_with_another: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Before:
+class _Before(NamedTuple):
     """The conversation before a turn: the first `length` items of `items`."""
 
     items: list[Fields]

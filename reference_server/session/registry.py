@@ -8,8 +8,8 @@ stored threads is `storage`'s matter. Source: session-protocol "thread/start", "
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from anyio import to_thread
 
@@ -37,8 +37,7 @@ from reference_server.settings import ThreadSettings, settings_of_new_thread
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A thread that was loaded just now, with its turns, or that was loaded already."""
 
     thread: LoadedThread

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import anyio
 
-from harness.wire.approval import ServerRequestResolvedNotification
 from harness.wire.base import Json, WireModel
 from harness.wire.rpc import ErrorCode
 from reference_server.brief import brief_value
@@ -71,6 +70,9 @@ class ServerRequests:
         With `may_pass`, the error that there is no such method counts once the last that was asked
         gives it. `serverRequest/resolved` is sent before it returns, also when it is cancelled.
         """
+        # Most sessions ask for nothing.
+        from harness.wire.approval import ServerRequestResolvedNotification
+
         request_id = next(self._ids)
         message = encode_request(request_id, method, params)
         question = self._open[request_id] = _OpenRequest(subscribers, message, may_pass=may_pass)

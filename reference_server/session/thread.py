@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import anyio
-from pydantic.alias_generators import to_camel
 
+from harness.wire.base import to_camel
 from harness.wire.input import UserInput
 from harness.wire.item import ThreadItem, UserMessageItem
 from harness.wire.thread import (

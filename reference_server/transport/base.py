@@ -3,21 +3,18 @@
 `reference_server.connection` is written against it; every transport must pass the same tests.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 
 
-@dataclass(frozen=True, slots=True)
-class Oversized:
+class Oversized(NamedTuple):
     """Stands for a message that was skipped: it has more than `limit` bytes."""
 
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(NamedTuple):
     """Stands for a message that no line of JSON can be; `words` say why."""
 
     words: str
