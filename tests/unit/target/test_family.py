@@ -9,7 +9,8 @@ import sys
 import psutil
 import pytest
 
-from harness.target.family import Descendants
+from harness.target import family
+from harness.target.family import MARK, Descendants, marked, wait
 
 pytestmark = [pytest.mark.socket]
 
@@ -31,15 +32,12 @@ def started(script: str) -> subprocess.Popen[str]:
     )
 
 
-def test_strangers_are_asked_for_their_parents_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    with started(WAITS) as process:
-        above = [one.pid for one in psutil.Process(process.pid).parents()]
-        monkeypatch.setattr(psutil, "pids", lambda: [process.pid, *above])
-        family = Descendants(process.pid)
-        assert family.living() == {}
-        monkeypatch.setattr(psutil, "Process", None)
-        assert family.living() == {}
-        process.communicate()
+@pytest.fixture(params=["listed by the kernel", "asked for their parents"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = request.param == "listed by the kernel"
+    if listed and not family.LISTS_CHILDREN:
+        pytest.skip("this kernel lists no children")
+    monkeypatch.setattr(family, "LISTS_CHILDREN", listed)
 
 
 @pytest.mark.parametrize("looked", [True, False])
@@ -61,10 +59,30 @@ def test_children_of_children_are_found_when_looked_for_before_they_were_born_an
             assert set(ours.living()) >= {process.pid, *born}
         process.communicate()
     assert ours.living().keys().isdisjoint(born)
+    assert theirs.living() == {}
 
 
-def test_process_that_is_gone_has_none() -> None:
-    process = started(WAITS)
-    family = Descendants(process.pid)
-    process.communicate()
-    assert family.living() == {}
+def test_child_that_has_ended_and_was_not_reaped_is_not_living() -> None:
+    ours = Descendants(os.getpid())
+    with started(WAITS) as process:
+        child = ours.living()[process.pid]
+        assert process.stdin is not None
+        process.stdin.close()
+        wait([child], 10)
+        assert child.status() == psutil.STATUS_ZOMBIE
+        assert process.pid not in ours.living()
+
+
+def test_marked_process_is_found_by_the_beginning_of_its_mark() -> None:
+    env = {**os.environ, MARK: f"test-{os.getpid()}:1", "BEFORE": f"{MARK}=other"}
+    with subprocess.Popen(
+        [sys.executable, "-c", f"print(flush=True); {WAITS}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=env,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert set(marked(f"test-{os.getpid()}:")) == {process.pid}
+        assert marked(f"{os.getpid()}:") == {}
+        process.communicate()
