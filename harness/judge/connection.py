@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, cast
 
-from harness.judge.base import Handler, Monitor
+from harness.judge.base import Handler, Monitor, judges
 from harness.judge.rows import TraceRows
 from harness.spec.book import Book
 from harness.surface.base import Ledger, Surface, Topic, Topics
@@ -38,10 +38,12 @@ def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
 class Plan:
     """Which of some rules want what; made once, since each connection of each trace needs it.
 
-    `finishing` are the places of those that judge what never came.
+    `places` are those of the rules by their ids, `finishing` those of them that judge what never
+    came.
     """
 
     rules: tuple[type[Monitor], ...]
+    places: dict[str, int]
     topics: dict[Topic, list[Bound]]
     finishing: list[int]
     remembered: dict[Topics, list[Bound]] = field(default_factory=dict[Topics, list[Bound]])
@@ -57,14 +59,16 @@ class Plan:
 
 
 @lru_cache(maxsize=32)
-def plan_of(rules: tuple[type[Monitor], ...]) -> Plan:
-    """The plan of some rules; that of the same rules is made once."""
+def plan_of(rules: tuple[type[Monitor], ...], surface: str) -> Plan:
+    """The plan of those rules that judge a surface; that of the same rules is made once."""
+    rules = tuple(rule for rule in rules if judges(rule, surface))
     topics: dict[Topic, list[Bound]] = defaultdict(list)
     for place, rule in enumerate(rules):
         for topic, handler in _handlers_of(rule):
             topics[topic].append((place, handler))
     finishing = [place for place, rule in enumerate(rules) if rule.finish is not Monitor.finish]
-    return Plan(rules, dict(topics), finishing)
+    places = {rule.id: place for place, rule in enumerate(rules)}
+    return Plan(rules, places, dict(topics), finishing)
 
 
 class ConnectionJudge:
@@ -89,20 +93,32 @@ class ConnectionJudge:
         self._topics_of = surface.topics_of
         self._rows = rows
         self._book = book
+        self._trace = trace
+        self._setup = False
         self._view = surface.view()
-        self._monitors = [rule(book, self._view, self.owed, trace) for rule in plan.rules]
+        # Made when first needed: most rules hear nothing of a short trace.
+        self._monitors: list[Monitor | None] = [None] * len(plan.rules)
+
+    def _made(self, place: int) -> Monitor:
+        """Make the monitor of a rule, which has heard nothing so far."""
+        monitor = self._plan.rules[place](self._book, self._view, self.owed, self._trace)
+        monitor.setup = self._setup
+        self._monitors[place] = monitor
+        return monitor
 
     def mark_setup(self, *, active: bool) -> None:
         """Say whether a set-up step is being played."""
+        self._setup = active
         for monitor in self._monitors:
-            monitor.setup = active
+            if monitor is not None:
+                monitor.setup = active
 
     def feed(self, frame: Frame, *, setup: bool) -> None:
         """Judge one frame, which the ledger has taken in; in a set-up step it gives no witness."""
         self._view.feed(frame)
-        broken = self._rows.broken
+        broken, monitors = self._rows.broken, self._monitors
         for place, handler in self._plan.bound(self._topics_of(frame, self._view, self._book)):
-            monitor = self._monitors[place]
+            monitor = monitors[place] or self._made(place)
             if broken and monitor.id in broken:
                 continue
             try:
@@ -115,7 +131,7 @@ class ConnectionJudge:
     def feed_mark(self, mark: Mark[MarkBody], *, setup: bool) -> None:
         """Judge one mark, as a frame."""
         for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
-            monitor = self._monitors[place]
+            monitor = self._monitors[place] or self._made(place)
             if monitor.id in self._rows.broken:
                 continue
             try:
@@ -126,7 +142,7 @@ class ConnectionJudge:
     def miss(self, mark: Mark[MarkBody]) -> None:
         """Tell the monitors that listen to such marks that one could be of another connection."""
         for place, _ in self._plan.topics.get(("mark", mark.kind), ()):
-            monitor = self._monitors[place]
+            monitor = self._monitors[place] or self._made(place)
             if monitor.id in self._rows.broken:
                 continue
             try:
@@ -137,7 +153,7 @@ class ConnectionJudge:
     def finish(self) -> None:
         """Judge what never came."""
         for place in self._plan.finishing:
-            monitor = self._monitors[place]
+            monitor = self._monitors[place] or self._made(place)
             if monitor.id in self._rows.broken:
                 continue
             try:

@@ -8,7 +8,7 @@ findings mean for the run (baseline, exit status).
 from collections.abc import Iterable
 from typing import Any
 
-from harness.judge.base import Monitor, judges
+from harness.judge.base import Monitor
 from harness.judge.connection import ConnectionJudge, plan_of
 from harness.judge.rows import TraceRows
 from harness.judge.verdict import Row
@@ -30,7 +30,7 @@ class Judge:
         self._book = book
         self._trace = trace
         self._surface = surface_named(trace.header.surface)
-        self._plan = plan_of(tuple(one for one in rules if judges(one, self._surface.name)))
+        self._plan = plan_of(tuple(rules), self._surface.name)
         self._owed = self._surface.ledgers()
         self._rows = TraceRows()
         self._connections: dict[str, ConnectionJudge] = {}
@@ -97,7 +97,7 @@ class Judge:
         if end is End.QUIESCENT:
             for connection in self._open().values():
                 connection.finish()
-        return self._rows.rows(self._plan.rules)
+        return self._rows.rows(self._plan.places)
 
 
 def judge(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> list[Row]:

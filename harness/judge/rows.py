@@ -6,7 +6,7 @@ monitors (connection), what rows mean for the run (baseline, exit status).
 
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness.judge.base import Monitor, Outcome, Violation, Witness
 from harness.judge.verdict import Row, Verdict
@@ -31,13 +31,14 @@ class TraceRows:
         self.fresh: list[Row] = []
         """Violations that nobody has taken yet, in the order in which they were found."""
 
-    def rows(self, rules: Iterable[type[Monitor]]) -> list[Row]:
-        """All rows, in the order of these rules."""
+    def rows(self, places: Mapping[str, int]) -> list[Row]:
+        """All rows, in the order that the `places` of the rules give."""
+        found = sorted(self._witnesses.keys() | self._violations.keys(), key=places.__getitem__)
         return [
             row
-            for rule in rules
+            for rule in found
             for rows in (self._witnesses, self._violations)
-            for row in rows.get(rule.id, ())
+            for row in rows.get(rule, ())
         ]
 
     def keep(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
@@ -64,8 +65,11 @@ class TraceRows:
         self.fresh.append(row)
 
     def _witness(self, monitor: Monitor, outcome: Witness) -> None:
-        rows, key = self._witnesses[monitor.id], (monitor.id, outcome.subject)
-        if key not in self._seen and len(rows) < MAX_WITNESSES:
+        key = monitor.id, outcome.subject
+        if key in self._seen:
+            return
+        rows = self._witnesses[monitor.id]
+        if len(rows) < MAX_WITNESSES:
             self._seen.add(key)
             rows.append(_witness_row(monitor, outcome))
 

@@ -91,6 +91,8 @@ class SchemaBook:
 
     def errors(self, reference: str, instance: Any) -> list[SchemaError]:
         """What is wrong, sorted by place, at most one error for a place and 20 in all."""
+        if self.is_valid(reference, instance):
+            return []
         try:
             raw = list(self._raw_errors(reference, instance))
         except UnicodeEncodeError:
