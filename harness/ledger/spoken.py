@@ -14,6 +14,7 @@ member.
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from harness.ledger.words import kind, word
@@ -33,6 +34,8 @@ _WORDY = re.compile(
 # The commands that print JSON, and the option that asks for it.
 _SHOW, _JSON = ("list", "get"), "--json"
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]*([0-9]{1,3}[A-Za-z_$-]*)?")
+# Each trace of a run has the same members; a server may make up names without end.
+_remembered = lru_cache(maxsize=20_000)
 
 
 @dataclass(slots=True)
@@ -48,6 +51,23 @@ class Member:
 
 
 Messages = dict[str, dict[str, Member]]
+
+
+@_remembered
+def _is_name(name: str) -> bool:
+    """Whether a key of an object is the name of a member."""
+    return _NAME.fullmatch(name) is not None
+
+
+@_remembered
+def _holds_words(path: str) -> bool:
+    """Whether the strings at a path, or in the array there, are words."""
+    return _WORDY.search(path.rpartition(".")[2].replace("[]", "")) is not None
+
+
+@_remembered
+def _is_word_itself(tag: str) -> bool:
+    return word(tag) == tag
 
 
 class Speech:
@@ -109,8 +129,7 @@ class Speech:
         type_name = kind(value)
         member.types.setdefault(type_name, seq)
         if type_name == "string":
-            last = path.rpartition(".")[2].replace("[]", "")
-            if _WORDY.search(last) and len(member.words) < MAX_WORDS:
+            if _holds_words(path) and len(member.words) < MAX_WORDS:
                 member.words.setdefault(word(value), seq)
         elif depth >= MAX_DEPTH:
             return
@@ -122,15 +141,15 @@ class Speech:
 
     def _object(self, name: str, path: str, value: dict[str, Any], seq: int, depth: int) -> None:
         tag = value.get("type")
-        if isinstance(tag, str) and word(tag) == tag:
+        if isinstance(tag, str) and _is_word_itself(tag):
             path = f"{path}<{tag}>"
-        elif len(value) == 1 and _WORDY.search(path):
+        elif len(value) == 1 and not path.endswith("[]") and _holds_words(path):
             # A word with more to say: {"httpConnectionFailed": {…}}.
             path = f"{path}<{next(iter(value))}>"
         seen, members = self._objects.get((name, path), (0, {}))
-        named = [one for one in value if _NAME.fullmatch(one)]
-        for one in named:
-            members[one] = members.get(one, 0) + 1
+        for one in value:
+            if _is_name(one):
+                members[one] = members.get(one, 0) + 1
         self._objects[name, path] = seen + 1, members
         for one in value:
             self._walk(name, f"{path}.{one if one in members else '*'}", value[one], seq, depth + 1)
