@@ -19,10 +19,10 @@ from typing import NoReturn
 import psutil
 
 from harness.target.place import base_folder
-from tools.bench import clients, histories, lists, measures, one_shot, suite, targets
+from tools.bench import clients, histories, lists, measures, one_shot, suite, targets, where
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
-from tools.bench.parts import INSIDE, REAL, SERVER, START, chosen, rows
+from tools.bench.parts import INSIDE, REAL, SERVER, START, WHERE, chosen, rows
 from tools.bench.stats import Absent, Cell
 from tools.bench.table import lines_of
 
@@ -50,13 +50,17 @@ def main() -> int:
     began, busy = monotonic(), _others()
     _say(_machine())
     cells = _measure(parts, offline=inside)
+    broken = any(_failed(cell) for column in cells.values() for cell in column.values())
     took = monotonic() - began
     share = (_others() - busy) / took / (os.cpu_count() or 1)
     columns = [targets.REFERENCE, *(real.column for real in targets.REALS if _asks_real(parts))]
-    for line in lines_of(rows(parts), columns, cells):
-        _say(line)
-    _say(f"\n{NOTES}\ntook {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
-    broken = [cell for column in cells.values() for cell in column.values() if _failed(cell)]
+    if asked := rows(parts):
+        for line in lines_of(asked, columns, cells):
+            _say(line)
+        _say(f"\n{NOTES}\n")
+    if WHERE in parts:
+        broken = not _where() or broken
+    _say(f"took {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
     return 1 if broken else 0
 
 
@@ -76,6 +80,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             "suite": lambda: suite.suite(folder),
             "fuzzing": lambda: suite.fuzzing(folder),
             "races": lambda: suite.races(folder),
+            "mutation": lambda: suite.mutation(folder),
             "overhead": lambda: overhead(folder),
         }
         ours = [way() for name, way in ways.items() if name in parts]
@@ -84,6 +89,18 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             keys = None if REAL in parts else measures.START_KEYS
             cells[real.column] = _real(real, folder, url, keys, offline=offline)
     return cells
+
+
+def _where() -> bool:
+    """Print where the time of the suite goes; gives whether that could be measured."""
+    try:
+        with _folder() as folder:
+            for line in where.lines_of(where.measure(folder)):
+                _say(line)
+    except (MeasurementFailed, OSError, ValueError, KeyError) as error:
+        _say(f"where: failed: {error}")
+        return False
+    return True
 
 
 def _asks_real(parts: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ run, less what the stored traces say was the server's time (from each request to
 silence that every trace ends with. The start and the end of the harness are part of the rest.
 """
 
-import os
+import json
 import shutil
 import sys
 from collections.abc import Iterable
@@ -15,15 +15,14 @@ from pathlib import Path
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.ending import QUIET
 from harness.scenario.loader import SUFFIX
-from harness.target.place import base_folder
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
-from harness.trace.store import load
 from harness.trace.trace import Trace
 from harness.trace.values import dig
 from tools.bench.client import MeasurementFailed, monotonic
-from tools.bench.processes import run
+from tools.bench.processes import cpu_of_children, run
 from tools.bench.stats import Absent, Cell, Figure
+from tools.bench.where import traces_of
 
 TRIVIAL = "turns/plain-turn"
 SCENARIOS = 500
@@ -40,20 +39,13 @@ def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
         shutil.copyfile(source, many / f"s{number:03}{SUFFIX}")
     command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference", "many"]
     try:
-        began, before = monotonic(), _children()
-        run(command, here, BOUND)
-        took, busy = monotonic() - began, _children() - before
-        stored = base_folder(here) / "traces" / "reference"
-        traces = [load(stored / f"s{number:03}.jsonl") for number in range(count)]
+        began, before = monotonic(), cpu_of_children()
+        run([*command, "--json", "report.json"], here, BOUND)
+        took, busy = monotonic() - began, cpu_of_children() - before
+        traces = traces_of(json.loads((here / "report.json").read_text("utf-8")), here)
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"overhead": Absent(f"failed: {error}")}
     return {"overhead": figure_of(took, busy, traces)}
-
-
-def _children() -> float:
-    """The processor seconds of all processes that we ran to their end, and that they did."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def figure_of(took: float, busy: float, traces: list[Trace]) -> Figure:

@@ -9,34 +9,43 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench.client import MeasurementFailed, monotonic
-from tools.bench.processes import run
+from tools.bench.processes import cpu_of_children, run
 from tools.bench.stats import Absent, Cell, Figure
+from tools.bench.where import session_areas, starts_of, traces_of
 
 CHECKOUT = Path(__file__).parents[2]
 DEMO_WORKERS = 3
 """As `make demo` has it."""
 WORKERS = 2
-SUITE_BOUND = 90.0
+KEYS = ("suite", "suite-cpu", "suite-starts", "scenario")
+SUITE_BOUND = 400.0
 RACES_BOUND = 400.0
+MUTATION_BOUND = 900.0
 PART_BOUND = 40.0
 TRIVIAL = "turns/plain-turn"
+DRIVER = "fixtures/sdk_drivers/python_driver.py"
 
 Cells = dict[str, Cell]
 
 
 def suite(folder: Path) -> Cells:
-    """`harness run --target reference` in an empty folder, with the bundled scenarios."""
+    """`harness run --target reference` in an empty folder, with the bundled sessions."""
     here = folder / "suite"
     here.mkdir()
     command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    command += ["-v", "-n", str(DEMO_WORKERS), "--json", "report.json"]
     try:
-        began = monotonic()
-        run([*command, "-v", "-n", str(DEMO_WORKERS), "--json", "report.json"], here, SUITE_BOUND)
-        took = monotonic() - began
+        began, before = monotonic(), cpu_of_children()
+        run([*command, *map(str, session_areas())], here, SUITE_BOUND)
+        took, busy = monotonic() - began, cpu_of_children() - before
         report = json.loads((here / "report.json").read_text("utf-8"))
-        return suite_cells(report, took)
+        starts = starts_of(report, traces_of(report, here))
+        return suite_cells(report, took) | {
+            "suite-cpu": Figure(busy, note="the harness, its servers and their commands"),
+            "suite-starts": Figure(sum(starts.values())),
+        }
     except (MeasurementFailed, OSError, ValueError, KeyError) as error:
-        return {"suite": Absent(f"failed: {error}")}
+        return dict.fromkeys(KEYS, Absent(f"failed: {error}"))
 
 
 def suite_cells(report: Any, took: float) -> Cells:
@@ -77,6 +86,30 @@ def races_cells(report: Any, took: float) -> Cells:
     if passed < len(placements):
         note += f", only {passed} passed"
     return {"races": Figure(took, note=note)}
+
+
+def mutation(folder: Path) -> Cells:
+    """`harness mutate --target reference`, as `make mutate` has it."""
+    beside = Path(sys.executable).parent
+    command = [sys.executable, "-m", "harness.cli", "mutate", "--target", "reference"]
+    command += ["-n", str(WORKERS), "--server-cmd", f"{beside / 'agent'} app-server"]
+    command += ["--agent-cmd", str(beside / "agent")]
+    command += ["--sdk-cmd", f"{sys.executable} {CHECKOUT / DRIVER}"]
+    here = folder / "mutation"
+    here.mkdir()
+    try:
+        began = monotonic()
+        run([*command, "--json", "score.json"], here, MUTATION_BOUND)
+        took = monotonic() - began
+        return mutation_cells(json.loads((here / "score.json").read_text("utf-8")), took)
+    except (MeasurementFailed, OSError, ValueError, KeyError) as error:
+        return {"live-mutation": Absent(f"failed: {error}")}
+
+
+def mutation_cells(score: Any, took: float) -> Cells:
+    """The figure of one score: wall seconds of the run."""
+    note = f"{score['planned']} faults, {score['counts']['KILLED']} killed, {WORKERS} workers"
+    return {"live-mutation": Figure(took, note=note)}
 
 
 def rules() -> Cells:

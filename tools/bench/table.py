@@ -1,6 +1,6 @@
 """The table: budgets down, servers across.
 
-Here lives its text. A missing cell reads "not yet built" in the column that the budgets are for,
+Here lives its text. A missing cell reads "not measured" in the column that the budgets are for,
 and "-" in the others, since a budget that is about this project has no figure of theirs.
 """
 
@@ -12,7 +12,7 @@ from tools.bench.stats import Absent, Cell, number, written
 Cells = Mapping[str, Mapping[str, Cell]]
 """column -> budget key -> cell"""
 
-NOT_BUILT = Absent("not yet built")
+NOT_MEASURED = Absent("not measured")
 NOT_OURS = Absent("-")
 
 
@@ -34,7 +34,7 @@ def lines_of(budgets: Iterable[Budget], columns: Sequence[str], cells: Cells) ->
 
 
 def _cell(cells: Cells, column: str, key: str, ours: bool) -> Cell:
-    return cells.get(column, {}).get(key, NOT_BUILT if ours else NOT_OURS)
+    return cells.get(column, {}).get(key, NOT_MEASURED if ours else NOT_OURS)
 
 
 def _limit(budget: Budget) -> str:

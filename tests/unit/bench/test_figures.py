@@ -69,7 +69,7 @@ def test_a_budget_judges_by_its_better_direction(
 
 
 def test_what_was_not_measured_is_not_judged() -> None:
-    assert LATENCY.verdict(Absent("not yet built")) == ""
+    assert LATENCY.verdict(Absent("not measured")) == ""
     assert LATENCY.verdict(Figure(1.0, comparable=False)) == ""
 
 
@@ -86,7 +86,7 @@ def test_table_has_a_row_per_budget_with_the_verdict_beside_our_figure() -> None
     assert words[2:] == [
         ["a turn", "<= 2.5 ms", "3.00", "over", "not installed"],
         ["a rate", ">= 40,000 turns/s", "50,000", "within", "-"],
-        ["only shown", "bytes", "not yet built", "-"],
+        ["only shown", "bytes", "not measured", "-"],
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from harness.scenario.ending import QUIET
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
-from tools.bench.overhead import figure_of, server_time
+from tools.bench.overhead import figure_of, overhead, server_time
+from tools.bench.stats import Figure
 
 Message = dict[str, Any]
 
@@ -73,3 +75,11 @@ def test_overhead_is_what_is_left_for_each_scenario() -> None:
     assert figure.note == (
         "2 scenarios in 1.1 s, 1.0 s of it the server's; CPU 15.0 ms each with the server's"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_generated_scenarios_are_played_and_their_traces_found(tmp_path: Path) -> None:
+    cell = overhead(tmp_path, count=1)["overhead"]
+    assert isinstance(cell, Figure)
+    assert cell.note.startswith("1 scenarios in ")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.mutation.result import Score
 from harness.rules.discovery import all_rules
 from tools.bench import fuzz, measures, one_shot, rules, suite, targets
 from tools.bench.budgets import BUDGETS
@@ -169,6 +170,13 @@ def test_races_are_counted_by_placement_and_play() -> None:
     assert isinstance(cell, Figure)
     assert cell.value == 100
     assert cell.note == "3 placements, 7 plays, 2 workers, only 2 passed"
+
+
+def test_mutation_is_the_time_of_its_run_with_its_score() -> None:
+    score = Score("reference", planned=3).as_json()
+    cell = suite.mutation_cells(score, 100.0)["live-mutation"]
+    assert isinstance(cell, Figure)
+    assert (cell.value, cell.note) == (100, "3 faults, 0 killed, 2 workers")
 
 
 def test_a_real_server_counts_as_installed_only_with_its_program(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""For what the harness uses its CPU: a cause for each stack.
+
+Here live the causes, as the places of the code that stand for them. An import is one wherever it
+happens. Otherwise the innermost function that is of a `_SPECIFIC` place decides, and if there is
+none, the innermost of a `_GENERAL` one: a function that plays may be called to collect.
+"""
+
+from collections.abc import Sequence
+
+IMPORTS, COLLECTION, PLAYING, MODEL = "imports", "collection", "playing", "the scripted model"
+JUDGING, RECORDING, STORING = "judging", "choices and messages", "storing traces"
+WATCHING, PROCESSES, REPORT = "process watching", "starting and ending servers", "merge and report"
+PYTEST, ELSE = "pytest, with its workers", "all else"
+
+# A part of `path:function`, and the cause that it stands for.
+_SPECIFIC = (
+    ("harness/judge/judge.py:judge", JUDGING),
+    ("harness/ledger/record.py:recorded", RECORDING),
+    ("harness/trace/store.py:save", STORING),
+    ("harness/target/place.py:keep_trace", STORING),
+    ("harness/target/family.py", WATCHING),
+    ("harness/target/descriptors.py", WATCHING),
+    ("harness/runner/process_watch.py", WATCHING),
+    ("harness/target/process.py", PROCESSES),
+    ("harness/target/launch.py", PROCESSES),
+    ("harness/target/place.py:furnish", PROCESSES),
+    ("harness/scenario/loader.py", COLLECTION),
+    ("harness/scenario/families.py", COLLECTION),
+    ("harness/suite/collecting.py", COLLECTION),
+    ("harness/suite/items.py:collect", COLLECTION),
+    ("_pytest/main.py:perform_collect", COLLECTION),
+    ("harness/results/", REPORT),
+    ("harness/report/", REPORT),
+    ("harness/suite/reporting.py", REPORT),
+    ("harness/suite/junit.py", REPORT),
+)
+_GENERAL = (
+    ("harness/backend/", MODEL),
+    ("/uvicorn/", MODEL),
+    ("harness/runner/", PLAYING),
+    ("harness/scenario/", PLAYING),
+    ("harness/client/", PLAYING),
+    ("harness/transport/", PLAYING),
+    ("/asyncio/", PLAYING),
+    ("/_pytest/", PYTEST),
+    ("/pluggy/", PYTEST),
+)
+
+
+def cause_of(stack: Sequence[str]) -> str:
+    """The cause of a stack of `path:function`, the innermost first."""
+    if any("importlib._bootstrap" in name for name in stack):
+        return IMPORTS
+    for places in (_SPECIFIC, _GENERAL):
+        for name in stack:
+            for place, cause in places:
+                if place in name:
+                    return cause
+    return ELSE

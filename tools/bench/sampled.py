@@ -1,0 +1,107 @@
+"""A run of `harness run` that notes for what it uses its CPU: `python -m tools.bench.sampled`.
+
+Here live the sampler and the words of that command line. Every few milliseconds the CPU time that
+each thread has used since the last look is counted for what the thread does now. What a stack is
+called is `causes`' matter. A process of its own, so that all CPU time is the run's. Linux only.
+"""
+
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+from tools.bench.causes import cause_of
+
+TICK = 0.005
+"""Seconds between two looks."""
+ARGUMENTS = (
+    *("-c", os.devnull, "--rootdir", ".", "--noconftest", "-q", "--no-header", "--harness-run"),
+    *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.plugin"),
+    *("-p", "no:doctest", "--assert=plain", "-o", "python_files="),
+)
+"""As `harness run` has them (commands/run_options), without workers: one process does it all."""
+
+
+class Sampler:
+    """Samples all threads but its own until `stop`; `seconds` is the CPU time by cause."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._used: dict[int, float] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take the last sample."""
+        self._over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        own = threading.get_native_id()
+        while not self._over.wait(TICK):
+            stacks = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+            for thread in threading.enumerate():
+                number, identity = thread.native_id, thread.ident
+                if number is None or identity is None or number == own:
+                    continue
+                used = _cpu_of(number)
+                spent = used - self._used.get(number, 0.0)
+                self._used[number] = used
+                if spent > 0:
+                    cause = cause_of(_names(stacks.get(identity)))
+                    self.seconds[cause] = self.seconds.get(cause, 0.0) + spent
+
+
+def _names(frame: FrameType | None) -> list[str]:
+    """The functions of a stack as `path:function`, the innermost first."""
+    found: list[str] = []
+    while frame is not None:
+        found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+def _cpu_of(thread: int) -> float:
+    try:
+        return int(Path(f"/proc/self/task/{thread}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        return 0.0  # It has ended.
+
+
+def main(out: str, arguments: list[str]) -> int:
+    """Run pytest with the plugin, and write what the run used to the file `out`."""
+    began, sampler = time.monotonic(), Sampler()
+    sampler.start()
+    from harness.suite.__main__ import main as run
+
+    sys.argv[1:] = [*ARGUMENTS, *arguments]
+    status: object = 0
+    try:
+        run()
+    except SystemExit as end:
+        status = end.code
+    sampler.stop()
+    own, others = (
+        resource.getrusage(resource.RUSAGE_SELF),
+        resource.getrusage(resource.RUSAGE_CHILDREN),
+    )
+    found = {
+        "wall": time.monotonic() - began,
+        "harness": own.ru_utime + own.ru_stime,
+        "children": others.ru_utime + others.ru_stime,
+        "causes": sampler.seconds,
+    }
+    Path(out).write_text(json.dumps(found), "utf-8")
+    return status if isinstance(status, int) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -1,0 +1,204 @@
+"""Where the time of the session suite goes: `python -m tools.bench where`.
+
+Here live the run (one worker, so that nothing overlaps), the reckoning of its waiting from the
+marks of its traces, and the table. What the harness computes is sampled (`sampled`, `causes`).
+A cause of waiting is what the player is at: the CPU time of the harness and of the servers in it is
+part of it.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.scenario.bundled import bundled_folder
+from harness.scenario.ending import QUIET
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import EndingBegins, ServerEnded, Settled, Setup, StepBegins
+from harness.trace.store import load
+from harness.trace.trace import Trace
+from tools.bench.client import MeasurementFailed
+from tools.bench.processes import run
+
+NOT_PLAYED = ("exec", "mcp", "sdk")
+"""The areas that are no sessions."""
+BOUND = 900.0
+LONG = 1.0
+"""Seconds from which on a step is named: it waited for more than an answer."""
+SHOWN = 8
+
+START, HANDSHAKE = "server: spawned, until it is spoken to", "handshake: the server boots"
+STEPS, ENDING = "steps of the scenario", "the ending: barrier, open answers"
+SHORT, SETTLED = f"silence of {QUIET * 1000:g} ms, nothing owed", "silence of `settle`, owed"
+UNSEEN = "threads that ended between two samples"
+BETWEEN = "around them: folders, process watching, ends of servers"
+
+
+@dataclass(slots=True)
+class Phases:
+    """Seconds that went by, by cause; `long_steps` are steps of `LONG` seconds, by their names.
+
+    `starts` are those of servers by reason.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    counts: Counter[str] = field(default_factory=Counter[str])
+    long_steps: Counter[str] = field(default_factory=Counter[str])
+    starts: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, cause: str, seconds: float) -> None:
+        """Count one more of a cause."""
+        self.seconds[cause] = self.seconds.get(cause, 0.0) + seconds
+        self.counts[cause] += 1
+
+
+def phases_of(traces: Iterable[Trace]) -> Phases:
+    """What the traces of a run show."""
+    found = Phases()
+    for trace in traces:
+        _add_setup(found, trace)
+        _add_steps(found, trace)
+        _add_ending(found, trace)
+    return found
+
+
+def _add_setup(found: Phases, trace: Trace) -> None:
+    """The start of a server before the first step."""
+    setup = [mark.at for mark in trace.marks if isinstance(mark.body, Setup)]
+    asked = next((one for one in trace.frames if _greets(one)), None)
+    if asked is None or len(setup) < 2 or asked.at > setup[1]:
+        return
+    found.add(START, asked.at)
+    found.add(HANDSHAKE, setup[1] - asked.at)
+
+
+def _greets(frame: Frame) -> bool:
+    return frame.method == "initialize" and frame.kind is Kind.REQUEST and not frame.from_target
+
+
+def _add_steps(found: Phases, trace: Trace) -> None:
+    ending = _ending(trace)
+    begun = [mark for mark in trace.marks if isinstance(mark.body, StepBegins)]
+    ends = [*(mark.at for mark in begun[1:]), ending if ending is not None else _last(trace)]
+    for mark, end in zip(begun, ends, strict=False):
+        took = end - mark.at
+        found.add(STEPS, took)
+        if took >= LONG and isinstance(mark.body, StepBegins):
+            found.long_steps[mark.body.name] += 1
+
+
+def _add_ending(found: Phases, trace: Trace) -> None:
+    """What follows the last step; of a silence the trace tells the length, not the end."""
+    begun = _ending(trace)
+    if begun is None:
+        return
+    settled = next((one for one in trace.marks if isinstance(one.body, Settled)), None)
+    if settled is not None and isinstance(settled.body, Settled):
+        found.add(ENDING, max(0.0, settled.at - begun - settled.body.silence))
+        found.add(SETTLED, settled.body.silence)
+    else:
+        found.add(ENDING, max(0.0, _last(trace) - begun))
+        found.add(SHORT, QUIET)
+
+
+def _ending(trace: Trace) -> float | None:
+    return next((one.at for one in trace.marks if isinstance(one.body, EndingBegins)), None)
+
+
+def _last(trace: Trace) -> float:
+    return max(
+        trace.frames[-1].at if trace.frames else 0.0, trace.marks[-1].at if trace.marks else 0.0
+    )
+
+
+def starts_of(report: Mapping[str, Any], traces: Iterable[Trace]) -> Counter[str]:
+    """The starts of servers by reason: as the report tells them, else as the traces show them."""
+    told = report.get("starts")
+    if told:
+        return Counter({str(reason): int(count) for reason, count in dict(told).items()})
+    found = Counter[str]()
+    for trace in traces:
+        ended = [one.after for one in trace.marks if isinstance(one.body, ServerEnded)]
+        first = next((one for one in trace.frames if _greets(one)), None)
+        setup = next((one.after for one in trace.marks if isinstance(one.body, Setup)), None)
+        found["before the first step"] += first is not None and setup is not None
+        found["a step ended the server, and it is started again"] += len(ended)
+    return +found
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run: its report, its traces' phases, and what `sampled` wrote."""
+
+    report: Mapping[str, Any]
+    phases: Phases
+    used: Mapping[str, Any]
+
+
+def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measured:
+    """Play the session suite, or these scenarios, on the reference server. Raises OSError,
+    ValueError, MeasurementFailed."""
+    here = folder / "where"
+    here.mkdir(parents=True)
+    played = list(scenarios) or session_areas()
+    used, report = here / "used.json", here / "report.json"
+    command = [sys.executable, "-m", "tools.bench.sampled", str(used)]
+    command += ["--harness-target", "reference", "--harness-json", str(report)]
+    output = run([*command, *map(str, played)], here, BOUND)
+    if not used.exists() or not report.exists():
+        raise MeasurementFailed(f"the run wrote no report: {output[-400:]}")
+    told = json.loads(report.read_text("utf-8"))
+    traces = traces_of(told, here)
+    phases = phases_of(traces)
+    phases.starts = starts_of(told, traces)
+    return Measured(told, phases, json.loads(used.read_text("utf-8")))
+
+
+def traces_of(report: Mapping[str, Any], folder: Path) -> list[Trace]:
+    """The traces of the scenarios that were played, of a run in that folder."""
+    return [load(folder / one["trace"]) for one in report["scenarios"] if one["trace"]]
+
+
+def session_areas() -> list[Path]:
+    """The folders of the bundled scenarios that are sessions."""
+    areas = sorted(one for one in bundled_folder().iterdir() if one.is_dir())
+    return [one for one in areas if one.name not in NOT_PLAYED]
+
+
+def lines_of(measured: Measured) -> Iterator[str]:
+    """The table."""
+    used, phases = measured.used, measured.phases
+    played = [one for one in measured.report["scenarios"] if one["trace"]]
+    play = sum(one["seconds"] for one in played)
+    starts = sum(phases.starts.values())
+    yield (
+        f"where the time goes: {len(played)} scenarios, one worker, {starts} starts of servers\n"
+        f"{used['wall']:.1f} s by the clock; CPU: the harness {used['harness']:.1f} s, servers and "
+        f"commands {used['children']:.1f} s"
+    )
+    yield "\nwhat went by while scenarios were played                         s      of"
+    for cause, seconds in _descending(phases.seconds):
+        yield _row(cause, seconds, f"{phases.counts[cause]:7}")
+    yield _row(BETWEEN, play - sum(phases.seconds.values()), "")
+    yield _row("the rest of the run: see the CPU of the harness", used["wall"] - play, "")
+    for name, count in phases.long_steps.most_common(SHOWN):
+        yield f"  {count} of the steps took {LONG:g} s or more: {name}"
+    yield "\nCPU of the harness, sampled                                      s       %"
+    causes: dict[str, float] = used["causes"]
+    causes = {**causes, UNSEEN: max(0.0, used["harness"] - sum(causes.values()))}
+    for cause, seconds in _descending(causes):
+        yield _row(cause, seconds, f"{seconds / max(used['harness'], 1e-9):7.0%}")
+    yield "\nstarts of servers, by reason"
+    for reason, count in phases.starts.most_common():
+        yield f"  {reason:58}{count:6}"
+
+
+def _descending(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(seconds.items(), key=lambda one: -one[1])
+
+
+def _row(what: str, seconds: float, more: str) -> str:
+    return f"  {what:58}{seconds:6.1f} {more}".rstrip()
