@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check mutate real bugs kills attacks runs transcripts wheel readings hunts race bench status docs clean sandbox bare
+.PHONY: demo test lint check mutate real bugs kills attacks runs wheel readings hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -30,15 +30,17 @@ $(TYPESCRIPT): sdk/typescript/package.json
 sandbox: $(STAMP) ## install bubblewrap, where that can be done; all targets do without it too
 	@tools/bubblewrap.sh
 
-# Half of what a worker does is wait: three keep two cores busy.
+# Half of what a worker does is wait: three keep two cores busy. `make test` judges what was played.
 demo: $(STAMP) sandbox ## play the scenarios on the reference server, agent exec, agent mcp and the Python SDK
 	@mkdir -p .harness/reports
+	@$(BIN)/python -m tests.suite_play begin
 	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json \
 	  --server-cmd "$(BIN)/agent app-server" --agent-cmd $(BIN)/agent \
 	  --sdk-cmd "$(BIN)/python fixtures/sdk_drivers/python_driver.py"
+	@$(BIN)/python -m tests.suite_play keep
 
-test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the seven targets from bugs to readings run a sample
-	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not transcripts and not wheel and not readings"
+test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the six targets from bugs to readings run a sample
+	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
@@ -65,9 +67,6 @@ attacks: $(STAMP) sandbox ## what a hostile model or client tries on the referen
 
 runs: $(STAMP) sandbox ## whole runs: servers that hang, flood or lose things; workers; interrupts
 	@$(BIN)/python -m pytest -q -n 4 -m runs tests/conformance tests/cli tests/docs
-
-transcripts: $(STAMP) sandbox ## each scenario on the reference server, beside its reviewed transcript
-	@$(BIN)/python -m pytest -q -n 4 -m transcripts tests/conformance/test_transcripts.py
 
 wheel: $(STAMP) sandbox ## every command and every page for users, with the wheel alone
 	@$(BIN)/python -m pytest -q -n 4 -m wheel tests/wheel

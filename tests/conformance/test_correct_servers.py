@@ -1,8 +1,8 @@
 """Correct servers are never red: a small one, and one that does everything the unusual way.
 
-The small one is played with the whole suite. The whole suite on the others is `make readings`:
-`make test` plays one in five habits of the unusual one with a few scenarios. The scenarios on the
-reference server are played for their transcripts too (`make transcripts`).
+The small one is played with the whole suite. The whole suite on the unusual one is `make readings`:
+`make test` plays one in five of its habits with a few scenarios. The reference server has been
+played already (`tests.suite_play`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ import sys
 import pytest
 
 from harness.judge.verdict import Level, Verdict
+from harness.rules.discovery import all_rules
+from harness.scenario.bundled import bundled_on
+from harness.target.host import lacks_of
+from harness.target.profile import load_profile
 from harness.trace.marks import Place
+from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 from tests.sampling import one_in
+from tests.suite_play import PLAY_BOUND, suite_play
 
 from .judging import SERVERS, Judged, alone, bundled, command, judged
 
@@ -106,25 +112,28 @@ def test_no_habit_alone_breaks_a_rule_that_binds(habit: str) -> None:
     assert not found.report.red
 
 
-# What the reference server gives no occasion to judge, or is told as INFO, with the reason.
+# What the reference server gives no occasion to judge, or is reported as INFO, with the reason.
 UNMET_BY_REFERENCE = {
+    "exec.error-is-fatal": "it never ends a run by an event `error`",
     "item.process-apart": "it runs the commands of a thread one after the other",
     "method.known": "it calls a client's tool by item/tool/call, which the text does not name",
 }
 
 
-@pytest.mark.readings
-@WHOLE_SUITE
+@pytest.mark.timeout(PLAY_BOUND)
 def test_reference_server_passes_everything_and_leaves_nothing_behind() -> None:
-    found = judged("", bundled(), target="reference", scale=1)
-    assert found.failed_rules() == []
-    assert found.issues() == {}
-    declared = found.config.profile.capabilities
-    assert declared != "probe"
-    assert found.verdicts() == expected(set(declared))
-    needs = {rule.id: set(rule.needs) for rule in found.config.rules.values()}
-    unjudged = [rule.id for rule in found.report.rules if rule.verdict is not Verdict.PASS]
-    assert {name for name in unjudged if needs[name] <= set(declared)} == UNMET_BY_REFERENCE.keys()
+    report = suite_play().report
+    profile = load_profile("reference")
+    offered = set(profile.capabilities) - {one.capability for one in lacks_of(profile)}
+    assert report.red_rules() == []
+    assert report.issues == []
+    verdicts = {one.id: one.verdict.value for one in report.scenarios}
+    assert expected(offered).items() <= verdicts.items()
+    everywhere = (bundled_on(surface) for surface in (SESSION, EXEC, COMMAND, SDK))
+    assert set(verdicts) == set().union(*everywhere)
+    needs = {rule.id: set(rule.needs) for rule in all_rules().values()}
+    unjudged = [rule.id for rule in report.rules if rule.verdict is not Verdict.PASS]
+    assert {name for name in unjudged if needs[name] <= offered} == UNMET_BY_REFERENCE.keys()
 
 
 def test_one_process_serves_scenarios_that_share_it_and_a_fresh_one_those_that_want_it() -> None:

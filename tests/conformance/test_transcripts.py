@@ -3,20 +3,16 @@
 A property that matters is a rule; these snapshots show every other change of the server to the
 person who reviews it. Update all of them at once:
 `pytest tests/conformance/test_transcripts.py --snapshot-update`, and read the difference.
-`make test` plays one in ten of them, `make transcripts` the others.
+The conversations are those of the one play that tests share (`tests.suite_play`).
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from harness.judge.verdict import Verdict
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
-from harness.scenario.loader import Loaded
 from harness.target.profile import load_profile
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
@@ -25,9 +21,9 @@ from harness.trace.store import load
 from harness.trace.trace import Trace
 from tests.conformance.judging import bundled
 from tests.conformance.transcript_extension import TranscriptExtension
-from tests.sampling import one_in
+from tests.suite_play import PLAY_BOUND, suite_play
 
-pytestmark = [pytest.mark.slow, pytest.mark.socket]
+pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.timeout(PLAY_BOUND)]
 
 OFFERED = set(load_profile("reference").capabilities)
 UNORDERED = {
@@ -99,40 +95,6 @@ SCENARIOS = {
 }
 
 
-class Reader:
-    """Plays scenarios as a run does, and reads each conversation from its handshake on.
-
-    A process that several scenarios share shakes hands in the trace of the first of them; it is
-    read before those of the others too. So no transcript depends on what was played before it.
-    """
-
-    def __init__(self) -> None:
-        self._session = WorkerSession(configure(target="reference"), worker="transcripts")
-        self._handshake: list[Frame] = []
-
-    def play(self, loaded: Loaded) -> ScenarioOutcome:
-        return self._session.play(loaded)
-
-    def lacks(self, outcome: ScenarioOutcome) -> bool:
-        """Whether it was not played since this machine cannot do what it needs."""
-        return outcome.reason in [lack.reason for lack in self._session.config.lacks]
-
-    def transcript(self, loaded: Loaded) -> str:
-        """What the last play of a scenario looks like."""
-        trace = load(self._session.trace_path(loaded.id))
-        handshake = handshake_of(trace)
-        if not loaded.scenario.fresh:
-            self._handshake = handshake or self._handshake
-        if not handshake:
-            assert self._handshake, "no scenario showed the handshake of this process"
-            whole = (*self._handshake, *trace.frames)
-            trace.frames[:] = [replace(frame, seq=seq) for seq, frame in enumerate(whole)]
-        return transcript(trace)
-
-    def close(self) -> list[Finding]:
-        return self._session.close()
-
-
 def handshake_of(trace: Trace) -> list[Frame]:
     """The frames with which the process was started for this trace; none where it ran already."""
     if trace.frames[0].method != "initialize" or trace.frames[0].connection != "c1":
@@ -141,20 +103,32 @@ def handshake_of(trace: Trace) -> list[Frame]:
     return trace.frames[: end.after + 1]
 
 
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    reader = Reader()
-    yield reader
-    assert reader.close() == []
+@cache
+def shared_handshake() -> list[Frame]:
+    """Return the handshake of a process that several scenarios shared."""
+    shared = (name for name, one in SCENARIOS.items() if not one.scenario.fresh)
+    traces = (load(suite_play().trace(name)) for name in shared)
+    return next(found for trace in traces if (found := handshake_of(trace)))
 
 
-@pytest.mark.parametrize("name", one_in(10, sorted(SCENARIOS), pytest.mark.transcripts))
-def test_conversation_is_as_reviewed(
-    name: str, reader: Reader, snapshot: SnapshotAssertion
-) -> None:
-    outcome = reader.play(SCENARIOS[name])
-    if reader.lacks(outcome):
-        pytest.skip(outcome.reason)
-    assert outcome.verdict is Verdict.PASS, outcome.reason
-    text = reader.transcript(SCENARIOS[name])
-    assert text == snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
+def transcript_of(name: str) -> str:
+    """Return the conversation of a scenario from its handshake on.
+
+    A process that several scenarios share shakes hands in the trace of the first of them only; so
+    that no transcript depends on what was played before, it is put before those of the others.
+    """
+    trace = load(suite_play().trace(name))
+    if not handshake_of(trace):
+        whole = (*shared_handshake(), *trace.frames)
+        trace.frames[:] = [replace(frame, seq=seq) for seq, frame in enumerate(whole)]
+    return transcript(trace)
+
+
+@pytest.mark.parametrize("name", sorted(SCENARIOS))
+def test_conversation_is_as_reviewed(name: str, snapshot: SnapshotAssertion) -> None:
+    played = suite_play().scenario(name)
+    if played.withheld:
+        pytest.skip(played.reason)
+    assert played.verdict is Verdict.PASS, played.reason
+    expected = snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
+    assert transcript_of(name) == expected

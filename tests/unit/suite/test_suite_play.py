@@ -1,0 +1,52 @@
+"""The play of the suite that tests share: of which code it is, and which of them may use it."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests import suite_play
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of plays, beside code of two files."""
+    monkeypatch.setattr(suite_play, "ROOT", tmp_path)
+    for name in suite_play.CODE:
+        (tmp_path / name / "__pycache__").mkdir(parents=True)
+    (tmp_path / "scenarios" / "one.scenario.yaml").write_text("title: one\n")
+    (tmp_path / "harness" / "one.py").write_text("one = 1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["harness/one.py", "scenarios/one.scenario.yaml", "harness/2.py"])
+def test_other_code_is_another_state(name: str, kept: Path) -> None:
+    before = suite_play.code_state()
+    (kept / name).write_text("other = 2\n")
+    assert suite_play.code_state() != before
+
+
+def test_code_that_was_compiled_or_named_anew_by_its_old_name_is_the_same_state(kept: Path) -> None:
+    before = suite_play.code_state()
+    (kept / "harness" / "__pycache__" / "one.pyc").write_bytes(b"compiled")
+    (kept / "harness" / "one.py").rename(kept / "harness" / "two.py")
+    assert suite_play.code_state() != before
+    (kept / "harness" / "two.py").rename(kept / "harness" / "one.py")
+    assert suite_play.code_state() == before
+
+
+@pytest.mark.parametrize(
+    ("red", "played_by", "usable"),
+    [
+        (False, "another test run", True),
+        (True, suite_play.TEST_RUN, True),
+        (True, "another test run", False),
+    ],
+)
+def test_a_red_play_serves_the_test_run_that_played_it_alone(
+    red: bool, played_by: str, usable: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept / "played-by").write_text(played_by)
+    monkeypatch.setattr(suite_play, "read_report", lambda _: SimpleNamespace(red=red))
+    assert suite_play.is_usable(kept) is usable
+    assert not suite_play.is_usable(kept / "nothing-kept-here")
