@@ -50,6 +50,7 @@ class Peer:
         """Start a new trace on this connection, in which it has this name."""
         self.recorder = recorder
         self.name = name
+        self.was_slow, self.when_ended = False, None
         self.inbox.restart()
         self.questions.clear()
 

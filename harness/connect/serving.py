@@ -98,11 +98,13 @@ class Serving:
         if wanted.address:
             self._socket = await _connected(wanted.address, wanted.bounds.start)
             return self._socket
-        scenario = wanted.scenario.scenario if wanted.scenario is not None else None
+        loaded = wanted.scenario
+        scenario = loaded.scenario if loaded is not None else None
+        beside = loaded.path.parent.resolve() if loaded is not None else None
         profile = with_overrides(
             wanted.profile,
             config=joined(scenario.config if scenario is not None else {}, self._desk.config),
-            places=places(wanted.profile, self.cwd),
+            places=places(wanted.profile, self.cwd, scenario_folder=beside),
             several=False,
             env=self._desk.env,
         )

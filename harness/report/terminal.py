@@ -17,6 +17,7 @@ from harness.results.report import (
     gravest,
     is_red,
 )
+from harness.results.starts import ServerStart, by_reason
 from harness.spec.book import Book
 from harness.trace.surfaces import surface_of
 
@@ -57,6 +58,8 @@ def summary(
             yield _cut(f"{race.verdict:6} race {race.scenario}@{race.reason}")
     yield from _known(report)
     yield from _not_judged(report, names=names, areas=whole)
+    if names and report.starts:
+        yield from _starts(report.starts)
     if report.unchecked:
         yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
     yield f"verdict: {verdict_words(report)}"
@@ -72,6 +75,15 @@ def verdict_words(report: Report) -> str:
         left = f"{len(report.unplayed)} of {whole} were not played"
         return f"{verdict} so far, NOT WHOLE: --max-time was over, and {left}"
     return verdict
+
+
+def _starts(starts: Sequence[ServerStart]) -> Iterator[str]:
+    """Why each process of the server was started, and for which scenarios."""
+    yield f"server starts: {len(starts)}"
+    for reason, scenarios in by_reason(starts):
+        first, *rest = _wrapped(scenarios)
+        yield f"  {len(scenarios)} {reason}: {first.strip()}"
+        yield from rest
 
 
 def _choices(report: Report, book: Book) -> Iterator[str]:

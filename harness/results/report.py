@@ -10,6 +10,7 @@ from harness.judge.verdict import Level, Row, Verdict
 from harness.results.outcome import Kept
 from harness.results.recorded import Chosen, Spoken
 from harness.results.rerun_command import Programs
+from harness.results.starts import ServerStart
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
@@ -177,6 +178,7 @@ class Report:
     say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
     `unplayed` are the scenarios and races that were not begun, since `--max-time` was over.
     `fuzz` has what `pytest -m fuzz` found, each kind of case as `harness fuzz --json` prints it.
+    `starts` are those of the server for its session scenarios.
     """
 
     target: str
@@ -201,6 +203,7 @@ class Report:
     took: float = 0.0
     unplayed: list[str] = field(default_factory=list[str])
     fuzz: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    starts: list[ServerStart] = field(default_factory=list[ServerStart])
 
     @property
     def programs(self) -> Programs:

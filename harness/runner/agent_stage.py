@@ -72,7 +72,7 @@ class AgentStages:
     def _prepare(self, loaded: Loaded, recorder: Recorder, needs: Needs, desk: McpDesk) -> Staged:
         desk.servers.begin(recorder.mark)
         cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
-        stands_for = places(self._profile, cwd, home)
+        stands_for = places(self._profile, cwd, home, scenario_folder=needs.scenario_folder)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = with_overrides(

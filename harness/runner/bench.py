@@ -17,6 +17,7 @@ Here: which scenario gets which process, and whether the model is reached. Not h
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from harness.backend.script import Script
 from harness.backend.server import ModelServer, model_server
 from harness.judge.verdict import Level
 from harness.results.outcome import Finding
+from harness.results.starts import StartReason
 from harness.runner.command_bench import CommandBench
 from harness.runner.conversation import Conversations, Needs, needs_of
 from harness.runner.conversation_context import ConversationContext
@@ -36,7 +38,7 @@ from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.runner.sanity import SANITY, proves, trouble
 from harness.runner.sdk_bench import SdkBench
-from harness.runner.servers import Servers, SetupFailed
+from harness.runner.servers import RunningServer, Servers, SetupFailed
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
 from harness.spec.book import Book
@@ -80,7 +82,6 @@ class Bench:
         """How many seconds a step of a scenario waits at most, where that is less than usual."""
         self._model_reached = False
         self._proven = False
-        self._runs_alone = False
 
     @property
     def bounds(self) -> Bounds:
@@ -129,49 +130,26 @@ class Bench:
             return await self.commands.run(loaded)
         if loaded.surface == SDK:
             return await self.sdk.run(loaded)
-        if loaded.scenario.fresh:
-            return await self._run_apart(loaded)
-        if not loaded.scenario.several_clients or self.profile.listening() is not None:
-            return await self._run_shared(loaded)
-        if self._runs_alone or not self.profile.listen_arguments:
-            return await self._run_apart(loaded)
-        try:
-            async with self.servers.listening():
-                return await self._run_shared(loaded)
-        except SetupFailed:
-            self.blocked = None
-            return await self._run_apart(loaded)
-
-    async def _run_shared(self, loaded: Loaded) -> Run:
-        """Play a scenario on a process that others have used, or will use."""
-        server = self.servers.current
+        needs = needs_of(loaded)
+        server = await self.servers.select(self._conversations.settings(needs))
         if server is not None and server.doubted:
-            await self._sanity_turn(server.doubted)
+            await self._sanity_turn(server, needs)
         server = self.servers.current
         before = tuple(server.served) if server is not None and not server.peer.inbox.closed else ()
-        run = await self._play(loaded)
+        try:
+            run = await self._play(loaded)
+        except SetupFailed:
+            # Of some servers only one can run at a time: they have a fixed port, or a lock.
+            if not await self.servers.run_alone():
+                raise
+            self.blocked, before = None, ()
+            run = await self._play(loaded)
         run.before = before
         proven = proves(run)
         if self.servers.current is not None:
             self.servers.current.served.append(loaded)
             self.servers.current.doubted = "" if proven else loaded.id
         self._proven = self._proven or proven
-        return run
-
-    async def _run_apart(self, loaded: Loaded) -> Run:
-        """Play a scenario on a process of its own, while the shared one waits."""
-        async with self.servers.apart():
-            if self._runs_alone:
-                await self.servers.alone()
-            try:
-                run = await self._play(loaded)
-            except SetupFailed:
-                # Of some servers only one can run at a time: they have a fixed port, or a lock.
-                if not await self.servers.alone():
-                    raise
-                self.blocked, self._runs_alone = None, True
-                run = await self._play(loaded)
-        self._proven = self._proven or proves(run)
         return run
 
     async def _play(
@@ -214,17 +192,28 @@ class Bench:
             connections=stage.connections,
         )
 
-    async def _sanity_turn(self, after: str) -> None:
-        """Make sure that the process is still good after a scenario; else it is retired."""
-        server = self.servers.current
+    async def _sanity_turn(self, server: RunningServer, needs: Needs) -> None:
+        """Make sure that a process is still good after a scenario; else it is retired.
+
+        `needs` are those of the next scenario, which has the settings of the process.
+        """
         if self.blocked is not None:
             return  # No plain turn can be had on any process.
-        if server is None or server.peer.inbox.closed or not (self._proven and self._model_reached):
+        if server.peer.inbox.closed or not (self._proven and self._model_reached):
             return
-        problem = trouble(await self._play(SANITY))
+        sane = replace(
+            needs_of(SANITY),
+            config=needs.config,
+            scenario_folder=needs.scenario_folder,
+            several_clients=needs.several_clients,
+            client_name=needs.client_name,
+        )
+        async with self.conversation(SANITY.id, SANITY.scenario.scripts(), needs=sane) as stage:
+            stage.unmet = await self.player(SANITY, stage).play()
+        problem = trouble(stage.run)
         if problem:
-            self.hygiene.unusable(after, problem)
-            await self.servers.retire()
+            self.hygiene.unusable(server.doubted, problem)
+            await self.servers.retire(StartReason.UNUSABLE)
 
     @asynccontextmanager
     async def conversation(

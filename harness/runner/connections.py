@@ -109,7 +109,7 @@ class ConnectionManager:
         # What serves the connection lives as long as it does.
         self._of_connection |= self.server.process.children() - before
         if name == MAIN:
-            self.server.peer = peer
+            self.server.follow(peer)
 
     async def disconnect(self, name: str) -> None:
         """End a connection, and wait until the server ended it too."""

@@ -23,6 +23,7 @@ from harness.backend.tools import ToolRow
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
 from harness.errors import TargetError, TargetGone
+from harness.results.starts import StartReason
 from harness.runner.connections import ConnectionManager
 from harness.runner.conversation_context import ConversationContext
 from harness.runner.given import given_by
@@ -56,15 +57,18 @@ class Needs:
     """What a conversation needs beside the model's scripts and the server as the profile has it.
 
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
-    commands (see named_pipes), `config` of the home, `mcp` servers that the harness plays, more
-    than one connection, `faults` between it and each connection; `markers` and `strict_model` as
-    the model takes them. `given` is all this as its trace has it.
+    commands (see named_pipes), a `fresh` process, `config` of the home, which may name files of
+    the `scenario_folder`, `mcp` servers that the harness plays, more than one connection, `faults`
+    between it and each connection; `markers` and `strict_model` as the model takes them. `given` is
+    all this as its trace has it.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     pipes: Sequence[str] = ()
     told: Sequence[str] = ()
+    fresh: bool = False
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    scenario_folder: Path | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
     several_clients: bool = False
     client_name: str | None = None
@@ -81,7 +85,9 @@ def needs_of(loaded: Loaded) -> Needs:
         files=scenario.workspace.contents(loaded.path.parent),
         pipes=scenario.workspace.pipes,
         told=scenario.awaited_gates(),
+        fresh=scenario.fresh,
         config=scenario.config,
+        scenario_folder=loaded.path.parent.resolve(),
         mcp=scenario.mcp,
         several_clients=scenario.several_clients,
         client_name=scenario.client_name,
@@ -156,20 +162,15 @@ class Conversations:
         stands_for = places(self._profile, cwd)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
-        profile = with_overrides(
-            self._profile,
-            config=joined(needs.config, desk.config),
-            places=stands_for,
-            several=needs.several_clients,
-            env=desk.env,
-            client_name=needs.client_name,
-        )
+        profile = self._with(needs, cwd, desk)
         at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
         between = self._servers.between
         if needs.faults:
             self._servers.between = lambda transport: between(at_work.between(transport))
         try:
-            server = await self._servers.ready(recorder, profile)
+            server = await self._servers.ready(
+                recorder, profile, fresh=needs.fresh, reason=_reason(needs)
+            )
         except BaseException:
             self._servers.between = between
             raise
@@ -220,11 +221,7 @@ class Conversations:
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
-        # One that listens is shared by all that want it; a configuration is a scenario's own.
-        shared = profile is self._profile or (
-            self._servers.shares_listening and not (needs.config or needs.mcp or needs.client_name)
-        )
-        await self._leave(run, name, server, before, shared=shared)
+        await self._leave(run, name, server, before, needs)
         stage.over(run)
 
     async def _ended(
@@ -257,24 +254,40 @@ class Conversations:
         return ended
 
     async def _leave(
-        self, run: Run, name: str, server: RunningServer, before: set[int], *, shared: bool
+        self, run: Run, name: str, server: RunningServer, before: set[int], needs: Needs
     ) -> None:
         """Note what the server did beside the protocol; retire one that is not as it was."""
         self._hygiene.lines(run.trace)
         server.watch.conversation_over(run.trace, died=run.died)
         # What its own configuration started may live as long as the server does.
-        if run.ended.end is End.QUIESCENT and shared:
+        plain = not (needs.fresh or needs.config or needs.mcp)
+        if run.ended.end is End.QUIESCENT and plain:
             left = await server.process.lingering(before, self._bounds.settle)
             self._hygiene.lingering(name, left)
-        if (
-            run.unmet is not None
-            or run.ended.end is not End.QUIESCENT
-            or not shared
-            or server.peer.inbox.closed
-            or may_still_run(run.trace)
-        ):
-            await self._servers.retire()
+        reason, shared = _why_unusable(run, server), self.can_share(needs)
+        if reason is not None or not shared:
+            await self._servers.retire(reason if shared else None)
             run.stderr = server.process.stderr_tail()
+
+    def settings(self, needs: Needs) -> Profile | None:
+        """The profile of the process that a conversation shares; None if it shares none."""
+        return self._with(needs, Path("{cwd}")) if self.can_share(needs) else None
+
+    def can_share(self, needs: Needs) -> bool:
+        """Whether others can use the process of a conversation, before it and after it."""
+        own = needs.fresh or needs.mcp or needs.faults
+        return not own and "{cwd}" not in repr(needs.config)
+
+    def _with(self, needs: Needs, cwd: Path, desk: McpDesk | None = None) -> Profile:
+        """The profile with what a conversation needs."""
+        return with_overrides(
+            self._profile,
+            config=joined(needs.config, desk.config if desk is not None else {}),
+            places=places(self._profile, cwd, scenario_folder=needs.scenario_folder),
+            several=needs.several_clients,
+            env=desk.env if desk is not None else {},
+            client_name=needs.client_name,
+        )
 
     def _model(
         self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs
@@ -331,6 +344,30 @@ class Conversations:
             names=dict(self._profile.names),
             capabilities=[] if declared == "probe" else list(declared),
         )
+
+
+def _reason(needs: Needs) -> StartReason:
+    """Why a process is started for a conversation, if none with its settings was there before."""
+    reasons = {
+        StartReason.FAULTS: needs.faults,
+        StartReason.MCP_SERVERS: needs.mcp,
+        StartReason.CLIENT_NAME: needs.client_name,
+        StartReason.FRESH: needs.fresh,
+        StartReason.CONFIG: needs.config,
+        StartReason.LISTENER: needs.several_clients,
+    }
+    return next((reason for reason, asked in reasons.items() if asked), StartReason.FIRST)
+
+
+def _why_unusable(run: Run, server: RunningServer) -> StartReason | None:
+    """Why no other conversation can use the process, None if one can."""
+    if run.ended.end is End.CLOSED:
+        return StartReason.CONNECTION_CLOSED
+    if run.died or server.peer.inbox.closed:
+        return StartReason.EXITED
+    if run.unmet is not None or run.ended.end is not End.QUIESCENT:
+        return StartReason.FAILED
+    return StartReason.TURN_MAY_RUN if may_still_run(run.trace) else None
 
 
 def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:

@@ -7,6 +7,7 @@ secrets. Not here: the header that holds them (trace), who makes a scenario of t
 
 import base64
 import json
+import re
 from typing import Any, Final
 
 from harness.record.masks import Masker
@@ -25,6 +26,7 @@ from harness.scenario.client_steps import (
 from harness.scenario.loader import Loaded
 from harness.scenario.model import CopiedFile, EncodedFile, Scenario
 from harness.scenario.races import Raced
+from harness.target.profile import fill
 from harness.trace.surfaces import SESSION
 
 # Of a scenario; the rest is said by the client's messages, or demanded of the server.
@@ -69,6 +71,8 @@ def given_by(loaded: Loaded) -> dict[str, Any]:
         mode="json", by_alias=True, exclude_unset=True, include={*_MEMBERS}
     )
     given = {name: members[name] for name in _MEMBERS if members.get(name)}
+    if "config" in given:
+        given["config"] = fill(given["config"], {"scenario_folder": "{cwd}"})
     masker = Masker()
     for name in _MASKED:
         if name in given:
@@ -95,13 +99,15 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
 
 
 def _whole(loaded: Loaded) -> Scenario:
-    """The scenario with what it copies from beside it."""
+    """The scenario with the files beside it that it copies, or that its configuration names."""
     scenario, beside = loaded.scenario, loaded.path.parent
-    if not any(isinstance(one, CopiedFile) for one in scenario.workspace.files.values()):
+    named = re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))
+    copied = any(isinstance(one, CopiedFile) for one in scenario.workspace.files.values())
+    if not copied and not named:
         return scenario
-    files = {
-        name: _content(content) for name, content in scenario.workspace.contents(beside).items()
-    }
+    contents = {name: (beside / name).read_bytes() for name in named}
+    contents |= scenario.workspace.contents(beside)
+    files = {name: _content(content) for name, content in contents.items()}
     workspace = scenario.workspace.model_copy(update={"files": files})
     return scenario.model_copy(update={"workspace": workspace})
 

@@ -63,6 +63,10 @@ class Watch:
         self._heard = 0
         self._held: list[Counter[str]] = []
 
+    def follow(self, peer: Peer) -> None:
+        """Watch another connection, in the same conversation."""
+        self._peer = peer
+
     def conversation_over(self, trace: Trace, *, died: bool) -> None:
         """The trace of a conversation is complete."""
         self._scenario = trace.header.scenario

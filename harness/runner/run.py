@@ -21,8 +21,9 @@ class Run:
 
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
     itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
-    scenarios that its process had served. `idle_faults` are the places of the scenario's faults
-    that never acted, each with what it waited for. One that is `hurried` waited short bounds.
+    scenarios that its process had served, or an earlier one over the same home. `idle_faults` are
+    the places of the scenario's faults that never acted, each with what it waited for. One that is
+    `hurried` waited short bounds.
     """
 
     trace: Trace

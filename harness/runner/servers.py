@@ -1,11 +1,10 @@
-"""A worker's server under test: one process for most scenarios, and others for those that need it.
+"""A worker's servers under test: one process for each kind of settings that scenarios ask for.
 
 Here: starting one, the handshake, handing it out, retiring it, the set-up findings. Not here: what
 is played on it (bench), what it left behind (hygiene).
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from anyio.abc import TaskGroup
 from harness.client.peer import Peer
 from harness.errors import TargetError, TargetGone, UsageError
 from harness.results.outcome import Finding
+from harness.results.starts import ServerStart, StartReason
 from harness.runner.greeting import LATE, late, other_id
 from harness.runner.hygiene import Hygiene
 from harness.runner.process_watch import Watch
@@ -30,6 +30,8 @@ from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 from harness.transport.base import Transport
 
+# Beside the plain one and one that listens, of those with a configuration of their own.
+MAX_WAITING = 2
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
 
@@ -54,8 +56,9 @@ class SetupFailed(TargetError):
 class RunningServer:
     """A running server, the first connection, its home, its profile, the scenarios it served.
 
-    `watch` sees what the process does beside the protocol. `doubted` is the scenario after which it
-    has yet to show that it is still good, "" for none.
+    Those that an earlier process over the same home served are among them. `watch` sees what the
+    process does beside the protocol. `doubted` is the scenario after which it has yet to show that
+    it is still good, "" for none.
     """
 
     process: ServerProcess
@@ -66,13 +69,17 @@ class RunningServer:
     served: list[Loaded] = field(default_factory=list[Loaded])
     doubted: str = ""
 
+    def follow(self, peer: Peer) -> None:
+        """Take another connection for the first one, which was closed."""
+        self.peer = peer
+        self.watch.follow(peer)
+
 
 class Servers:
     """Starts and ends the servers of one worker.
 
-    One is spoken to, `current`; another may wait meanwhile (see `apart`). Where a server has to be
-    told to listen for several clients to reach it, one that was told so is shared too (see
-    `listening`).
+    One is spoken to, `current`; others, with other settings, wait meanwhile. `starts` says why each
+    was started.
     """
 
     def __init__(
@@ -87,7 +94,7 @@ class Servers:
     ) -> None:
         self.current: RunningServer | None = None
         self.last_ending: ProcessExit | None = None
-        self.shares_listening = False
+        self.starts: list[ServerStart] = []
         self.between: Callable[[Transport], Transport] = _nothing_between
         """What stands between a server and the client, on each connection that is opened."""
         self._profile = profile
@@ -96,92 +103,105 @@ class Servers:
         self._hygiene = hygiene
         self._model_url = model_url
         self._tasks = tasks
-        self._waiting: RunningServer | None = None
-        self._listening: RunningServer | None = None
+        self._waiting: list[RunningServer] = []
+        self._alone = False
+        self._ended: list[tuple[Profile, StartReason]] = []
 
-    @asynccontextmanager
-    async def apart(self) -> AsyncGenerator[None]:
-        """Set the shared process aside for the length of the block, which starts one of its own.
+    async def select(self, profile: Profile | None) -> RunningServer | None:
+        """Make the process with these settings the current one, or none; the others wait.
 
-        So a scenario that needs its own process does not cost the others theirs. A process that
-        was started in the block is ended with it.
+        Of those with a configuration of their own the last two may wait.
         """
-        self._waiting, self.current = self.current, None
-        try:
-            yield
-        finally:
-            try:
-                await self.retire()
-            finally:
-                self.current, self._waiting = self._waiting, None
+        if self.current is not None:
+            self._waiting.append(self.current)
+        self.current = next((one for one in self._waiting if one.profile == profile), None)
+        if self.current is not None:
+            self._waiting.remove(self.current)
+        configured = [one for one in self._waiting if one.profile.home != self._profile.home]
+        for one in self._waiting[:] if self._alone else configured[:-MAX_WAITING]:
+            self._waiting.remove(one)
+            await self._end(one, StartReason.MADE_ROOM)
+        return self.current
 
-    @asynccontextmanager
-    async def listening(self) -> AsyncGenerator[None]:
-        """Use the shared process that listens for the length of the block, instead of the other.
+    async def run_alone(self) -> bool:
+        """End all processes and never let two run at a time; False if none but `current` ran."""
+        self._alone, waiting = True, len(self._waiting)
+        await self.select(self.current.profile if self.current is not None else None)
+        return waiting > 0
 
-        One that is started in the block becomes that process.
+    async def ready(
+        self,
+        recorder: Recorder,
+        profile: Profile | None = None,
+        *,
+        fresh: bool = False,
+        reason: StartReason = StartReason.FIRST,
+    ) -> RunningServer:
+        """Return the running server with these settings, or one that is started now.
+
+        With `fresh` one is started in any case, which the caller must retire. `reason` is why one
+        is started if there never was one with these settings. Raises `SetupFailed`.
         """
-        self._waiting, self.current, self._listening = self.current, self._listening, None
-        self.shares_listening = True
-        try:
-            yield
-        finally:
-            self.shares_listening = False
-            self._listening, self.current, self._waiting = self.current, self._waiting, None
-
-    async def alone(self) -> bool:
-        """Within `apart`, end the shared processes too; False where there is none."""
-        ended = [one for one in (self._waiting, self._listening) if one is not None]
-        self._waiting = self._listening = None
-        for one in ended:
-            await self._end(one)
-        return bool(ended)
-
-    async def ready(self, recorder: Recorder, profile: Profile | None = None) -> RunningServer:
-        """The running server, or one that is started now. Raises `SetupFailed`.
-
-        A server that was started with a `profile` other than the worker's own must be retired by
-        the caller.
-        """
+        profile = profile or self._profile
+        await self.select(None if fresh else profile)
         if self.current is not None and not self.current.peer.inbox.closed:
             self.current.watch.conversation_begins()
             self.current.peer.begin(recorder)
             return self.current
         if self.current is not None:
             self._hygiene.ended_unasked(await self.status(self.current))
-        await self.retire()
+        await self.retire(StartReason.EXITED)
         recorder.mark(Setup(active=True))
-        server = await self._start(recorder, profile or self._profile)
+        why = reason if fresh else self._why_gone(profile, reason)
+        server = await self._start(recorder, profile, why)
         recorder.mark(Setup(active=False))
         return server
+
+    def _why_gone(self, profile: Profile, reason: StartReason) -> StartReason:
+        """Why the last process with these settings was ended; `reason` if there was none."""
+        for number, (ended, why) in enumerate(self._ended):
+            if ended == profile:
+                del self._ended[number]
+                return why
+        return reason
 
     async def again(
         self, recorder: Recorder, connection: str, ended: RunningServer
     ) -> RunningServer:
         """End the server if it runs and start it over the same home. Raises `TargetGone`."""
+        ran = self.current is not None and self.current.process.returncode is None
         await self.retire()
         try:
-            return await self._start(
-                recorder, ended.profile, home=ended.home, connection=connection
+            server = await self._start(
+                recorder,
+                ended.profile,
+                StartReason.RESTART if ran else StartReason.KILLED,
+                home=ended.home,
+                connection=connection,
             )
         except SetupFailed as failed:
             # It started before: this is what the restart did, not how the run is set up.
             raise TargetGone(f"after its restart: {failed}") from failed
+        server.served += ended.served
+        return server
 
-    async def retire(self) -> None:
-        """End the current process, so that the next scenario gets a fresh one."""
+    async def retire(self, reason: StartReason | None = StartReason.FAILED) -> None:
+        """End the current process; `reason` is why others need a new one, None if they do not."""
         server, self.current = self.current, None
         if server is not None:
-            self.last_ending = await self._end(server)
+            self.last_ending = await self._end(server, reason)
 
     async def retire_all(self) -> None:
-        """End the current process, and the shared one that listens."""
+        """End the current process, and those that wait."""
         await self.retire()
-        listening, self._listening = self._listening, None
-        if listening is not None:
-            await self._end(listening)
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            await self._end(one, StartReason.FAILED)
 
-    async def _end(self, server: RunningServer) -> ProcessExit:
+    async def _end(self, server: RunningServer, reason: StartReason | None) -> ProcessExit:
+        if reason is not None:
+            self._ended = [one for one in self._ended if one[0] != server.profile]
+            self._ended.append((server.profile, reason))
         ending = await server.process.stop(self._bounds.stop)
         server.watch.ended(ending, self._bounds.stop)
         return ending
@@ -209,11 +229,13 @@ class Servers:
         self,
         recorder: Recorder,
         profile: Profile,
+        reason: StartReason,
         *,
         home: Path | None = None,
         connection: str = "c1",
     ) -> RunningServer:
         """Start the server, over a new home or over the one of a server that ended."""
+        self.starts.append(ServerStart(reason, recorder.trace.header.scenario))
         try:
             process, home = await launch(
                 profile, self._folder, self._bounds, model_url=self._model_url, home=home

@@ -14,6 +14,7 @@ from harness.judge.verdict import Level, Verdict
 from harness.ledger.record import recorded
 from harness.results.baseline import known_finding
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.results.starts import ServerStart
 from harness.runner.bench_thread import BenchThread
 from harness.runner.capability_evidence import LINES, undeclared
 from harness.runner.config import Config
@@ -60,6 +61,7 @@ class WorkerSession:
     config: Config
     worker: str = "main"
     findings: list[Finding] = field(default_factory=list[Finding])
+    starts: list[ServerStart] = field(default_factory=list[ServerStart])
     asks: bool = True
     interruption: Waiting | None = None
     knowledge: Knowledge | None = None
@@ -398,6 +400,7 @@ class WorkerSession:
         bench = self._thread.close()
         if bench is not None:
             self.findings += bench.hygiene.findings
+            self.starts += bench.servers.starts
         return self.findings
 
 

@@ -28,7 +28,7 @@ from harness.scenario.client_steps import (
     word,
 )
 from harness.scenario.faults import FaultEntry
-from harness.scenario.spoiling import spoils
+from harness.scenario.spoiling import spoils_process
 from harness.trace.values import arr, obj
 
 
@@ -293,14 +293,13 @@ class Scenario(Strict):
 
     @property
     def fresh(self) -> bool:
-        """Whether it needs a server process of its own.
+        """Whether it needs a server process that no other scenario uses before it or after it.
 
-        It says so, it has faults, a configuration or a client's name of its own, or a step of it
-        spoils a process.
+        It says so, it has faults, MCP servers of its own or another name for the client, or its
+        steps leave no process that can be used.
         """
-        own_home = bool(self.config) or bool(self.mcp) or self.client_name is not None
-        own = self.server == "fresh" or own_home or bool(self.faults)
-        return own or any(map(spoils, self.steps))
+        own = bool(self.faults) or bool(self.mcp) or self.client_name is not None
+        return self.server == "fresh" or own or spoils_process(self.steps)
 
     @property
     def several_clients(self) -> bool:

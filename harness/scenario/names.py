@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.backend.parts import Delay
 from harness.backend.script import ModelStep
 from harness.scenario.client_steps import (
     MAIN,
@@ -74,7 +73,6 @@ class Names:
             for alias in self._scenario.model:
                 self._known("thread", alias, self._threads, ("model", alias), key=True)
         self._calls()
-        self._delays()
         self._pipes()
         self._races()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
@@ -110,15 +108,6 @@ class Names:
                 if name == step.alias:
                     self._fail((*loc, "expect", key), f"the step {name!r} is this one itself")
                 self._known("model step", name, names, (*loc, "expect", key))
-
-    def _delays(self) -> None:
-        """What waits by the clock must not be met by a scenario that only shares the process."""
-        if self._scenario.server == "fresh":
-            return
-        for loc, entry in self._scenario.entries():
-            if isinstance(entry, Delay):
-                at = (*loc, "delay")
-                self._fail(at, "delay needs a server of its own: write server: fresh", key=True)
 
     def _pipes(self) -> None:
         """Each pipe is one gate, at which commands wait or of which they tell."""

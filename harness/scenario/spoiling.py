@@ -1,7 +1,9 @@
-"""Which steps of a scenario leave a process that cannot be given to the next one.
+"""Which steps of a scenario leave no process that can be given to the next one.
 
 Here: that question alone. Not here: what else makes a scenario want a process of its own (model).
 """
+
+from collections.abc import Iterable
 
 from harness.scenario.client_steps import (
     MAIN,
@@ -9,7 +11,6 @@ from harness.scenario.client_steps import (
     ConnectStep,
     DisconnectStep,
     KillStep,
-    ModelListensStep,
     RemoveFileStep,
     RestartStep,
     SendRawStep,
@@ -17,25 +18,43 @@ from harness.scenario.client_steps import (
     WriteFileStep,
 )
 
-_SPOILING = (
-    RestartStep,
-    KillStep,
-    ModelListensStep,
-    WriteFileStep,
-    RemoveFileStep,
-)
 
+def spoils_process(steps: Iterable[ClientStep]) -> bool:
+    """Return whether no process can be given to the next scenario after these steps.
 
-def spoils(step: ClientStep) -> bool:
-    """Whether a process cannot be given to the next scenario after a step.
-
-    Further connections come and go; the next scenario has the first one, which has to be good.
+    A process that ended is replaced by the one of a later restart, over the same home. Further
+    connections come and go; the next scenario has the first one, which has to be open and read, and
+    at the beginning of a line. What was written into the home has to be removed again.
     """
-    match step:
-        case DisconnectStep() | ConnectStep():
-            named = step.name if isinstance(step, DisconnectStep) else step.connect
-            return named == MAIN
-        case SlowReaderStep(slow_reader=body) | SendRawStep(send_raw=body):
-            return body.on == MAIN
-        case _:
-            return isinstance(step, _SPOILING)
+    ended = stopped = unfinished = False
+    written = set[str]()
+    for step in steps:
+        match step:
+            case KillStep():
+                ended = True
+            case DisconnectStep() if step.name == MAIN:
+                ended = True
+            case RestartStep():
+                ended = False
+            case ConnectStep() if step.connect == MAIN:
+                ended = False
+            case SlowReaderStep(slow_reader=body) if body.on == MAIN and not body.reading:
+                stopped = True
+            case SlowReaderStep(slow_reader=body) if body.on == MAIN:
+                stopped = False
+            case SendRawStep(send_raw=body) if body.on == MAIN:
+                unfinished = not body.raw.endswith(b"\n")
+            case WriteFileStep(write_file=body) if not _is_own(body.path):
+                written.add(body.path)
+            case RemoveFileStep(remove_file=body) if not _is_own(body.path):
+                if body.path not in written:
+                    return True
+                written.remove(body.path)
+            case _:
+                pass
+    return ended or stopped or unfinished or bool(written)
+
+
+def _is_own(path: str) -> bool:
+    """Whether a path is in the scenario's own working folder, not in the home, which is shared."""
+    return path.startswith("{cwd}/") and "/../" not in path

@@ -85,7 +85,9 @@ async def furnished(
 
     async with mcp_desk(scenario.mcp, private) as desk:
         profile = load_profile(PROFILE)
-        stands_for = places(profile, folders.work, folders.agent)
+        stands_for = places(
+            profile, folders.work, folders.agent, scenario_folder=loaded.path.parent.resolve()
+        )
         config = {**_settings(loaded), **scenario.config}
         profile = with_overrides(
             profile,

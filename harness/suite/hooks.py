@@ -40,6 +40,7 @@ from harness.results.outcome import (
 from harness.results.rejudge import take_as_known, take_race_as_known
 from harness.results.report import Report
 from harness.results.rerun_command import Programs
+from harness.results.starts import ServerStart, StartReason
 from harness.results.users_scenarios import own_of
 from harness.runner.config import configure
 from harness.runner.plays import wanted
@@ -65,6 +66,7 @@ from harness.target.profile import split_command
 from harness.trace.surfaces import SESSION, surface_of
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
+STARTS = "harness_starts"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
 NOT_WHOLE = 6
 """The exit status of a run whose time was over, and in which nothing that was played was wrong."""
@@ -129,6 +131,7 @@ class PytestPlugin:
         self._outcomes: dict[str, ScenarioOutcome] = {}
         self._races: dict[str, RaceOutcome] = {}
         self._loose: list[Finding] = []
+        self._starts: list[ServerStart] = []
         self._failing = Failing(config, strict=self.config.strict)
         self._lines = RuleLines(config)
         config.pluginmanager.register(self._lines, "harness-rule-lines")
@@ -249,10 +252,12 @@ class PytestPlugin:
     def _close(self) -> None:
         """End the server; send findings outside any scenario to the controller or the report."""
         findings = self._laning.close()
+        self._starts += self._laning.starts
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
             output["harness_findings"] = [finding_to_plain(one) for one in findings]
             output[FUZZED] = self._fuzzing.results
+            output[STARTS] = [[one.reason.value, one.scenario] for one in self._starts]
         else:
             self._loose += findings
 
@@ -274,6 +279,8 @@ class PytestPlugin:
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
         self._loose += [finding_from_plain(one) for one in plain]
         self._fuzzing.results += getattr(node, "workeroutput", {}).get(FUZZED, [])
+        for reason, scenario in getattr(node, "workeroutput", {}).get(STARTS, []):
+            self._starts.append(ServerStart(StartReason(reason), scenario))
 
     def _emit(self, session: pytest.Session) -> None:
         """Report what was judged, if there was anything to judge."""
@@ -347,6 +354,7 @@ class PytestPlugin:
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
         report.fuzz = self._fuzzing.results
+        report.starts = self._starts
         return report
 
     @pytest.hookimpl

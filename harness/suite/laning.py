@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.results.starts import ServerStart
 from harness.runner.config import Config
 from harness.runner.interruption import Interruption
 from harness.runner.knowledge import Knowledge
@@ -54,6 +55,11 @@ class Laning:
         if not again:
             return ""
         return f"lanes: {again} of what went wrong beside other scenarios was played again alone"
+
+    @property
+    def starts(self) -> list[ServerStart]:
+        """Why each server process was started."""
+        return [start for session in self._lanes.sessions for start in session.starts]
 
     def plan(self, items: list[pytest.Item]) -> None:
         """Take the items that will be played, in order."""

@@ -19,18 +19,23 @@ CONFIG = "config.toml"
 # Any name, in a path of `lifted`.
 ANY = "*"
 # The placeholders of scenarios.
-PLACES = ("cwd", "home", "agent", "python")
+PLACES = ("cwd", "home", "agent", "python", "scenario_folder")
 # The placeholder of profiles for the model's address.
 _MODEL = "{model_url}"
 
 
-def places(profile: Profile, cwd: Path, home: Path | None = None) -> dict[str, str]:
+def places(
+    profile: Profile, cwd: Path, home: Path | None = None, *, scenario_folder: Path | None = None
+) -> dict[str, str]:
     """The values of the placeholders in a scenario.
 
     `{cwd}` is its working folder, `{home}` the home of the server, once there is one, `{agent}` the
-    name of a project's folder for the server, `{python}` an interpreter.
+    name of a project's folder for the server, `{python}` an interpreter, `{scenario_folder}` the
+    folder of its file.
     """
     found = {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+    if scenario_folder is not None:
+        found["scenario_folder"] = str(scenario_folder)
     return found if home is None else {**found, "home": str(home)}
 
 

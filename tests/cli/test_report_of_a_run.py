@@ -28,6 +28,7 @@ def test_the_json_report_names_both_sides_and_the_time(folder: Path) -> None:
     assert report["server"].startswith("agent/")
     age = datetime.now(UTC) - datetime.fromisoformat(report["started"])
     assert 0 <= age.total_seconds() < 3600
+    assert report["starts"] == [{"reason": "first process", "scenario": "turns/plain-turn"}]
     assert report["took"] >= report["scenarios"][0]["seconds"] > 0
 
 

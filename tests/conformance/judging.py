@@ -65,6 +65,10 @@ class Judged:
     def issues(self) -> dict[str, str]:
         return {issue.id: issue.message for issue in self.report.issues}
 
+    def starts(self) -> list[tuple[str, str]]:
+        """Why each process was started, and for which scenario."""
+        return [(one.reason.value, one.scenario) for one in self.report.starts]
+
     def story(self, name: str) -> str:
         """The story of a scenario or of a rule."""
         if name in self.outcomes:
@@ -116,6 +120,7 @@ def judged(
         book=config.book,
         lacks=config.lacks,
     )
+    report.starts = session.starts
     return Judged(report, config, {outcome.id: outcome for outcome in outcomes})
 
 

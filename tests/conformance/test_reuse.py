@@ -304,6 +304,70 @@ def test_scenarios_of_several_clients_share_a_process_that_listens() -> None:
     assert homes[0] == homes[2] != homes[1] == homes[3]
 
 
+RESTARTED = """
+title: a scenario with a restart
+model: {s: [], t: [{reply: [{message: "Yes."}]}]}
+client:
+  - start_thread: {as: s}
+  - restart: true
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "is it?", as: u}
+  - wait: {turn: u, status: completed}
+"""
+
+
+def test_restarted_process_is_that_of_the_next_scenario(place: Path) -> None:
+    script = place / "counting.py"
+    script.write_text(COUNTING)
+    restarted = load_text(RESTARTED, name="restarted")
+    found = judged(command(script), [*bundled(PLAIN), restarted, *bundled(TWO)])
+    assert set(found.verdicts().values()) == {"PASS"}
+    assert counted(place, "processes") == 2
+    assert found.starts() == [("first process", PLAIN), ("restart", "restarted")]
+
+
+def test_failure_after_a_restart_names_those_that_used_the_home_before() -> None:
+    restarted = load_text(RESTARTED, name="restarted")
+    scenarios = [*bundled(PLAIN), restarted, *bundled(TWO)]
+    found = judged(command("broken/leaks_state"), scenarios)
+    assert f"on a process that served {PLAIN}, restarted before" in found.issues()[LEAKS]
+
+
+CONFIGURED = """
+title: a scenario with a config
+config: {CONFIG}
+model: [{reply: [{message: "Yes."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "is it?", as: u}
+  - wait: {turn: u, status: completed}
+"""
+
+
+def test_scenarios_of_equal_config_share_a_process_beside_the_plain_one(place: Path) -> None:
+    script = place / "counting.py"
+    script.write_text(COUNTING)
+    configs = {"a": "{one: 1}", "b": "{one: 1}", "c": "{two: 2}", "d": '{place: "{cwd}"}'}
+    a, b, c, d = (
+        load_text(CONFIGURED.replace("{CONFIG}", config), name=name)
+        for name, config in configs.items()
+    )
+    (plain,) = bundled(PLAIN)
+    found = judged(command(script), [plain, a, c, plain, b, d, plain])
+    assert set(found.verdicts().values()) == {"PASS"}
+    own = ("own config", "a"), ("own config", "c"), ("own config", "d")
+    assert found.starts() == [("first process", PLAIN), *own]
+
+
+def test_each_start_has_its_reason(place: Path) -> None:
+    found = counting(place, PLAIN, broken=True)
+    # Once more on a fresh process, to see whether it is steady.
+    assert found.starts() == [("first process", PLAIN), ("after a failure", PLAIN)]
+    (own,), (plain,) = bundled(TWO), bundled(PLAIN)
+    found = judged(command("minimal"), [plain, alone(own), plain])
+    assert found.starts() == [("first process", PLAIN), ("server: fresh", TWO)]
+
+
 def _home(trace: str) -> str:
     (mark,) = load(Path(trace)).marks_of(Place)
     return mark.body.home

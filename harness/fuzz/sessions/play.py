@@ -5,7 +5,6 @@ Here: from a document to a run, and from a run to its causes. Not here: what doc
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness.runner.bench import Bench
 from harness.runner.config import Config
 from harness.runner.judging import outcome_of
 from harness.runner.run import Run
+from harness.scenario.client_steps import RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
@@ -106,7 +106,8 @@ async def play_loaded(
     bound: float | None = None,
 ) -> Played:
     """The same for a document that was read from a file."""
-    if bound is None or loaded.scenario.fresh:
+    restarts = any(isinstance(step, RestartStep) for step in loaded.scenario.steps)
+    if bound is None or loaded.scenario.fresh or restarts:
         run = await bench.run(loaded)
     else:
         run = await _hurried(bench, loaded, bound)
@@ -141,11 +142,7 @@ _OF_PART = {"run": "command-execution", "patch": "file-change", "update_plan": "
 
 async def _hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
     bounds = bench.bounds.model_copy(update={"step": bound})
-    apart = loaded.scenario.several_clients and bench.profile.listening() is None
-    async with (
-        bench.servers.listening() if apart else nullcontext(),
-        bench.conversation_of(loaded) as stage,
-    ):
+    async with bench.conversation_of(loaded) as stage:
         # Not told to the conversation: its end lets everything go on, and the process is good.
         await bench.player(loaded, stage, bounds=bounds).play()
     return stage.run

@@ -3,8 +3,10 @@
 import pytest
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.report.jsonform import from_plain, to_plain
 from harness.report.terminal import summary
 from harness.results.report import Proof, Report, RuleResult, ScenarioResult
+from harness.results.starts import ServerStart, StartReason
 from harness.spec.loading import load_book
 
 
@@ -101,3 +103,17 @@ def test_a_few_are_named_in_any_case() -> None:
     shown = lines(unjudged(2))
     at = shown.index("NOT_EXERCISED: nothing to judge:")
     assert shown[at + 1] == "  thread.rule-0 thread.rule-1 turn.rule-0 turn.rule-1"
+
+
+def test_starts_of_the_server_are_counted_by_their_reasons() -> None:
+    starts = [
+        ServerStart(StartReason.FIRST, "a"),
+        ServerStart(StartReason.RESTART, "b"),
+        ServerStart(StartReason.RESTART, "c"),
+    ]
+    report = Report("p", "cmd", starts=starts)
+    assert not any("server starts" in line for line in lines(report))
+    shown = lines(report, names=True)
+    at = shown.index("server starts: 3")
+    assert shown[at + 1 : at + 3] == ["  2 restart: b c", "  1 first process: a"]
+    assert from_plain(to_plain(report)).starts == starts

@@ -1,0 +1,49 @@
+"""Why a run started each process of the server under test.
+
+Here: the words for the reasons, and the value that a report holds. Not here: who starts a process
+(runner.servers).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class StartReason(StrEnum):
+    """Why there was no process that could be used."""
+
+    FIRST = "first process"
+    FRESH = "server: fresh"
+    FAULTS = "faults"
+    CONFIG = "own config"
+    MCP_SERVERS = "own MCP servers"
+    CLIENT_NAME = "own client name"
+    LISTENER = "first listener"
+    RESTART = "restart"
+    KILLED = "restart after a kill"
+    CONNECTION_CLOSED = "after the client closed the connection"
+    FAILED = "after a failure"
+    EXITED = "after an exit unasked"
+    UNUSABLE = "after a failed sanity turn"
+    TURN_MAY_RUN = "after a turn that may still run"
+    MADE_ROOM = "ended to make room"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStart:
+    """One start of a server: why, and for which scenario."""
+
+    reason: StartReason
+    scenario: str
+
+
+def by_reason(starts: Sequence[ServerStart]) -> Iterator[tuple[StartReason, list[str]]]:
+    """Return the scenarios of each reason, the most frequent reason first."""
+    found = {reason: list(_of(starts, reason)) for reason in StartReason}
+    for reason in sorted(found, key=lambda one: -len(found[one])):
+        if found[reason]:
+            yield reason, found[reason]
+
+
+def _of(starts: Iterable[ServerStart], reason: StartReason) -> Iterator[str]:
+    return (one.scenario for one in starts if one.reason is reason)
