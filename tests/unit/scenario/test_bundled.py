@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.backend.asks import Run
 from harness.backend.parts import Part
 from harness.backend.script import ModelStep
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.client_steps import WAITED_FOR, ClientStep
+from harness.scenario.client_steps import WAITED_FOR, AnswerStep, ClientStep
 from harness.scenario.loader import Loaded, find, load, scenario_id
 from harness.scenario.model import Scenario
 from harness.spec.loading import load_book
@@ -26,6 +28,8 @@ SENT = {
     "steer": "turn/steer",
     "read_thread": "thread/read",
 }
+# What is allowed so may hold for all commands of a program, in every scenario that uses the home.
+LASTING_DECISIONS = ("acceptWithExecpolicyAmendment", "applyNetworkPolicyAmendment")
 REAL = [load_profile("codex-0.107"), load_profile("codex-0.169"), load_profile("reference")]
 
 
@@ -109,3 +113,21 @@ def test_a_scenario_reached_through_a_link_has_the_name_of_its_place(tmp_path: P
     file = link / "turns" / "plain-turn.scenario.yaml"
     assert scenario_id(file, bundled_folder()) == "turns/plain-turn"
     assert scenario_id(tmp_path / "own.scenario.yaml", bundled_folder()) == "own"
+
+
+def test_program_that_is_allowed_for_good_is_that_of_one_scenario_with_approvals(
+    bundled: list[Loaded],
+) -> None:
+    allowed: dict[str, str] = {}
+    scenarios_of: dict[str, set[str]] = defaultdict(set)
+    for loaded in bundled:
+        entries = (entry for _, entry in loaded.scenario.entries())
+        programs = [one.run.command.split()[0] for one in entries if isinstance(one, Run)]
+        answers = [one.answer for one in loaded.scenario.steps if isinstance(one, AnswerStep)]
+        if any(one.decision in LASTING_DECISIONS for one in answers):
+            allowed[programs[0]] = loaded.id
+        for program in programs if answers else ():
+            scenarios_of[program].add(loaded.id)
+    assert len(allowed) == 17
+    for program, name in allowed.items():
+        assert scenarios_of[program] == {name}
