@@ -25,6 +25,26 @@ class Busy(Server):
         self.child = subprocess.Popen(line, stdin=subprocess.PIPE)
 Busy().serve()
 """
+# Half a second lies between two of its messages about a turn.
+SLOW = f"""
+import sys, threading
+sys.path.insert(0, {str(SERVERS)!r})
+from minimal import Server
+class Slow(Server):
+    def step(self, thread, event):
+        if event["type"] == "response.output_text.delta":
+            threading.Event().wait(0.5)
+        super().step(thread, event)
+Slow().serve()
+"""
+EIGHT_DELTAS = """
+title: a reply of eight deltas
+model: [{reply: [{message: {deltas: [a, b, c, d, e, f, g, h]}}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: hello, as: u}
+  - wait: {turn: u, status: completed}
+"""
 UNHEARD = """
 title: a turn is started and not waited for
 model: [{reply: [{message: "hello"}]}]
@@ -68,6 +88,13 @@ def test_step_has_its_bound(said: float, scale: float, place: Path) -> None:
     (plain,) = bundled(PLAIN)
     found = bounded(place, "never_completes", plain, scale, f"step = {said}")
     assert "step wait: waited 0.6 s for the end of turn u; it did not come" in found.story(PLAIN)
+
+
+def test_server_that_goes_on_telling_of_its_turn_is_not_cut_off(place: Path) -> None:
+    script = place / "slow.py"
+    script.write_text(SLOW)
+    found = bounded(place, script, load_text(EIGHT_DELTAS, name="eight"), 1.0, "step = 2.0")
+    assert found.verdicts() == {"eight": "PASS"}
 
 
 @BOTH
