@@ -10,6 +10,7 @@ import re
 import socket
 import time
 from collections.abc import AsyncGenerator, Mapping
+from typing import cast
 
 from reference_server.model.answer import TransportError
 from reference_server.model.http_reading import Body, Head, body_of, malformed, read_head
@@ -149,8 +150,7 @@ class _Wire(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data

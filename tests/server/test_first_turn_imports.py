@@ -3,12 +3,12 @@
 import gc
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from model_side import says
 
 import reference_server
 from reference_server.config.home import Home
@@ -20,20 +20,28 @@ from reference_server.session.server_requests import ServerRequests
 
 ROOT = Path(reference_server.__file__).parents[1]
 BOUND = 60
-SCENARIO = """\
-title: A reply
-model: [{reply: [{message: "Hello."}]}]
-client:
-  - start_thread: {as: t}
-  - start_turn: {thread: t, text: hi, as: u}
-  - wait: {turn: u, status: completed}
-"""
-# The client's side: the server runs in a thread's stead, its requests come one after the other.
+MAX_MODULES = 410
+"""What the sessions below may import in all, the standard library and pydantic included."""
+NOT_OURS = ("httpx", "httpcore", "h11", "mcp", "yaml", "sqlite3", "email", "http", "argparse")
+NOT_OF_THE_SERVER = ("exec.process", "exec.sandbox", "index.index", "index.database", "cli.exec")
+NO_PACKAGES = ("engine.tools.s", "skills.", "patch.", "mcp.", "oauth.", "oneshot.", "mcp_command.")
+# The client's and the model's side: the server runs in a thread's stead, its requests come one
+# after the other.
 PLAYED = """
-import json, os, sys, threading
+import json, os, socket, sys, threading
 ours, theirs = os.pipe(), os.pipe()
 words = os.dup(1)
 os.dup2(ours[0], 0), os.dup2(theirs[1], 1)
+listener = socket.create_server(("127.0.0.1", 0))
+os.environ["PROVIDER_BASE_URL"] = "http://127.0.0.1:%d/v1" % listener.getsockname()[1]
+answer = open(sys.argv[1], "rb").read()
+
+def model():
+    connection, _ = listener.accept()
+    while b'"input"' not in connection.recv(1 << 16):
+        pass
+    connection.sendall(b"HTTP/1.1 200 OK\\r\\ncontent-type: text/event-stream\\r\\n\\r\\n" + answer)
+    connection.close()
 
 def client():
     answers = os.fdopen(theirs[0])
@@ -45,28 +53,42 @@ def client():
                 return message
     say(id=1, method="initialize", params={"clientInfo": {"name": "x"}})
     hear(lambda message: message.get("id") == 1)
-    say(id=2, method="thread/start", params={"cwd": os.getcwd()})
-    thread = hear(lambda message: message.get("id") == 2)["result"]["thread"]["id"]
-    text = [{"type": "text", "text": "hi"}]
-    say(id=3, method="turn/start", params={"threadId": thread, "input": text})
-    ended = hear(lambda message: message.get("method") == "turn/completed")
-    status = ended["params"]["turn"]["status"]
-    os.write(words, json.dumps([status, *sys.modules]).encode())
+    status = ""
+    if sys.argv[2] == "turn":
+        say(id=2, method="thread/start", params={"cwd": os.getcwd()})
+        thread = hear(lambda message: message.get("id") == 2)["result"]["thread"]["id"]
+        text = [{"type": "text", "text": "hi"}]
+        say(id=3, method="turn/start", params={"threadId": thread, "input": text})
+        ended = hear(lambda message: message.get("method") == "turn/completed")
+        status = ended["params"]["turn"]["status"]
+    else:
+        say(id=2, method="there/isNone", params={})
+        hear(lambda message: message.get("id") == 2)
     os.close(ours[1])
+    return status
 
-threading.Thread(target=client, daemon=True).start()
+def played(statuses):
+    statuses.append(client())
+
+threading.Thread(target=model, daemon=True).start()
+statuses = []
+player = threading.Thread(target=played, args=[statuses], daemon=True)
+player.start()
 from reference_server.cli import main
-main(["app-server", "--scenario", sys.argv[1]])
+main(["app-server"])
+player.join()
+from harness.wire.base import WireModel
+built = [one.__name__ for one in WireModel.__subclasses__() if one.__pydantic_complete__]
+os.write(words, json.dumps([statuses[0], built, *sys.modules]).encode())
 """
 
 
-@pytest.mark.slow
-@pytest.mark.socket
-def test_a_turn_without_calls_waits_for_nothing_else_to_be_imported(tmp_path) -> None:
-    scenario = tmp_path / "reply.scenario.yaml"
-    scenario.write_text(SCENARIO)
+def imported_by(session: str, tmp_path: Path) -> tuple[str, list[str], list[str]]:
+    """Play a session to its end: the status of its turn, the models built, the modules imported."""
+    answer = tmp_path / "answer"
+    answer.write_bytes(b"".join(part for part in says("Hello.").parts if isinstance(part, bytes)))
     done = subprocess.run(
-        [sys.executable, "-c", PLAYED, str(scenario)],
+        [sys.executable, "-c", PLAYED, str(answer), session],
         capture_output=True,
         text=True,
         check=True,
@@ -74,24 +96,38 @@ def test_a_turn_without_calls_waits_for_nothing_else_to_be_imported(tmp_path) ->
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
     )
-    status, *imported = json.loads(done.stdout)
+    status, built, *imported = json.loads(done.stdout)
+    return status, built, imported
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_a_session_with_a_plain_turn_imports_nothing_that_it_does_not_use(tmp_path) -> None:
+    status, built, imported = imported_by("turn", tmp_path)
     assert status == "completed"
-    others = {
-        "handlers.skills",
-        "handlers.thread_list",
-        "engine.tools.standard",
-        "engine.tools.shell",
-        "exec.process",
-        "exec.sandbox",
-        "skills.library",
-        "skills.invoking",
-        "patch.apply",
-        "patch.parse",
-    }
-    assert not others & {name.removeprefix("reference_server.") for name in imported}
-    # Nor for MCP, where no server is configured.
-    assert not [name for name in imported if re.match(r"(reference_server\.)?mcp\b", name)]
     assert "reference_server.engine.turn" in imported
+    assert not {name for name in imported if name.partition(".")[0] in NOT_OURS}
+    ours = {name.removeprefix("reference_server.") for name in imported}
+    assert not ours & {*NOT_OF_THE_SERVER}
+    assert not [name for name in ours if name.startswith(NO_PACKAGES)]
+    handlers = {name.removeprefix("handlers.") for name in ours if name.startswith("handlers.")}
+    assert handlers == {"registry", "initialize", "thread", "turn"}
+    harness = {name for name in imported if name.startswith("harness.")}
+    assert {name for name in harness if not name.startswith("harness.wire")} == set()
+    assert not harness & {f"harness.wire.{name}" for name in ("approval", "review", "skills")}
+    assert len(imported) <= MAX_MODULES
+    # What is only written is never validated.
+    assert "TurnStartParams" in built
+    assert not [name for name in built if name.endswith(("Notification", "Result", "Item"))]
+
+
+@pytest.mark.slow
+@pytest.mark.socket
+def test_a_session_without_a_thread_imports_no_services(tmp_path) -> None:
+    _, _, imported = imported_by("greeting", tmp_path)
+    ours = [name for name in imported if name.startswith("reference_server.")]
+    later = ("engine", "model", "rollout", "session", "services", "handlers.thread")
+    assert not [one for one in ours if one.split(".", 1)[1].startswith(later)]
 
 
 def test_what_is_offered_is_what_can_be_carried_out(tmp_path) -> None:

@@ -10,7 +10,7 @@ from harness.wire.input import TextInput
 from harness.wire.item import AgentMessageItem
 from harness.wire.methods import METHODS
 from harness.wire.settings import WorkspaceWrite
-from harness.wire.thread import ThreadStartParams
+from harness.wire.thread import IdleStatus, Thread, ThreadStartParams
 from harness.wire.turn import Turn, TurnStartParams
 
 WRITE = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
@@ -104,13 +104,74 @@ def test_no_value_is_converted_to_the_wanted_type() -> None:
         InitializeParams.parse({"clientInfo": {"name": 3}})
 
 
-def test_models_are_built_on_first_use_only() -> None:
+def test_models_are_built_when_they_are_first_read() -> None:
     class Fresh(WireModel):
         value: int
 
+    assert Fresh(value=1).encode() == b'{"value":1}'
     assert not Fresh.__pydantic_complete__
     assert Fresh.parse({"value": 1}).value == 1
     assert Fresh.__pydantic_complete__
+
+
+def test_what_is_composed_equals_what_is_read() -> None:
+    item = AgentMessageItem(id="item_1", text="t")
+    composed = Turn(id="turn_1", items=[item], status="completed", error=None)
+    read = Turn.parse(composed.plain())
+    assert composed == read
+    assert composed.model_fields_set == read.model_fields_set
+    assert composed.encode() == read.encode()
+
+
+def test_a_composed_message_keeps_lists_and_objects_of_its_own() -> None:
+    roots, schema = ["/w"], {"type": "object"}
+    policy = WorkspaceWrite(writable_roots=roots, network_access=False)
+    params = TurnStartParams(thread_id="thr_1", input=[], output_schema=schema)
+    roots.append("/x")
+    schema["title"] = "x"
+    assert policy.writable_roots == ["/w"]
+    assert params.output_schema == {"type": "object"}
+
+
+def test_a_default_that_is_made_belongs_to_one_message_only() -> None:
+    def thread() -> Thread:
+        return Thread(
+            id="thr_1",
+            ephemeral=False,
+            model_provider="p",
+            created_at=1,
+            updated_at=1,
+            status=IdleStatus(),
+            path=None,
+            cwd="/w",
+        )
+
+    first, second = thread(), thread()
+    assert (first.turns, first.plain()["turns"]) == ([], [])
+    assert first.turns is not second.turns
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (float("nan"), b"null"),
+        ([float("inf"), 1.5, True, None], b"[null,1.5,true,null]"),
+        (
+            {"b": 1, "a": ['\u2028\x00"\\\u00e9']},
+            '{"b":1,"a":["\u2028\\u0000\\"\\\\\u00e9"]}'.encode(),
+        ),
+        ({"of": TextInput(text="hi")}, b'{"of":{"type":"text","text":"hi"}}'),
+    ],
+)
+def test_open_values_are_written_as_json(value: object, written: bytes) -> None:
+    message = AgentMessageItem(id="i", text="t", phase=value)
+    assert message.encode().partition(b'"phase":')[2] == written + b"}"
+
+
+@pytest.mark.parametrize("text", ["plain", '\u2028\x00\x7f"\\/\u00e9\U0001f600', ""])
+def test_text_is_written_as_pydantic_writes_it(text: str) -> None:
+    message = AgentMessageItem(id="i", text=text)
+    assert message.encode() == message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def test_a_model_inside_is_built_once_for_all_messages_around_it() -> None:
@@ -127,7 +188,7 @@ def test_a_model_inside_is_built_once_for_all_messages_around_it() -> None:
     assert Inner.__pydantic_complete__
     assert not Second.__pydantic_complete__
     built = Inner.__pydantic_core_schema__
-    assert Second(inner=Inner(value=2)).plain() == {"inner": {"value": 2}}
+    assert Second.parse({"inner": {"value": 2}}).plain() == {"inner": {"value": 2}}
     assert Inner.__pydantic_core_schema__ is built
 
 
