@@ -92,3 +92,12 @@ def test_a_reader_passes_over_a_member_of_the_head_that_it_does_not_know(tmp_pat
     head = {"scenario": "one", "version": 2, "marks": 2, "a-later-member": {"any": "thing"}}
     path.write_text(f'{json.dumps({"trace": head})}\n{{"end":"closed"}}\n')
     assert store.load(path).header.scenario == "one"
+
+
+def test_a_file_that_the_configuration_names_is_in_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "tiny.py").write_text("print()\n")
+    text = SCENARIO.replace("{web: true}", '{args: ["{scenario_folder}/tiny.py"]}')
+    (tmp_path / "one.scenario.yaml").write_text(text)
+    given = given_by(load(tmp_path / "one.scenario.yaml", root=tmp_path))
+    assert given["config"]["features"] == {"args": ["{cwd}/tiny.py"]}
+    assert given["workspace"]["files"]["tiny.py"] == "print()\n"

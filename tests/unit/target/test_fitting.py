@@ -72,7 +72,10 @@ def test_several_clients_make_a_server_listen_that_knows_how() -> None:
 
 def test_places_are_the_workspace_the_folder_of_the_agent_and_an_interpreter() -> None:
     profile = Profile(name="p", agent_folder=".codex")
-    assert places(profile, Path("/w")) == {"cwd": "/w", "agent": ".codex", "python": sys.executable}
+    found = places(profile, Path("/w"))
+    assert found == {"cwd": "/w", "agent": ".codex", "python": sys.executable}
+    beside = places(profile, Path("/w"), scenario_folder=Path("/s"))
+    assert beside == {**found, "scenario_folder": "/s"}
 
 
 def test_by_what_the_server_is_told_of_the_model() -> None:
