@@ -16,8 +16,12 @@ from types import FrameType
 
 from tools.bench.causes import cause_of
 
-TICK = 0.005
+TICK = 0.01
 """Seconds between two looks."""
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets the sampler look."""
+WAITING = ("selectors.py:select", "threading.py:wait")
+"""The innermost functions of a thread that waits."""
 ARGUMENTS = (
     *("-c", os.devnull, "--rootdir", ".", "--noconftest", "-q", "--no-header", "--harness-run"),
     *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.plugin"),
@@ -27,11 +31,16 @@ ARGUMENTS = (
 
 
 class Sampler:
-    """Samples all threads but its own until `stop`; `seconds` is the CPU time by cause."""
+    """Samples all threads but its own until `stop`.
+
+    `seconds` is the CPU time by cause, `own` what the sampling itself took.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.own = 0.0
         self._used: dict[int, float] = {}
+        self._busy_with: dict[int, str] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
@@ -55,9 +64,20 @@ class Sampler:
                 used = _cpu_of(number)
                 spent = used - self._used.get(number, 0.0)
                 self._used[number] = used
+                cause = self._cause(number, _names(stacks.get(identity)))
                 if spent > 0:
-                    cause = cause_of(_names(stacks.get(identity)))
                     self.seconds[cause] = self.seconds.get(cause, 0.0) + spent
+        self.own = time.thread_time()
+
+    def _cause(self, thread: int, stack: list[str]) -> str:
+        """For what a thread used its CPU since the last look; one that waits now, for the former.
+
+        Of what begins and ends between two looks only the thread's work as a whole is known.
+        """
+        if stack and stack[0].endswith(WAITING):
+            return self._busy_with.pop(thread, None) or cause_of(stack)
+        cause = self._busy_with[thread] = cause_of(stack)
+        return cause
 
 
 def _names(frame: FrameType | None) -> list[str]:
@@ -79,6 +99,7 @@ def _cpu_of(thread: int) -> float:
 def main(out: str, arguments: list[str]) -> int:
     """Run pytest with the plugin, and write what the run used to the file `out`."""
     began, sampler = time.monotonic(), Sampler()
+    sys.setswitchinterval(SWITCH)
     sampler.start()
     from harness.suite.__main__ import main as run
 
@@ -95,7 +116,7 @@ def main(out: str, arguments: list[str]) -> int:
     )
     found = {
         "wall": time.monotonic() - began,
-        "harness": own.ru_utime + own.ru_stime,
+        "harness": own.ru_utime + own.ru_stime - sampler.own,
         "children": others.ru_utime + others.ru_stime,
         "causes": sampler.seconds,
     }

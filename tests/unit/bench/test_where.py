@@ -68,7 +68,8 @@ def test_reasons_of_starts_are_the_reports_where_it_has_them() -> None:
     ended = (2.0, ServerEnded(killed=True))
     traces = [trace_of(*STARTED, ended), trace_of((0.0, StepBegins("wait", 1)))]
     assert sorted(starts_of({}, traces).values()) == [1, 1]
-    assert starts_of({"starts": {"own home": 3}}, traces) == {"own home": 3}
+    told = [{"reason": "own config", "scenario": name} for name in ("a", "b", "c")]
+    assert starts_of({"starts": told}, traces) == {"own config": 3}
 
 
 @pytest.mark.parametrize(
