@@ -8,6 +8,7 @@ stand for values that came back earlier.
 """
 
 from base64 import b64decode
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
@@ -450,6 +451,7 @@ METHOD_OF_STEP = {
 }
 
 
+@lru_cache(maxsize=500)
 def gives(method: str, what: Literal["thread", "turn"]) -> bool:
     """Whether the result of a method holds a thread or a turn: a request of it with `as` names it.
 

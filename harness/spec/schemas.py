@@ -46,6 +46,9 @@ class SchemaBook:
         init=False, default_factory=dict[str, jsonschema_rs.Draft202012Validator]
     )
     _homes: dict[str, str] = field(init=False, default_factory=dict[str, str])
+    _paths: dict[tuple[str, str], tuple[Path, ...]] = field(
+        init=False, default_factory=dict[tuple[str, str], tuple[Path, ...]]
+    )
 
     def __post_init__(self) -> None:
         for file, document in self.files.items():
@@ -110,8 +113,11 @@ class SchemaBook:
         """
         if type_name not in self._homes:
             raise BookError(f"no type {type_name!r} in the judge's book")
-        found = _occurrences(self, ({"$ref": reference}, ""), type_name, (), frozenset())
-        return tuple(dict.fromkeys(found))
+        found = self._paths.get((type_name, reference))
+        if found is None:
+            walked = _occurrences(self, ({"$ref": reference}, ""), type_name, (), frozenset())
+            found = self._paths[type_name, reference] = tuple(dict.fromkeys(walked))
+        return found
 
     def nodes(self) -> Iterator[tuple[str, Node]]:
         """Every schema object of every file, with the file's name."""
