@@ -44,11 +44,13 @@ def test_an_illegal_conversation_is_found(edge: Illegal) -> None:
     assert {row.rule for row in rows if row.level is not Level.INFO} - {edge.rule} == edge.also
 
 
-@pytest.mark.parametrize("edge", LEGAL, ids=[f"{one.rule}:{one.name}" for one in LEGAL])
-def test_a_stored_legal_conversation_is_what_the_builder_writes(edge: Legal) -> None:
-    stored = FOLDER / stored_name(edge)
-    assert stored.exists(), "python -m tests.rules.edge writes it"
-    assert list(lines(load(stored))) == list(lines(edge.trace()))
+@pytest.mark.parametrize("rule", sorted({one.rule for one in LEGAL}))
+def test_stored_legal_conversations_are_what_the_builder_writes(rule: str) -> None:
+    for edge in LEGAL:
+        if edge.rule == rule:
+            stored = FOLDER / stored_name(edge)
+            assert stored.exists(), f"python -m tests.rules.edge writes {stored.name}"
+            assert list(lines(load(stored))) == list(lines(edge.trace())), stored.name
 
 
 def test_nothing_else_is_stored() -> None:

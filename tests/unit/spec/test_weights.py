@@ -32,11 +32,15 @@ ROW = {
 }
 
 
-@pytest.mark.parametrize("row", JUDGED, ids=[row.id for row in JUDGED])
-def test_a_row_has_a_rule_that_weighs_as_much(row) -> None:
-    rules = {name: every_rule()[name].level for name in row.rules}
-    heaviest = max(WEIGHT[level] for level in rules.values())
-    assert heaviest >= WEIGHT[Level(row.clause.level)], rules
+def test_a_row_has_a_rule_that_weighs_as_much() -> None:
+    rules = every_rule()
+    too_light = {
+        row.id: row.rules
+        for row in JUDGED
+        if max(WEIGHT[rules[name].level] for name in row.rules) < WEIGHT[Level(row.clause.level)]
+    }
+    assert too_light == {}
+    assert len(JUDGED) > 500
 
 
 def test_what_is_stated_and_lighter_says_why() -> None:
