@@ -9,7 +9,6 @@ bytes could become gigabytes.
 from dataclasses import dataclass, field
 
 import anyio
-from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame, Opcode
 from websockets.protocol import State
 from websockets.server import ServerProtocol
@@ -124,11 +123,14 @@ class WebSocketTransport:
     async def send(self, messages: list[bytes]) -> None:
         """Write each message as a text frame, all in as few system calls as possible."""
         async with self._writing:
-            try:
-                for message in messages:
-                    self._protocol.send_text(message)
-            except InvalidState as error:
-                raise PeerGone from error
+            if self._protocol.state is not State.OPEN:
+                raise PeerGone
+            # The library takes more than twice as long for a frame, and every client gets its own.
+            waiting = self._protocol.data_to_send()
+            for message in messages:
+                waiting += (_head_of_text(len(message)), message)
+            self._unread_pongs = 0
+            await self._stream.write(b"".join(waiting))
             await self._flush()
 
     async def close(self, code: int, reason: str) -> None:
@@ -167,6 +169,15 @@ class WebSocketTransport:
                 await self._flush()
             except PeerGone:
                 self._closed.set()
+
+
+def _head_of_text(size: int) -> bytes:
+    """The head of a text frame that is a whole message, without a mask (RFC 6455, 5.2)."""
+    if size < 126:
+        return bytes((0x81, size))
+    if size < 1 << 16:
+        return b"\x81\x7e" + size.to_bytes(2, "big")
+    return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
 def _is_text(message: bytes) -> bool:
