@@ -12,6 +12,8 @@ from harness.results.outcome import ScenarioOutcome
 from harness.results.report import NOT_OFFERED
 from harness.runner.capability_prober import probes
 from harness.runner.config import configure
+from harness.runner.knowledge import Knowledge
+from harness.runner.run import Run
 from harness.runner.session import WorkerSession
 from harness.scenario.loader import Loaded, load_text
 
@@ -122,16 +124,21 @@ def test_what_the_reference_server_is_asked_for_agrees_with_what_it_promises() -
     config = configure(target="reference")
     promised = set(config.profile.capabilities)
     probed = config.profile.model_copy(update={"capabilities": "probe"})
-    session = WorkerSession(replace(config, profile=probed))
+    knowledge = Knowledge(probed)
+    session = WorkerSession(replace(config, profile=probed), knowledge=knowledge)
     needs = {need for probe in probes() for need in probe.scenario.needs}
     wanted = load_text(NEEDY.format(needs=", ".join(sorted(needs))), name="needy")
     try:
         session.play(wanted)
         assert all(session.trace_path(probe.id).is_file() for probe in probes())
-        assert set(session._prober.lacking(wanted)) == needs - promised
+        assert set(knowledge.prober.lacking(wanted, _plays_nothing)) == needs - promised
     finally:
         assert session.close() == []
     assert needs & promised, "some of it is offered"
+
+
+def _plays_nothing(probe: Loaded) -> Run:
+    raise AssertionError(f"{probe.id} is played a second time")
 
 
 def test_what_is_offered_in_part_is_still_judged(place: Path) -> None:
