@@ -8,6 +8,7 @@ before its end (tests.conformance.judging).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,8 +69,11 @@ def run_warm(
     cwd: Path,
     env: Mapping[str, str] | None = None,
     together: bool = False,
+    given: str = "",
 ) -> Said:
     """Run `harness WORDS` or `python -m pytest WORDS` to its end.
+
+    `given` comes to it from a pipe, which holds all of it before the command begins.
 
     It is the same command in a process of its own, but one that was forked and not started anew.
     What Python asks of its environment as it starts is not asked again: with other settings of
@@ -79,20 +83,38 @@ def run_warm(
     assert program == "harness" or "--assert=plain" in words
     env = dict(os.environ if env is None else env)
     if _of_python(env) != _of_python(ENVIRONMENT):
+        assert not given
         start = [COMMANDS / "harness"] if program == "harness" else [sys.executable, "-m", program]
         return run([*start, *words], cwd=cwd, env=env, together=together)
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _piped(given) as source:
         status = _warm().run(
             [str(COMMANDS / program), *words],
             cwd=cwd,
             env=env,
-            streams=(out.fileno(), out.fileno() if together else err.fileno()),
+            streams=(source, out.fileno(), out.fileno() if together else err.fileno()),
         )
         said = []
         for stream in (out, err):
             stream.seek(0)
             said.append(stream.read().decode())
     return Said(status, *said)
+
+
+@contextlib.contextmanager
+def _piped(given: str) -> Generator[int]:
+    """Give the reading end of a pipe that holds this text alone; without text, an empty file."""
+    if not given:
+        with open(os.devnull, "rb") as nothing:
+            yield nothing.fileno()
+        return
+    source, sink = os.pipe()
+    try:
+        os.set_blocking(sink, False)
+        assert os.write(sink, given.encode()) == len(given.encode()), "more than a pipe holds"
+        os.close(sink)
+        yield source
+    finally:
+        os.close(source)
 
 
 def _of_python(env: Mapping[str, str]) -> dict[str, str]:
@@ -122,9 +144,9 @@ class _Warm:
         atexit.register(self.close)
 
     def run(
-        self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int]
+        self, words: list[str], *, cwd: Path, env: dict[str, str], streams: tuple[int, int, int]
     ) -> int:
-        """The exit status of a command, whose output and errors go to these descriptors."""
+        """The exit status of a command, whose standard streams are these descriptors."""
         asked = json.dumps({"words": words, "cwd": str(cwd), "env": env}).encode() + b"\n"
         self._socket.settimeout(None)
         sent = socket.send_fds(self._socket, [asked], list(streams))

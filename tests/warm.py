@@ -99,7 +99,7 @@ def serve(asked: socket.socket) -> Work:
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            place(streams, 1, theirs)
+            place(streams, theirs)
             return Work(request, socket.socket(fileno=KEPT))
         theirs.close()
         close(streams)
@@ -128,7 +128,7 @@ def attend(run: socket.socket, workers: set[int]) -> Work | None:
             continue
         pid = os.fork()
         if pid == 0:
-            place(streams, 0, None)
+            place(streams, None)
             return Work(request, None)
         close(streams)
         workers.add(pid)
@@ -150,9 +150,9 @@ KEPT = 3
 """The descriptor by which a run asks for workers."""
 
 
-def place(streams: Sequence[int], first: int, kept: socket.socket | None) -> None:
+def place(streams: Sequence[int], kept: socket.socket | None) -> None:
     """Put the streams where a process has them, and close what else is open."""
-    for number, stream in enumerate(streams, start=first):
+    for number, stream in enumerate(streams):
         os.dup2(stream, number)
     if kept:
         os.dup2(kept.fileno(), KEPT, inheritable=False)
@@ -214,6 +214,7 @@ def begin(words: list[str], env: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.argv[:] = words
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), "utf-8")
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", write_through=False)
     sys.stderr = io.TextIOWrapper(
         io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True
@@ -237,7 +238,6 @@ def main() -> None:
     os.execve = execve
     begin(work.words, work.env)
     if work.workers is None:
-        sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
         sys.path.insert(0, "")
         exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
         return

@@ -17,7 +17,7 @@ from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.trace.store import load
-from tests.processes import BOUND, COMMANDS, ROOT, Said
+from tests.processes import BOUND, COMMANDS, ROOT, Said, run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -51,17 +51,9 @@ def bad(tmp_path: Path) -> str:
 
 def piped(*lines: str, words: tuple[str, ...] = ("--server-cmd", MINIMAL), cwd: Path) -> Said:
     """Give these lines to the plain form."""
-    done = subprocess.run(
-        [COMMANDS / "harness", "connect", *words],
-        cwd=cwd,
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return Said(done.returncode, done.stdout, done.stderr)
+    said = run_warm("harness", "connect", *words, cwd=cwd, given="\n".join([*lines, ""]))
+    assert "Traceback" not in said.err
+    return said
 
 
 def test_a_plain_turn_is_held_and_nothing_is_found(tmp_path: Path) -> None:
