@@ -35,6 +35,25 @@ def test_code_that_was_compiled_or_named_anew_by_its_old_name_is_the_same_state(
     assert suite_play.code_state() == before
 
 
+def test_a_play_that_fails_is_not_tried_again_in_the_same_test_run(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Path] = []
+
+    def play(folder: Path) -> None:
+        tried.append(folder)
+        raise TimeoutError
+
+    monkeypatch.setattr(suite_play, "KEPT", kept)
+    monkeypatch.setattr(suite_play, "FAILED", kept / "failed")
+    monkeypatch.setattr(suite_play, "_play", play)
+    with pytest.raises(TimeoutError):
+        suite_play.suite_play()
+    with pytest.raises(AssertionError, match="could not be played"):
+        suite_play.suite_play()
+    assert len(tried) == 1
+
+
 @pytest.mark.parametrize(
     ("red", "played_by", "usable"),
     [
