@@ -49,9 +49,8 @@ def _run(words: list[str]) -> int:
                 from reference_server.cli import exec as one_turn
             return one_turn.run(rest)
         case ["mcp", *rest]:
-            _without_plugins()
-            from reference_server.cli import mcp
-
+            with _importing():
+                from reference_server.cli import mcp
             return mcp.run(rest)
         case ["--version", *_]:
             from reference_server import VERSION

@@ -6,11 +6,12 @@ Here live path names only; nothing is read or written here.
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 
-class Home(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Home:
     """`AGENT_HOME`, or `~/.agent`."""
 
     root: Path
