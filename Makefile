@@ -30,11 +30,11 @@ $(TYPESCRIPT): sdk/typescript/package.json
 sandbox: $(STAMP) ## install bubblewrap, where that can be done; all targets do without it too
 	@tools/bubblewrap.sh
 
-# Half of what a worker does is wait: three keep two cores busy. `make test` judges what was played.
+# `make test` judges what was played.
 demo: $(STAMP) sandbox ## play the scenarios on the reference server, agent exec, agent mcp and the Python SDK
 	@mkdir -p .harness/reports
 	@$(BIN)/python -m tests.suite_play begin
-	@$(BIN)/harness run --target reference -v -n 3 --json .harness/reports/reference.json \
+	@$(BIN)/harness run --target reference -v --json .harness/reports/reference.json \
 	  --server-cmd "$(BIN)/agent app-server" --agent-cmd $(BIN)/agent \
 	  --sdk-cmd "$(BIN)/python fixtures/sdk_drivers/python_driver.py"
 	@$(BIN)/python -m tests.suite_play keep

@@ -33,7 +33,6 @@ FAILED = KEPT / "failed"
 TEST_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
 DEMO_REPORT = ROOT / ".harness" / "reports" / "reference.json"
 CODE = ("harness", "reference_server", "scenarios", "sdk/python/agent_sdk", "fixtures/sdk_drivers")
-WORKERS = 2
 PLAY_BOUND = 600
 """Seconds for the whole suite, on a machine under load; also for a test that may wait for it."""
 
@@ -113,7 +112,7 @@ def _play(folder: Path) -> None:
     here.mkdir()
     report = here / "report.json"
     driver = f"'{sys.executable}' '{ROOT}/fixtures/sdk_drivers/python_driver.py'"
-    words = ["--target", "reference", "-n", str(WORKERS), "--json", str(report)]
+    words = ["--target", "reference", "--json", str(report)]
     words += ["--server-cmd", f"'{COMMANDS}/agent' app-server"]
     words += ["--agent-cmd", f"'{COMMANDS}/agent'", "--sdk-cmd", driver]
     ran = subprocess.run(
