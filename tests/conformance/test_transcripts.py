@@ -3,9 +3,10 @@
 A property that matters is a rule; these snapshots show every other change of the server to the
 person who reviews it. Update all of them at once:
 `pytest tests/conformance/test_transcripts.py --snapshot-update`, and read the difference.
-The conversations are those of the one play that tests share (`tests.suite_play`).
+The conversations are those of the one play that tests share (`tests.suite_play`), but of `ALONE`.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +14,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from harness.judge.verdict import Verdict
+from harness.runner.config import configure
+from harness.runner.session import WorkerSession
 from harness.target.profile import load_profile
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
@@ -96,11 +99,12 @@ ALONE = {
     "threads/list-unloaded",
     "threads/unsubscribe",
     "threads/unsubscribe-one",
-    # How the ids of questions of two processes compare depends on how many came before.
+    # How the ids of questions compare with others depends on how many came before.
+    "approvals/answer-to-nothing",
     "lasting/declined/command/after-restart",
     "lasting/declined/file-change/after-restart",
 }
-"""These are played on a process of their own."""
+"""These are played once more, on a process of their own."""
 SCENARIOS = {
     scenario.id: alone(scenario) if scenario.id in ALONE else scenario
     for scenario in bundled()
@@ -124,13 +128,29 @@ def shared_handshake() -> list[Frame]:
     return next(found for trace in traces if (found := handshake_of(trace)))
 
 
-def transcript_of(name: str) -> str:
-    """Return the conversation of a scenario from its handshake on.
+@pytest.fixture(scope="module")
+def session() -> Iterator[WorkerSession]:
+    """Play what needs a process of its own."""
+    session = WorkerSession(configure(target="reference"), worker="transcripts")
+    yield session
+    session.close()
+
+
+def played_alone(name: str, session: WorkerSession) -> Trace:
+    """Return the trace of a scenario on a process of its own."""
+    outcome = session.play(SCENARIOS[name])
+    assert outcome.verdict is Verdict.PASS, outcome.reason
+    trace = session.trace_of(name)
+    assert trace is not None
+    return trace
+
+
+def transcript_of(trace: Trace) -> str:
+    """Return a conversation from its handshake on.
 
     A process that several scenarios share shakes hands in the trace of the first of them only; so
     that no transcript depends on what was played before, it is put before those of the others.
     """
-    trace = load(suite_play().trace(name))
     if not handshake_of(trace):
         whole = (*shared_handshake(), *trace.frames)
         trace.frames[:] = [replace(frame, seq=seq) for seq, frame in enumerate(whole)]
@@ -138,10 +158,13 @@ def transcript_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS))
-def test_conversation_is_as_reviewed(name: str, snapshot: SnapshotAssertion) -> None:
+def test_conversation_is_as_reviewed(
+    name: str, session: WorkerSession, snapshot: SnapshotAssertion
+) -> None:
     played = suite_play().scenario(name)
     if played.withheld:
         pytest.skip(played.reason)
     assert played.verdict is Verdict.PASS, played.reason
+    trace = played_alone(name, session) if name in ALONE else load(suite_play().trace(name))
     expected = snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
-    assert transcript_of(name) == expected
+    assert transcript_of(trace) == expected
