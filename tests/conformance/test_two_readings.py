@@ -156,7 +156,7 @@ def area(scenario: str) -> str:
 def test_the_whole_suite_is_green_and_most_of_it_is_played(server: str, place: Path) -> None:
     path = ROOT / ".harness" / "reports" / f"{server}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    words = ["--target", profile(server, place), "-n", "2", "--json", str(path)]
+    words = ["--target", profile(server, place), "--lanes", "4", "--json", str(path)]
     ran = subprocess.run(
         [sys.executable, "-m", "harness", "run", *words],
         cwd=place,
