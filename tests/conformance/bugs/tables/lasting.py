@@ -190,7 +190,7 @@ ASKS = "scenario.expectation: asks for the output schema"
 
 def schema_of(turn: Any, schema: Any) -> None:
     """Let a turn ask the model for this schema."""
-    turn._given = dataclasses.replace(turn._given, output_schema=schema)
+    turn._given = turn._given._replace(output_schema=schema)
 
 
 def keeping_schemas(key: Any) -> None:
