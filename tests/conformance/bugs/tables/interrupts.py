@@ -128,7 +128,7 @@ def a_thread_whose_command_was_interrupted_is_stuck() -> None:
 
 @bug(reds={"interrupts/twice": "turn.completed-once"})
 def each_interrupt_ends_the_turn() -> None:
-    """A turn final as often as it was interrupted."""
+    """A turn ends as often as it was interrupted."""
     wanted, told = Counter[str](), Counter[str]()
     final: dict[str, Message] = {}
 
