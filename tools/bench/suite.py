@@ -14,8 +14,6 @@ from tools.bench.stats import Absent, Cell, Figure
 from tools.bench.where import session_areas, starts_of, traces_of
 
 CHECKOUT = Path(__file__).parents[2]
-DEMO_WORKERS = 3
-"""As `make demo` has it."""
 WORKERS = 2
 KEYS = ("suite", "suite-cpu", "suite-starts", "scenario")
 SUITE_BOUND = 400.0
@@ -33,7 +31,7 @@ def suite(folder: Path) -> Cells:
     here = folder / "suite"
     here.mkdir()
     command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
-    command += ["-v", "-n", str(DEMO_WORKERS), "--json", "report.json"]
+    command += ["-v", "--json", "report.json"]
     try:
         began, before = monotonic(), cpu_of_children()
         run([*command, *map(str, session_areas())], here, SUITE_BOUND)
@@ -52,7 +50,7 @@ def suite_cells(report: Any, took: float) -> Cells:
     """The figures of one report: wall seconds of the run, and of its plainest scenario."""
     scenarios = report["scenarios"]
     passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in scenarios)
-    note = f"{len(scenarios)} scenarios, {DEMO_WORKERS} workers"
+    note = f"{len(scenarios)} scenarios, lanes by the cores"
     if passed < len(scenarios):
         note += f", only {passed} passed"
     cells: Cells = {"suite": Figure(took, note=note)}

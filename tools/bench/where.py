@@ -146,6 +146,7 @@ def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measured:
     used, report = here / "used.json", here / "report.json"
     command = [sys.executable, "-m", "tools.bench.sampled", str(used)]
     command += ["--harness-target", "reference", "--harness-json", str(report)]
+    command += ["--harness-lanes", "1"]
     output = run([*command, *map(str, played)], here, BOUND)
     if not used.exists() or not report.exists():
         raise MeasurementFailed(f"the run wrote no report: {output[-400:]}")

@@ -156,7 +156,7 @@ def test_a_suite_that_is_not_all_green_says_so() -> None:
     whole, trivial = cells["suite"], cells["scenario"]
     assert isinstance(whole, Figure)
     assert whole.value == 2.5
-    assert whole.note.startswith("2 scenarios, 3 workers")
+    assert whole.note.startswith("2 scenarios, lanes by the cores")
     assert "only 1 passed" in whole.note
     assert isinstance(trivial, Figure)
     assert trivial.value == 60
