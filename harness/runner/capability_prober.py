@@ -31,7 +31,7 @@ _FOLDER = Path(__file__).parent / "probes"
 
 
 class CapabilityProber:
-    """What one worker's target was asked for."""
+    """Remembers the capabilities for which a target was asked."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile

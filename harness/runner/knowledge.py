@@ -1,4 +1,4 @@
-"""What the sessions of one process have learned of the server that they play.
+"""Facts about the server, shared by the sessions of one process.
 
 Lanes share it: what one of them found out, such as a capability that is missing, no other finds out
 again. Nothing here depends on which lane came first.

@@ -50,7 +50,7 @@ class Laning:
 
     @property
     def note(self) -> str:
-        """What the run says of its lanes, "" for nothing."""
+        """Return how many scenarios were played again alone, "" for none."""
         again = self._lanes.replayed
         if not again:
             return ""

@@ -103,7 +103,7 @@ def test_one_lane_plays_everything_where_it_is_asked_for() -> None:
     assert plays.played == [("a", 1, True), ("b", 1, True)]
 
 
-def test_what_goes_wrong_on_a_lane_counts_only_as_it_is_played_alone() -> None:
+def test_failure_on_a_lane_counts_only_if_it_fails_alone() -> None:
     plays = Plays(4, [f"s{number}" for number in range(20)])
     playing, seen = set[str](), list[set[str]]()
 
@@ -220,7 +220,7 @@ def _ask_and_interrupt(plays: Plays, waiting: threading.Semaphore) -> None:
         (outcome("s", verdict=Verdict.NOT_EXERCISED, findings=[Finding("setup.x", "no")]), False),
     ],
 )
-def test_what_is_settled_needs_no_second_play(
+def test_settled_outcome_needs_no_second_play(
     outcome_of_play: ScenarioOutcome, settled: bool
 ) -> None:
     assert is_settled(outcome_of_play) is settled

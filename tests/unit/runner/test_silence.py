@@ -1,4 +1,4 @@
-"""Which silences are the same, and what waits a short bound because of them."""
+"""Repeated timeouts with one cause, and the short waits that follow from them."""
 
 from __future__ import annotations
 
