@@ -16,7 +16,7 @@ from harness.runner.capability_evidence import offers
 from harness.runner.hygiene import Hygiene
 from harness.runner.run import Run
 from harness.runner.servers import SetupFailed
-from harness.runner.silence import Silences, traits_of
+from harness.runner.silence import traits_of
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
@@ -36,8 +36,8 @@ class Playing:
 
     `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
     one, by its traits (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its
-    trace and notes where; `ending` says how the last server process ended; `silences` remembers
-    what was waited for in vain.
+    trace and notes where; `ending` says how the last server process ended; `noted` remembers what
+    worked, and what was waited for in vain.
     """
 
     profile: Profile
@@ -47,7 +47,7 @@ class Playing:
     run: Callable[[Loaded, frozenset[str]], Run]
     judged: Callable[[Run, Loaded], ScenarioOutcome]
     kept: Callable[[Run, ScenarioOutcome], None]
-    silences: Silences
+    noted: Callable[[Loaded, frozenset[str], Run, ScenarioOutcome], None]
 
 
 class Race:
@@ -153,7 +153,7 @@ class Race:
                 call.problems.clear()
         outcome = self._playing.judged(run, raced)
         if not unreached:
-            self._playing.silences.note(raced, traits, run, outcome)
+            self._playing.noted(raced, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
             found = hygiene.findings[seen:]

@@ -171,11 +171,27 @@ class WorkerSession:
             outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
         if not loaded.scenario.faults:
-            self._known_of_server.silences.note(loaded, traits, run, outcome)
+            self._note(loaded, traits, run, outcome, confirms=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
         if not run.overflow and not repeats:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
+
+    def _note(
+        self,
+        loaded: Loaded,
+        traits: frozenset[str],
+        run: Run,
+        outcome: ScenarioOutcome,
+        *,
+        confirms: bool,
+    ) -> None:
+        """Remember what worked, and a silence unless other lanes may have caused it."""
+        silences = self._known_of_server.silences
+        if confirms:
+            silences.note(loaded, traits, run, outcome)
+        else:
+            silences.worked(run, traits)
 
     def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
         """Play a scenario; it waits a short bound for what probably never comes.
@@ -287,8 +303,13 @@ class WorkerSession:
         self.findings += run.findings
         return run
 
-    def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
-        """Place an action at every position of a scenario, or at the one of the name `only`."""
+    def race(
+        self, loaded: Loaded, action: Action, only: str = "", *, confirms: bool = True
+    ) -> RaceOutcome:
+        """Place an action at every position of a scenario, or at the one of the name `only`.
+
+        `confirms` as of `play`.
+        """
         if self.config.plays.is_over:
             name, path = str(RaceId(loaded.id, action, only)), str(loaded.path)
             nothing = RaceOutcome(
@@ -296,7 +317,7 @@ class WorkerSession:
             )
             return unplayed_race(nothing, self.config.plays)
         try:
-            return Race(loaded, action, self._racing()).outcome(only)
+            return Race(loaded, action, self._racing(confirms=confirms)).outcome(only)
         except Exception:
             return RaceOutcome(
                 id=str(RaceId(loaded.id, action)),
@@ -308,7 +329,7 @@ class WorkerSession:
                 reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
             )
 
-    def _racing(self) -> Playing:
+    def _racing(self, *, confirms: bool) -> Playing:
         bench = self._thread.bench
         # What was probed is known from the plain play; one that an action cut short shows less.
         known = [one.id for one in self.config.book.capabilities]
@@ -328,7 +349,9 @@ class WorkerSession:
             run=self._run,
             judged=lambda run, loaded: self._judged(run, loaded, judging),
             kept=lambda run, outcome: self._keep(run.trace, outcome),
-            silences=self._known_of_server.silences,
+            noted=lambda loaded, traits, run, outcome: self._note(
+                loaded, traits, run, outcome, confirms=confirms
+            ),
         )
 
     def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:

@@ -112,7 +112,6 @@ class Silences:
         self, loaded: Loaded, traits: frozenset[str], run: Run, outcome: ScenarioOutcome
     ) -> None:
         """Remember a scenario that was played and judged."""
-        self._longest = max(self._longest, longest_wait(run))
         self.worked(run, traits)
         if outcome.verdict is not Verdict.FAIL or not fell_silent(outcome):
             return
@@ -123,6 +122,7 @@ class Silences:
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
         """Where a run came to its end, and nothing was owed then, what it was made of works."""
+        self._longest = max(self._longest, longest_wait(run))
         if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
             self._worked |= traits
 

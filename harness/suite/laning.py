@@ -111,8 +111,8 @@ class Laning:
         return Job(loaded.id, play, settings_of(loaded))
 
     def _of_race(self, loaded: Loaded, action: Action, only: str) -> Job:
-        def play(session: WorkerSession, _confirms: bool) -> Outcome:
-            return session.race(loaded, action, only)
+        def play(session: WorkerSession, confirms: bool) -> Outcome:
+            return session.race(loaded, action, only, confirms=confirms)
 
         return Job(str(RaceId(loaded.id, action, only)), play, settings_of(loaded))
 

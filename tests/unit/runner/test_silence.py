@@ -9,8 +9,11 @@ from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding
+from harness.runner.config import configure
 from harness.runner.first_turn import silence_of
+from harness.runner.knowledge import Knowledge
 from harness.runner.run import Run
+from harness.runner.session import WorkerSession
 from harness.runner.silence import (
     MIN_SHORT_SECONDS,
     SAME_SILENCE,
@@ -24,6 +27,7 @@ from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.awaited import ANSWER, end_of_turn, gate, model_call
 from harness.scenario.steps.context import UnmetKind
+from harness.target.profile import load_profile
 from harness.trace.frame import Direction
 from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.recorder import Recorder
@@ -192,3 +196,14 @@ client:
         "the model's run",
         "the model's message",
     } <= traits_of(steering)
+
+
+def test_silence_on_a_lane_makes_nothing_suspect_before_it_is_confirmed() -> None:
+    knowledge = Knowledge(load_profile("reference"))
+    session = WorkerSession(configure(target="reference"), knowledge=knowledge)
+    failed = outcome("s", verdict=Verdict.FAIL, findings=silent())
+    for confirms, suspected in ((False, False), (True, True)):
+        for number in range(SCENARIOS_TO_SUSPECT):
+            one = loaded(f"s{number}")
+            session._note(one, frozenset({STEER}), run(VAIN), failed, confirms=confirms)
+        assert suspects(knowledge.silences, STEER) is suspected
