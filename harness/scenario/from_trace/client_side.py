@@ -14,7 +14,7 @@ from harness.scenario.from_trace.answers import answer_body, question_of
 from harness.scenario.from_trace.connections import Lines
 from harness.scenario.from_trace.given import Given, waited_for
 from harness.scenario.from_trace.heard import Heard
-from harness.scenario.from_trace.holding import is_busy, last_told
+from harness.scenario.from_trace.holding import is_busy, last_told, was_interrupted
 from harness.scenario.from_trace.model_side import ModelSide
 from harness.scenario.from_trace.overlap import (
     GREETING,
@@ -470,6 +470,8 @@ class ClientSide:
 
     def _in_mid_turn(self, turn: Turn, seq: int) -> bool:
         """The client acted while a turn was in progress: hold the model there, if it can be."""
+        if was_interrupted(self._story, turn, seq):
+            return False  # The server need not read on what the model says.
         if is_busy(self._story, turn, seq):
             self._open()
             told = last_told(self._story, turn, self._now.at, seq)

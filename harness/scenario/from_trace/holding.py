@@ -30,6 +30,17 @@ def is_busy(story: Story, turn: Turn, seq: int) -> bool:
     )
 
 
+def was_interrupted(story: Story, turn: Turn, seq: int) -> bool:
+    """Return whether the client had asked to interrupt the turn before."""
+    return any(
+        frame.method == "turn/interrupt"
+        and frame.direction is Direction.TO_TARGET
+        and frame.seq < seq
+        and text(dig(frame.params, "turnId")) == turn.id
+        for frame in story.frames
+    )
+
+
 def last_told(story: Story, turn: Turn, since: int, seq: int) -> dict[str, Any] | None:
     """What the client had been told last of a turn, after one frame and before another."""
     for frame in reversed(story.frames):

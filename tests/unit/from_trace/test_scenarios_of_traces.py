@@ -86,6 +86,22 @@ def test_what_is_asked_before_another_answer_about_the_thread_may_be_refused(
     assert all(one["expect"] == "any" for one in asked)
 
 
+def test_no_word_of_the_model_is_waited_for_after_an_interrupt(tmp_path: Path) -> None:
+    named = {"threadId": THREAD, "turnId": TURN}
+    talk = Talk().start_thread().start_turn()
+    talk.sends({"method": "turn/interrupt", "id": 70, "params": named})
+    talk.message("item_1", "This was ", "still on its way.")
+    talk.sends({"method": "turn/interrupt", "id": 71, "params": named})
+    talk.answers({}, to=70).answers({}, to=71)
+    save(talk.end_turn(status="interrupted").trace(), tmp_path / "twice.jsonl")
+    steps = [next(iter(step.items())) for step in plain(tmp_path / "twice.jsonl")["client"]]
+    first = next(at for at, (_, step) in enumerate(steps) if "turn/interrupt" in repr(step))
+    assert ("wait", {"gate": "gate-1"}) in steps[:first]
+    waits = [step for name, step in steps[first:] if name == "wait"]
+    assert waits, "the answers and the end of the turn are waited for"
+    assert not any("gate" in step for step in waits)
+
+
 def test_ids_have_names_where_the_client_says_them_again() -> None:
     text = from_trace(RECORDED).text
     thread = next(
