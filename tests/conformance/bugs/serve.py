@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "fixtures" / "servers")]
 
 from reference_server import cli  # noqa: E402
-from tests.conformance.bugs.registry import every  # noqa: E402
+from tests.conformance.bugs.registry import find  # noqa: E402
 
 
 def main(name: str, *arguments: str) -> int:
     """Plant the bug and serve."""
-    planted = every()[name]
+    planted = find(name)
     if planted.server == "keeper":
         planted.plant()
         importlib.import_module("keeper").main(*arguments)
