@@ -1,12 +1,12 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Installs the real servers into .real/ (ignored) and judges both, where only loopback exists: the
 # bundled scenarios and the examples of docs/scenarios.md over pipes (those of several clients over
 # WebSocket), some over WebSocket alone.
 # npm runs before the namespace is entered. Where no namespace can be made, only the release that
-# stays on loopback by itself is judged, with a notice. Last, two public clients of the real server
+# stays on loopback by itself is judged, with a notice. Then two public clients of the real server
 # talk to the reference server, a browser logs in to an MCP server, and the public TypeScript SDKs
-# drive `agent exec`.
-set -eu
+# drive `agent exec`. Half of it runs beside the other half; each part's output is shown in one piece.
+set -euo pipefail
 bin=.venv/bin
 real() { # release, path of the program inside the package
     dir=.real/$1
@@ -24,65 +24,82 @@ Linux-x86_64) ;;
 esac
 first=$(real 0.107.0 codex/codex)
 second=$(real 0.169.0 bin/codex)
-judge() { # profile, program; fails if either run does
-    red=0
-    echo "== $1"
-    $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" \
-        -n 3 --json ".harness/reports/$1.json" ${HARNESS_ARGS:-scenarios .harness/examples} || red=1
-    if [ -z "${HARNESS_ARGS:-}" ]; then
-        echo "== $1, its exec and mcp"
-        $offline $bin/harness run --target "$1" --agent-cmd "$2" -n 2 \
-            --json ".harness/reports/$1-programs.json" || red=1
-        echo "== $1 over WebSocket"
-        $offline $bin/harness run --target "$1" --server-cmd "$2 app-server --listen {listen}" \
-            scenarios/language scenarios/clients scenarios/turns/plain-turn.scenario.yaml || red=1
-    fi
-    return $red
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
+red=$said/red
+touch "$red"
+part() { # title, command: its output in one piece; a failure is remembered
+    local title=$1 began=$SECONDS output status=0
+    shift
+    output=$(mktemp "$said/XXXXXX")
+    "$@" >"$output" 2>&1 || status=$?
+    {
+        flock 9
+        echo "== $title ($((SECONDS - began)) s)"
+        cat "$output"
+        [ "$status" = 0 ] || { echo "== $title FAILED, exit status $status"; echo "$title" >>"$red"; }
+    } 9>"$said/lock"
 }
-mutate() { # profile, program: how many faults the rules notice in this server's own messages
-    echo "== $1, a sample of faults"
+judge() { # profile, program
+    local -a areas=(scenarios .harness/examples)
+    [ -z "${HARNESS_ARGS:-}" ] || read -ra areas <<<"$HARNESS_ARGS"
+    part "$1" $offline $bin/harness run --target "$1" --server-cmd "$2 app-server" --lanes $lanes \
+        --json ".harness/reports/$1.json" "${areas[@]}"
+    [ -z "${HARNESS_ARGS:-}" ] || return 0
+    part "$1, its exec and mcp" $offline $bin/harness run --target "$1" --agent-cmd "$2" \
+        --lanes $lanes --json ".harness/reports/$1-programs.json"
+    part "$1 over WebSocket" $offline $bin/harness run --target "$1" \
+        --server-cmd "$2 app-server --listen {listen}" --lanes $lanes \
+        scenarios/language scenarios/clients scenarios/turns/plain-turn.scenario.yaml
+}
+faults() { # profile, program: how many faults the rules notice in this server's own messages
     # A fault that survives here (1) is to be read by hand: the server gave its rule no occasion, or
     # the rule keeps silent on purpose.
     $offline $bin/harness mutate --target "$1" --server-cmd "$2 app-server" --sample 40 \
-        || [ $? -eq 1 ] || status=1
+        || [ $? -eq 1 ]
 }
 python_sdk() { # program, anywhere but in a git repository
-    echo "== Python SDK on $1 exec"
+    local play status=0
     play=$(mktemp -d)
     $offline $bin/python fixtures/clients/own_python_sdk.py "$PWD/$1" "$play" || status=1
     rm -rf "$play"
+    return $status
+}
+clients() {
+    part "Python SDK on $first exec" python_sdk "$first"
+    part "Python SDK on $bin/agent exec" python_sdk "$bin/agent"
+    part "public clients on agent app-server" tools/public_clients.sh
+    part "a login to an MCP server with a browser" tools/oauth_browser.sh $offline
+}
+typescript() {
+    part "TypeScript SDKs" tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline"
 }
 mkdir -p .harness/reports
 $bin/python -m tools.examples .harness/examples
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
-status=0
+# More lanes than processors, since both runs wait for half of their time.
+lanes=3
 if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
-    # Side by side: most of both runs is waiting. What each says is shown in one piece.
-    judge codex-0.169 "$second" >"$said" 2>&1 &
+    {
+        judge codex-0.169 "$second"
+        if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.169, a sample of faults" faults codex-0.169 "$second"; fi
+        part "Python SDK on $second exec" python_sdk "$second"
+        clients
+    } &
     other=$!
-    judge codex-0.107 "$first" || status=1
-    wait "$other" || status=1
-    cat "$said"
-    if [ -z "${HARNESS_ARGS:-}" ]; then
-        mutate codex-0.107 "$first"
-        mutate codex-0.169 "$second"
-    fi
+    judge codex-0.107 "$first"
+    if [ -z "${HARNESS_ARGS:-}" ]; then part "codex-0.107, a sample of faults" faults codex-0.107 "$first"; fi
+    typescript
+    wait "$other" || echo "the other half of make real" >>"$red"
     # What changed between the two, for those who read the documents without running anything.
-    if [ -z "${HARNESS_ARGS:-}" ]; then $bin/python -m tools.compare_page || status=1; fi
-    python_sdk "$second"
+    if [ -z "${HARNESS_ARGS:-}" ]; then part "the page of versions" $bin/python -m tools.compare_page; fi
 else
     echo "make real: no network namespace can be made here; 0.169.0 would try to reach the"
     echo "internet, so only 0.107.0 is judged"
     offline=
-    judge codex-0.107 "$first" || status=1
+    judge codex-0.107 "$first"
+    clients
+    typescript
 fi
-python_sdk "$first"
-python_sdk "$bin/agent"
-echo "== public clients on agent app-server"
-tools/public_clients.sh || status=1
-echo "== a login to an MCP server with a browser"
-tools/oauth_browser.sh $offline || status=1
-tools/real_sdk.sh codex-0.107 "$PWD/$first" "$offline" || status=1
-exit $status
+[ ! -s "$red" ] || { echo "make real: failed:"; sed 's/^/    /' "$red"; exit 1; }
+echo "make real: all passed in $SECONDS s"

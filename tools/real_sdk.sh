@@ -26,12 +26,12 @@ drive() { # name, entry file of the package
     # An agent's profile speaks of the agent; what this SDK leaves out is told above.
     echo "== TypeScript SDK $1, judged on agent"
     "$here/.venv/bin/harness" run --target reference --server-cmd "$here/.venv/bin/agent app-server" \
-        --agent-cmd "$here/.venv/bin/agent" --sdk-cmd "$driver" --tag sdk -k "not sdk-calls" -n 2 \
+        --agent-cmd "$here/.venv/bin/agent" --sdk-cmd "$driver" --tag sdk -k "not sdk-calls" --lanes 4 \
         || status=1
     if [ -n "$real" ]; then
         echo "== TypeScript SDK $1, judged on $target"
         $offline "$here/.venv/bin/harness" run --target "$target" --server-cmd "$real app-server" \
-            --agent-cmd "$real" --sdk-cmd "$driver" --tag sdk -k "not sdk-calls" -n 2 || status=1
+            --agent-cmd "$real" --sdk-cmd "$driver" --tag sdk -k "not sdk-calls" --lanes 4 || status=1
     fi
 }
 for release in 0.107.0 0.163.0; do
