@@ -20,8 +20,8 @@ _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
 _OURS = "harness."
 # Ids that say nothing to a reader, and are others in every run.
 _ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(thr|turn)_\d+\b")
-# The folder of one run, as in `/home/me/project/.harness/run/123-main/work4/notes.txt`.
-_PLACE = re.compile(r"/[^\s\"']*/run/\d+-\w+/\w+/")
+# The folder of one run, as in `/home/me/project/.harness/run/123-main-2/work4/notes.txt`.
+_PLACE = re.compile(r"/[^\s\"']*/run/\d+-[\w-]+/\w+/")
 # What does not come in every run and came so often in one of them is no chance.
 ENOUGH = 3
 # A worse verdict of these weighs enough to fail the comparison; INFO never fails a run either.

@@ -66,8 +66,9 @@ def test_a_graver_level_is_a_regression_though_both_are_broken() -> None:
     ]
 
 
-def test_a_note_holds_nothing_of_one_run_alone() -> None:
-    said = 'turn_17 in "/home/me/p/.harness/run/12-gw0/work3/a.txt"'
+@pytest.mark.parametrize("worker", ["main", "gw0", "main-2", "gw1-3"])
+def test_a_note_holds_nothing_of_one_run_alone(worker: str) -> None:
+    said = f'turn_17 in "/home/me/p/.harness/run/12-{worker}/work3/a.txt"'
     broken = row(Verdict.FAIL, expected="one", actual=said)
     [change] = compared([played(SCENARIO, PASS)], [played(SCENARIO, broken)]).changes
     assert change.note.endswith('expected one; actual … in "…/a.txt"')
