@@ -29,7 +29,7 @@ Write a function in `tables/<area>.py` and say what turns red::
 - What the reference server does not offer has its bugs in `fixtures/servers/keeper.py`: `bug(…,
   server="keeper")`, and `swap("keeper:Keeper.thread_fork", …)`.
 
-Try one by hand: `python -m tests.conformance.bugs.serve NAME app-server`.
+Try one by hand: `python tests/conformance/bugs/serve.py NAME app-server`.
 
 Where nothing can be planted that turns a scenario red, the scenario wants mending, not the table.
 """

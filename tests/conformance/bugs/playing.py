@@ -6,6 +6,7 @@ Here: one play, without the repetitions of a run. Not here: what must be told (t
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
@@ -15,12 +16,15 @@ from harness.runner.repeat import Repeats
 from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_scenario
 from harness.scenario.loader import Loaded
+from tests.conformance.bugs.forking import forked
 from tests.conformance.bugs.registry import Bug
 
 SERVE = Path(__file__).with_name("serve.py")
 KEEPER = Path(__file__).with_name("keeper.toml")
 TARGETS = {"reference": ("reference", "app-server"), "keeper": (str(KEEPER), "{listen}")}
 MAX_PLAYS = 3
+START_SECONDS = 20.0
+"""Bound of a start. It is not scaled: on a busy machine a server can take several seconds."""
 
 
 class Once(Repeats):
@@ -43,16 +47,24 @@ def play(planted: Bug) -> dict[str, ScenarioOutcome]:
     # A server takes a second or more to load what it speaks with MCP servers by.
     calls_mcp = any("mcp-tools" in one.scenario.needs for one in wanted)
     scale = 1.2 if calls_mcp else 0.4
-    session = WorkerSession(
-        configure(target=target, server_cmd=command, scale=scale, keep_going=True)
-    )
+    config = configure(target=target, server_cmd=command, scale=scale, keep_going=True)
+    bounds = config.profile.bounds.model_copy(update={"start": START_SECONDS / scale})
+    profile = config.profile.model_copy(update={"bounds": bounds})
+    session = WorkerSession(replace(config, profile=profile))
     session._repeats = Once(session._attempt, session._thread.retire, Level.MUST)
     try:
-        lacks = {one.capability for one in session.config.lacks}
-        playable = [one for one in wanted if not lacks & set(one.scenario.needs)]
-        return {one.id: _play_until_told(session, one, planted.reds[one.id]) for one in playable}
+        with forked(str(SERVE)):
+            return _outcomes(session, planted, wanted)
     finally:
         session.close()
+
+
+def _outcomes(
+    session: WorkerSession, planted: Bug, wanted: list[Loaded]
+) -> dict[str, ScenarioOutcome]:
+    lacks = {one.capability for one in session.config.lacks}
+    playable = [one for one in wanted if not lacks & set(one.scenario.needs)]
+    return {one.id: _play_until_told(session, one, planted.reds[one.id]) for one in playable}
 
 
 def _play_until_told(session: WorkerSession, loaded: Loaded, red: str) -> ScenarioOutcome:

@@ -1,0 +1,98 @@
+"""Servers with bugs as forks of the test process, which has imported the server already.
+
+Importing takes longer than most plays. A fork is a process of its own as any other: its streams,
+folder, environment and session are those that it was started with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextvars
+import faulthandler
+import gc
+import io
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn
+
+from reference_server.cli import app_server
+from reference_server.exec.launcher import SHARED
+from tests.conformance.bugs.serving import main
+
+assert app_server, "it is imported so that no fork has to"
+FIRST_UNUSED_DESCRIPTOR = 3
+
+
+@contextmanager
+def forked(program: str) -> Generator[None]:
+    """Fork instead of starting `python PROGRAM NAME …`, while the block runs."""
+    start = subprocess.Popen.__init__
+
+    def fork(self: subprocess.Popen[Any], args: Any, *rest: Any, **options: Any) -> None:
+        if not isinstance(args, str) and list(args[:2]) == [sys.executable, program]:
+            assert not options.get("pass_fds")
+            options["preexec_fn"] = partial(_become, args[1:], options["env"])
+        start(self, args, *rest, **options)
+
+    subprocess.Popen.__init__ = fork
+    try:
+        yield
+    finally:
+        subprocess.Popen.__init__ = start
+
+
+def _become(words: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    """Be this server, in a child whose streams are in place."""
+    # What the parent has is never finalized here: it would close descriptors of the same numbers.
+    gc.freeze()
+    status = 1
+    try:
+        _forget_the_parent()
+        os.environ.clear()
+        os.environ.update(env)
+        sys.argv[:] = words
+        status = contextvars.Context().run(main, *words[1:])
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _forget_the_parent() -> None:
+    atexit._clear()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # As Python does when it starts; Popen has taken it back for another program.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    SHARED._process = SHARED._channel = None
+    faulthandler.disable()
+    # Among them is the pipe on which Popen waits until another program has begun.
+    os.closerange(FIRST_UNUSED_DESCRIPTOR, os.sysconf("SC_OPEN_MAX"))
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), "utf-8")
+    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8")
+    sys.stderr = io.TextIOWrapper(
+        io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True
+    )
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    asyncio.events._set_running_loop(None)
+    logging.root.handlers.clear()
+    warnings.simplefilter("ignore")
+    random.seed()
