@@ -1,7 +1,7 @@
 """A scenario that is made of the trace of a run plays green where it came from.
 
 A scenario is made of each trace of the play that tests share (`tests.suite_play`), and is played:
-all of them, none excepted, area by area, with what the run was given; a sample without it, as a
+all of them, none excepted, with what the run was given; a sample without it, as a
 recording.
 """
 
@@ -52,19 +52,16 @@ GIVEN = (
     "threads/killed/in-a-message",
     "tools/mcp/progress",
 )
-AREAS = sorted({one.split("/")[0] for one in bundled_on(SESSION)})
-
-
 EXEC_SAMPLE = ("exec/aborted", "exec/image", "exec/resumed", "files/update", "tools/mcp-call")
 
 
-def run(folder: Path, *scenarios: str, workers: int = 2) -> None:
-    """Play scenarios on the reference server, or agent; all must be green."""
+def run(folder: Path, *scenarios: str) -> None:
+    """Play scenarios on the reference server, or agent, on lanes; all must be green."""
     (folder / "tmp").mkdir(exist_ok=True)
     # The folder must not look like one in the system's temporary folder: traces go elsewhere then.
     places = {"TMPDIR": str(folder / "tmp"), "HOME": str(folder), "PATH": os.environ["PATH"]}
     said = subprocess.run(
-        [COMMANDS / "harness", "run", "--target", "reference", "-n", str(workers), *scenarios],
+        [COMMANDS / "harness", "run", "--target", "reference", *scenarios],
         capture_output=True,
         encoding="utf-8",
         timeout=8 * BOUND,
@@ -102,10 +99,9 @@ def test_what_no_message_shows_comes_from_the_head_of_the_trace(tmp_path: Path) 
 
 
 @pytest.mark.runs
-@pytest.mark.parametrize("area", AREAS)
-def test_every_bundled_scenario_comes_back_from_its_trace(area: str, tmp_path: Path) -> None:
-    remade(tmp_path, *(one for one in bundled_on(SESSION) if one.startswith(f"{area}/")))
-    run(tmp_path, "again", workers=0)
+def test_every_bundled_scenario_comes_back_from_its_trace(tmp_path: Path) -> None:
+    remade(tmp_path, *bundled_on(SESSION))
+    run(tmp_path, "again")
 
 
 def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> None:
