@@ -276,6 +276,9 @@ def _stop_on_signals(server: Server) -> None:
     loop = asyncio.get_running_loop()
 
     def stop(_number: int, _frame: object) -> None:
+        # Signals without a pause would leave no time for the end itself.
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         loop.call_soon_threadsafe(server.stop)
 
     for number in SIGNALS:

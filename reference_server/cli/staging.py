@@ -148,6 +148,9 @@ def _stop_on_signals(stage: Stage) -> None:
     loop = asyncio.get_running_loop()
 
     def stop(_number: int, _frame: object) -> None:
+        # Signals without a pause would leave no time for the end itself.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
         loop.call_soon_threadsafe(stage.stop)
 
     for number in _SIGNALS:
