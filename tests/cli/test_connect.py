@@ -326,7 +326,8 @@ def test_at_a_terminal_tab_completes_and_one_key_answers(tmp_path: Path) -> None
         shown.until("[d] decline")
         shown.press("d")
         shown.until('"decision": "decline"')
-        shown.until("turn/completed")
+        # Keys are lost while lines are written above the prompt.
+        shown.until("turn/completed >")
         shown.press("\x04")
         shown.until("findings: none")
         assert shown.status() == 0
