@@ -50,7 +50,7 @@ lint: $(STAMP) ## format, lint, types
 check: lint sandbox ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
 
-bare: $(STAMP) ## the demo and the tests of the sandbox, as on a machine without bubblewrap
+bare: $(STAMP) ## the scenarios about commands and the tests of the sandbox, as on a machine without bubblewrap
 	@tools/bare.sh
 
 real: $(STAMP) sandbox ## install the real servers and judge both, with loopback only
