@@ -56,7 +56,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.mark.slow
 @pytest.mark.socket
-@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.attacks)])
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.attacks)])
 def test_of_servers_that_are_added_at_once_none_is_lost(home: Home, count: int) -> None:
     home.write("# mine\n[mcp_servers.old]\ncommand = 'x' # kept\n")
     started = [
