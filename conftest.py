@@ -55,3 +55,15 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests that may take long first, so that no worker is left with one at the end."""
+    items.sort(key=_timeout_seconds, reverse=True)
+
+
+def _timeout_seconds(item: pytest.Item) -> float:
+    """Return the bound that the test sets itself, 0 if it has the usual one."""
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark and mark.args else 0.0
