@@ -40,7 +40,7 @@ demo: $(STAMP) sandbox ## play the scenarios on the reference server, agent exec
 	@$(BIN)/python -m tests.suite_play keep
 
 test: $(STAMP) $(TYPESCRIPT) sandbox ## all tests, but of what the six targets from bugs to readings run a sample
-	@$(BIN)/python -m pytest -q -n 4 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not wheel and not readings"
+	@$(BIN)/python -m pytest -q -n 6 --dist worksteal -m "not bugs and not kills and not attacks and not runs and not wheel and not readings"
 
 lint: $(STAMP) ## format, lint, types
 	@$(BIN)/ruff format --check --quiet .
