@@ -24,6 +24,12 @@ from harness.trace.views import Conversation
 Probe = Callable[[Run, Conversation], bool]
 
 
+def _all_interrupted(conversation: Conversation) -> bool:
+    """Whether a client interrupted every turn: an interrupt may overtake what was to be shown."""
+    turns = conversation.turns.values()
+    return bool(turns) and all(turn.interrupts for turn in turns)
+
+
 def _reasoning(run: Run, conversation: Conversation) -> bool:
     """Offered if reasoning that the model streamed became an item."""
     streamed = any(
@@ -37,7 +43,7 @@ def _reasoning(run: Run, conversation: Conversation) -> bool:
         for turn in conversation.turns.values()
         for item in turn.items.values()
     )
-    return shown or not streamed
+    return shown or not streamed or _all_interrupted(conversation)
 
 
 def _deltas(run: Run, conversation: Conversation) -> bool:
@@ -166,7 +172,7 @@ def _shows(kind: str) -> Probe:
     """Offered if an item of this type was shown."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
-        return any(
+        return _all_interrupted(conversation) or any(
             item.type == kind
             for turn in conversation.turns.values()
             for item in turn.items.values()
@@ -196,7 +202,7 @@ def refused(run: Run, conversation: Conversation) -> set[str]:
 
 def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
     """Offered if a reasoning item has content."""
-    return any(
+    return _all_interrupted(conversation) or any(
         dig(frame.params, "item", "content")
         for turn in conversation.turns.values()
         for item in turn.items.values()

@@ -35,11 +35,11 @@ def loaded(needs: str, steps: str = "", model: str = "[]") -> Loaded:
 class Talk:
     """A conversation of one thread, and the calls of the model in between."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: list[Json] | None = None) -> None:
         self.recorder = Recorder()
-        script = [{"reply": [{"message": "x"}]}]
+        script = script or [{"reply": [{"message": "x"}]}] * 4
         self.model = ScriptedModel(
-            loaded("", model=json.dumps(script * 4)).scenario.scripts(),
+            loaded("", model=json.dumps(script)).scenario.scripts(),
             ResponsesEncoder(),
             mark=self.recorder.mark,
         )
@@ -123,6 +123,23 @@ def test_retry_that_an_interrupt_forestalls_is_offered() -> None:
     assert talk.ask("turn/interrupt", {}, turnId="u").lacks(retry) == []
     kept_on = Talk().turn("u").call().ask("turn/interrupt", {}, turnId="u")
     assert kept_on.lacks(retry) == ["model-retry"]
+
+
+@pytest.mark.parametrize("need", ["plan", "web-search", "image-view", "reasoning-raw"])
+def test_item_that_an_interrupt_may_overtake_is_not_missing(need: str) -> None:
+    one = loaded(need)
+    talk = Talk().turn("u").call()
+    assert talk.lacks(one) == [need]
+    assert talk.ask("turn/interrupt", {}, turnId="u").lacks(one) == []
+    assert talk.turn("v").call().lacks(one) == [need]
+
+
+def test_reasoning_that_an_interrupt_may_overtake_is_not_missing() -> None:
+    reply = [{"reply": [{"reasoning": {"summary": ["x"]}}, {"message": "x"}]}]
+    one = loaded("reasoning", model=json.dumps(reply))
+    talk = Talk(reply).turn("u").call()
+    assert talk.lacks(one) == ["reasoning"]
+    assert talk.ask("turn/interrupt", {}, turnId="u").lacks(one) == []
 
 
 COMPACTION = "compaction, compaction-by-model, compaction-turn"
