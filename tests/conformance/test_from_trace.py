@@ -1,8 +1,7 @@
 """A scenario that is made of the trace of a run plays green where it came from.
 
 A scenario is made of each trace of the play that tests share (`tests.suite_play`), and is played:
-all of them, none excepted, with what the run was given; a sample without it, as a
-recording.
+all of them, none excepted, with what the run was given; a sample without it, as a recording.
 """
 
 from __future__ import annotations
