@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio.abc import Process
@@ -36,6 +37,7 @@ _BETWEEN = 0.05
 _STANDARD_ERROR = 2
 _NOT_REACHED = (OSError, NotStarted, InvalidHandshake, TimeoutError, TargetGone)
 Say = Callable[[str], None]
+E = TypeVar("E", bound=Exception)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +188,27 @@ async def taking_clients(address: str, command: Sequence[str], between: Between)
         door = Door(command, between, inner)
         try:
             return await door.run(address)
-        except* UsageError as errors:
-            raise UsageError(str(errors.exceptions[0])) from errors
-        except* OSError as errors:
-            raise UsageError(
-                f"cannot listen at {address}: {_why(errors.exceptions[0])}"
-            ) from errors
+        # Not `except*`: before Python 3.11.4 what it raises is a group again.
+        except ExceptionGroup as group:
+            if refusal := _first(group, UsageError):
+                raise UsageError(str(refusal)) from group
+            if error := _first(group, OSError):
+                raise UsageError(f"cannot listen at {address}: {_why(error)}") from group
+            raise
 
 
-def _why(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+def _first(group: ExceptionGroup[Any], kind: type[E]) -> E | None:
+    """Return the first error of this kind, however deep in groups; None if there is none."""
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            error = _first(cast("ExceptionGroup[Any]", error), kind)
+        if isinstance(error, kind):
+            return error
+    return None
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
         return "something listens there already; end it, or give another port (0 for any free one)"
     return str(error)
 

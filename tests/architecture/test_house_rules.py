@@ -51,6 +51,26 @@ def test_only_the_end_of_a_trace_waits_by_the_clock() -> None:
     assert not found, "wait for an event or a predicate with a bound instead:\n" + "\n".join(found)
 
 
+def _raises_in_except_star(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.TryStar):
+            for handler in node.handlers:
+                yield from (
+                    each.lineno for each in ast.walk(handler) if isinstance(each, ast.Raise)
+                )
+
+
+def test_no_error_is_raised_in_except_star() -> None:
+    assert [*_raises_in_except_star(ast.parse("try: f()\nexcept* OSError: raise ValueError"))]
+    found = [
+        f"{relative(path)}:{line}"
+        for path in python_files(*OURS, "tools")
+        if "except*" in path.read_text("utf-8")
+        for line in _raises_in_except_star(parsed(path))
+    ]
+    assert not found, f"before Python 3.11.4 a group is raised instead: {found}"
+
+
 def _compares_order(tree: ast.AST) -> Iterator[ast.Attribute]:
     """Where sequence numbers are read, other than to name the place of a finding."""
     places = {
