@@ -25,9 +25,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def dump(prompt=None):
     runs = len(os.listdir(HERE))
-    with open(os.path.join(HERE, f"run-{{runs:03}}.json"), "w") as file:
+    path = os.path.join(HERE, f"run-{{runs:03}}")
+    with open(path + ".part", "w") as file:
         json.dump({{"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd(),
                    "prompt": prompt, "session": os.getsid(0), "pid": os.getpid()}}, file)
+    # A test that waits for the file reads all of it.
+    os.replace(path + ".part", path + ".json")
 
 def line(data):
     out.write(data + b"\\n")
