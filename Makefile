@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv, from a bare machine with Python 3.11, make and npm.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell tools/python.sh)
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Tests start hundreds of processes, which would each compile what changed; pytest alone rewrites for
