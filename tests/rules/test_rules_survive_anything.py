@@ -1,6 +1,7 @@
 """Whatever a server writes, no rule breaks: it judges, or it holds its peace."""
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests.rules.streams import StreamTalk, kept
 from tests.rules.traces import Talk
 
 TRACES = [build() for build in GOOD.values()]
+TRACES_PER_NAME = 20
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 values = st.recursive(
@@ -104,3 +106,31 @@ def test_no_rule_breaks_on_what_is_no_protocol_at_all(messages: list[Any]) -> No
         for row in judge(load_book(), talk.trace(), all_rules().values())
         if row.subject == BROKEN
     ] == []
+
+
+def with_every(value: Any, name: str, wrong: Any) -> Any:
+    """Return the value with all members of that name replaced."""
+    if isinstance(value, dict):
+        return {
+            key: wrong if key == name else with_every(inner, name, wrong)
+            for key, inner in value.items()
+        }
+    return [with_every(one, name, wrong) for one in value] if isinstance(value, list) else value
+
+
+def member_names(value: Any) -> set[str]:
+    return {path[-1] for path in paths(value) if path and isinstance(path[-1], str)}
+
+
+@pytest.mark.slow
+def test_no_rule_breaks_on_a_member_that_cannot_be_hashed() -> None:
+    rules, tried, broken = all_rules().values(), Counter[str](), set[tuple[str, str]]()
+    for trace in TRACES:
+        frames = [(frame, frame.json) for frame in trace.frames]
+        names = {name for _, message in frames for name in member_names(message)}
+        for name in sorted(name for name in names if tried[name] < TRACES_PER_NAME):
+            tried[name] += 1
+            spoiled = [(frame, with_every(message, name, [])) for frame, message in frames]
+            rows = judge(load_book(), written(spoiled, trace.header.surface), rules)
+            broken |= {(row.rule, name) for row in rows if row.subject == BROKEN}
+    assert (broken, len(tried) > 100) == (set(), True)

@@ -56,7 +56,7 @@ class Order(ListMonitor):
             return None
         page = pages.pages[-1]
         sort_key = page.params.get("sortKey", "created_at")
-        if sort_key not in SHOWN_AS:
+        if not isinstance(sort_key, str) or sort_key not in SHOWN_AS:
             return None
         alone = Pages((page,))
         for one in (alone, *([pages] if len(pages.pages) > 1 else ())):

@@ -257,7 +257,7 @@ class ItemsAsTold(_History):
 
     def _compared(self, turn: TurnView, where: Member, frame: Frame) -> Iterator[Outcome]:
         kept = dict(enumerate(items_of(where.value)))
-        told = [item for item in completed_items(turn) if item.get("type") in OTHERS]
+        told = [item for item in completed_items(turn) if text(item.get("type")) in OTHERS]
         frames = (turn.completed[0], frame)
         for item in told:
             kind = text(item.get("type"))
