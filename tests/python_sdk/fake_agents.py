@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def dump(prompt=None):
     runs = len(os.listdir(HERE))
-    path = os.path.join(HERE, f"run-{{runs:03}}")
+    path = os.path.join(HERE, f"run-{{runs:03}}-{{os.getpid()}}")
     with open(path + ".part", "w") as file:
         json.dump({{"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd(),
                    "prompt": prompt, "session": os.getsid(0), "pid": os.getpid()}}, file)
