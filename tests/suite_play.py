@@ -117,7 +117,8 @@ def _play(folder: Path) -> None:
     words += ["--agent-cmd", f"'{COMMANDS}/agent'", "--sdk-cmd", driver]
     ran = subprocess.run(
         [COMMANDS / "harness", "run", *words],
-        cwd=here,
+        # Paths of the server's own files are told relative to this folder.
+        cwd=ROOT,
         env=ENVIRONMENT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -137,7 +138,7 @@ def _keep(report: Path, folder: Path) -> None:
         if one.trace:
             trace = place / "traces" / f"{one.id}.jsonl"
             trace.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(one.trace, trace)
+            shutil.copyfile(ROOT / one.trace, trace)
     shutil.copyfile(report, place / "report.json")
     (place / "played-by").write_text(TEST_RUN)
     # The one before this stays: `make bare` plays without bubblewrap, and so in another state.
@@ -165,7 +166,6 @@ def main(step: str) -> None:
     elif BEGUN.read_text() == code_state():
         with (KEPT / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            os.chdir(ROOT)
             _keep(DEMO_REPORT, KEPT / BEGUN.read_text())
 
 
