@@ -5,7 +5,7 @@ request first needs it. What a request does is not known here.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,8 +24,7 @@ from reference_server.router import Router
 from reference_server.transport.base import Transport
 
 if TYPE_CHECKING:
-    import httpx
-
+    from reference_server.model.pool import MakeTransport
     from reference_server.services import Services
     from reference_server.session.thread import Clock
 
@@ -39,7 +38,7 @@ class Server:
         home: Home,
         config: Config,
         *,
-        model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+        model_transport: "MakeTransport | None" = None,
         requires_initialize: bool = False,
         clock: "Clock" = time.time,
     ) -> None:
@@ -141,7 +140,7 @@ async def running_server(
     home: Home,
     config: Config,
     *,
-    model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+    model_transport: "MakeTransport | None" = None,
     requires_initialize: bool = False,
     clock: "Clock" = time.time,
 ) -> AsyncGenerator[Server]:

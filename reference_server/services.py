@@ -33,9 +33,8 @@ from reference_server.session.subscribers import Everyone
 from reference_server.session.thread import Clock
 
 if TYPE_CHECKING:
-    import httpx
-
     from reference_server.mcp.servers import McpServers
+    from reference_server.model.pool import MakeTransport
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class Services:
         tasks: TaskGroup,
         home: Home,
         config: Config,
-        model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
+        model_transport: "MakeTransport | None",
         clock: Clock,
         outboxes: Callable[[], list[Outbox]],
     ) -> None:

@@ -1,12 +1,9 @@
-"""The scripted model as an httpx transport: no socket, for `agent app-server --scenario`.
+"""The scripted model as an httpx transport: no socket, for tests of a client of models.
 
-It streams chunk by chunk like a real one, so that buffering hides nothing. Gates that the
-scenario's client would open are open from the start, since no player runs. A gate that the scenario
-never opens holds until the caller closes the stream, as an interrupt does.
+It streams chunk by chunk like a real one, so that buffering hides nothing.
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
@@ -15,47 +12,12 @@ from harness.backend.play import StreamCut
 from harness.backend.script import Script
 from harness.backend.wire.responses import ResponsesEncoder
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-class PlaysModel(Protocol):
-    """The part of a scenario that this transport needs."""
-
-    def scripts(self) -> dict[str, Script]:
-        """Thread alias -> script, in the order in which the scenario starts the threads."""
-        ...
-
-    def opened_gates(self) -> "Iterable[str]":
-        """The gates that the client's side opens."""
-        ...
-
-    @property
-    def strict_model(self) -> bool:
-        """Whether a call of a thread that has no script is a problem."""
-        ...
-
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
-    """Answers model calls from a script."""
+    """Answers model calls from a script, one or one per thread alias."""
 
-    def __init__(
-        self,
-        script: Script | dict[str, Script],
-        *,
-        open_gates: "Iterable[str]" = (),
-        strict: bool = False,
-    ) -> None:
-        self.model = ScriptedModel(script, ResponsesEncoder(), strict=strict)
-        for gate in open_gates:
-            self.model.gates.open(gate)
-
-    @classmethod
-    def from_scenario(cls, scenario: PlaysModel) -> "ScriptedTransport":
-        """A transport that plays the model's side of a scenario."""
-        return cls(
-            scenario.scripts(), open_gates=scenario.opened_gates(), strict=scenario.strict_model
-        )
+    def __init__(self, script: Script | dict[str, Script]) -> None:
+        self.model = ScriptedModel(script, ResponsesEncoder())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request; an unknown path is a 404."""

@@ -5,8 +5,10 @@ depend on what the text says.
 """
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from faker import Faker
+if TYPE_CHECKING:
+    from faker import Faker
 
 KINDS = ("sentence", "paragraph", "prompt", "name", "file")
 
@@ -29,6 +31,9 @@ def filler(kind: str, *, seed: int) -> str:
 
 
 @cache
-def _faker() -> Faker:
+def _faker() -> "Faker":
     """Making one takes longer than all the rest of loading a scenario; it is seeded each time."""
+    # Most scenarios do without.
+    from faker import Faker
+
     return Faker("en_US")

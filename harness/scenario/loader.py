@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from harness.scenario.explain import first_mistake, unknown
 from harness.scenario.families import load_family, scenarios_in
 from harness.scenario.faults import mistake_in
+from harness.scenario.filling import Filling
 from harness.scenario.identity import (
     FAMILY,
     SUFFIX,
@@ -29,7 +30,7 @@ from harness.scenario.model import CopiedFile, Scenario
 from harness.scenario.names import Names
 from harness.scenario.spelling import Spelling
 from harness.scenario.surfaces import commands_needed, unplayable
-from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse, parse_file
+from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id
 from harness.trace.values import obj
 
@@ -93,8 +94,11 @@ class Loaded:
 
 
 def load_scenario(path: Path | str) -> Scenario:
-    """The scenario in a file, with or without a client's side. Raises `ScenarioError`."""
-    return load(Path(path), clientless=True).scenario
+    """The scenario in a file, for its model's side alone. Raises `ScenarioError`.
+
+    It may be without a client's side, which has no filler texts here.
+    """
+    return load(Path(path), clientless=True, client_texts=False).scenario
 
 
 def load(
@@ -105,6 +109,7 @@ def load(
     capabilities: Collection[str] | None = None,
     lexicon: Lexicon | None = None,
     clientless: bool = False,
+    client_texts: bool = True,
 ) -> Loaded:
     """Load and check one file. Its id is told below `root`, or below the folder of its kind.
 
@@ -112,7 +117,8 @@ def load(
     family then, and its places there. `rules` and `capabilities` are the names that `covers` and
     `needs` may hold, `lexicon` has the words of the protocol; None leaves them unchecked (the
     loader knows none of them). A file without `client` is refused unless `clientless` says that
-    the caller does not play that side. Raises `ScenarioError`.
+    the caller does not play that side; without `client_texts` that side has no filler texts.
+    Raises `ScenarioError`.
     """
     identity, row = scenario_id(path, root), row_of_path(path)
     if path.name.endswith(FAMILY):
@@ -121,12 +127,14 @@ def load(
         raise ScenarioError(path, (1, 1), message)
     if row is None:
         document = parse_file(path)
-        loaded = _checked(document, path, identity, rules, capabilities, lexicon)
+        loaded = _checked(document, path, identity, rules, capabilities, lexicon, client_texts)
         return loaded if clientless else _with_client(loaded)
     family, name = load_family(row[0]), row[1]
     try:
         document = family.scenario(name)
-        loaded = _checked(document, family.path, identity, rules, capabilities, lexicon)
+        loaded = _checked(
+            document, family.path, identity, rules, capabilities, lexicon, client_texts
+        )
         return loaded if clientless else _with_client(loaded)
     except ScenarioError as error:
         told = family.told(name)
@@ -226,11 +234,12 @@ def _checked(
     rules: Collection[str] | None,
     capabilities: Collection[str] | None,
     lexicon: Lexicon | None,
+    client_texts: bool = True,
 ) -> Loaded:
     if not obj(document.value):
         message = "expected a mapping with title, model, client; found no mapping"
         raise ScenarioError(path, document.place(()), message)
-    value = _filled(document.value, identity, path, document, ())
+    value = Filling(document, path, identity, client=client_texts).value()
     try:
         scenario = Scenario.model_validate(value)
     except ValidationError as error:
@@ -274,35 +283,4 @@ def _beside(scenario: Scenario, document: Document, path: Path) -> None:
 
 def with_filler(document: Document, path: Path, identity: str) -> Any:
     """The value of a file, with its `{fake: kind}` replaced. Raises `ScenarioError`."""
-    return _filled(document.value, identity, path, document, ())
-
-
-def _filled(value: Any, identity: str, path: Path, document: Document, loc: Loc) -> Any:
-    """Replace `{fake: kind}` by filler text, the same each time for one scenario and number."""
-    if isinstance(value, list):
-        return [
-            _filled(item, identity, path, document, (*loc, index))
-            for index, item in enumerate(list[Any](value))  # pyright: ignore[reportUnknownArgumentType]
-        ]
-    members = obj(value)
-    if not members:
-        return value
-    if "fake" in members and set(members) <= {"fake", "n"}:
-        return _fake(members, identity, path, document, loc)
-    return {
-        key: _filled(item, identity, path, document, (*loc, key)) for key, item in members.items()
-    }
-
-
-def _fake(members: dict[str, Any], identity: str, path: Path, document: Document, loc: Loc) -> str:
-    # Faker takes long to import; most scenarios do without.
-    from harness.scenario.filler import KINDS, filler
-
-    kind, number = members["fake"], members.get("n", 0)
-    if kind not in KINDS:
-        message = unknown("filler", str(kind), KINDS)
-        raise ScenarioError(path, document.place((*loc, "fake")), message)
-    if not isinstance(number, int):
-        message = f"found {number!r}; expected a whole number"
-        raise ScenarioError(path, document.place((*loc, "n")), message)
-    return filler(kind, seed=zlib.crc32(f"{identity}\0{kind}\0{number}".encode()))
+    return Filling(document, path, identity).value()

@@ -12,9 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.backend.inprocess import ScriptedTransport
 from harness.backend.mcp_desk import mcp_desk
+from harness.backend.model import ScriptedModel
 from harness.backend.named_pipes import named_pipes
+from harness.backend.of_scenario import model_of
 from harness.scenario.loader import Loaded
 from harness.target.overrides import joined, places, with_overrides
 from harness.target.place import furnish
@@ -64,7 +65,7 @@ class Folders:
 class Furnished:
     """What a server needs to play a scenario: the model's side, and more variables."""
 
-    model: ScriptedTransport
+    model: ScriptedModel
     environment: Mapping[str, str]
 
 
@@ -99,9 +100,9 @@ async def furnished(
         values = {**stands_for, "model_url": model_url}
         furnish(folders.agent, profile, values)
         _fill_workspace(loaded, folders, profile)
-        model = ScriptedTransport.from_scenario(scenario)
+        model = model_of(scenario)
         pipes, told = scenario.workspace.pipes, scenario.awaited_gates()
-        async with named_pipes(folders.work, pipes, told, model.model.gates):
+        async with named_pipes(folders.work, pipes, told, model.gates):
             yield Furnished(model, fill(dict(profile.env), values))
 
 

@@ -6,7 +6,7 @@ Here lives how a server is started from the command line and the environment, an
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,10 +43,9 @@ from reference_server.transport.stdio import StdioTransport
 if TYPE_CHECKING:
     import argparse
 
-    import httpx
-
     from reference_server.cli.listening import Listening, ListenOptions
     from reference_server.cli.staging import StageWords
+    from reference_server.model.pool import MakeTransport
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -246,7 +245,7 @@ def _listen(options: "ListenOptions") -> "Listening":
 async def _serve(
     home: Home,
     config: Config,
-    model_transport: "Callable[[], httpx.AsyncBaseTransport] | None",
+    model_transport: "MakeTransport | None",
     require_initialize: bool,
     listening: "Listening | None",
 ) -> None:

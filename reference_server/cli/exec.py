@@ -8,7 +8,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -64,9 +64,7 @@ from reference_server.oneshot.setting import (
 from reference_server.recovery import recover
 
 if TYPE_CHECKING:
-    import httpx
-
-    ModelTransport = Callable[[], httpx.AsyncBaseTransport] | None
+    from reference_server.model.pool import MakeTransport
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -106,7 +104,7 @@ def _run(options: Options) -> int:
     config = config_of(options, home, complain)
     folder = folder_of(options)
     check_given_links(options, config, folder)
-    model_transport: ModelTransport = None
+    model_transport: MakeTransport | None = None
     if options.scenario is not None:
         model_transport = scenario_transport(options.scenario, faults=False)
         config = replace(config, environment=scenario_environment(config.environment))
@@ -156,7 +154,7 @@ def _begun() -> None:
 
 
 async def _play(
-    home: Home, job: Job, sink: Sink, output: Stream, model_transport: "ModelTransport"
+    home: Home, job: Job, sink: Sink, output: Stream, model_transport: "MakeTransport | None"
 ) -> int:
     interruption = Interruption()
     loop = asyncio.get_running_loop()

@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING
 from reference_server.cli.surroundings import UsageError
 
 if TYPE_CHECKING:
-    import httpx
-
     from harness.scenario.model import Scenario
+    from reference_server.model.answer import ModelConnection
 
 SCENARIO_ADDRESS = "http://scenario.invalid/v1"
-"""The address of a scenario's model. Its transport is in process, so nothing is looked up."""
+"""The address of a scenario's model. The model is in process, so nothing is looked up."""
 
 
 BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 """Set in the environment of a server that `harness faulty` has started with a scenario's faults."""
 
 
-def scenario_transport(
-    path: Path, *, faults: bool = True
-) -> "Callable[[], httpx.AsyncBaseTransport]":
-    """Give the transport that plays a scenario's model. Raises UsageError with one line.
+def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], ModelConnection]":
+    """Give the connection that plays a scenario's model. Raises UsageError with one line.
 
     Without `faults` a scenario that has some is refused: they are between a client and a session.
     """
@@ -36,13 +33,14 @@ def scenario_transport(
     if scenario.faults and not faults:
         raise UsageError(f"--scenario {path}: it has faults, which agent app-server alone plays")
 
-    def transport() -> "httpx.AsyncBaseTransport":
+    def connection() -> "ModelConnection":
         # Imported with the first model call: it takes longer than the first event may take.
-        from harness.backend.inprocess import ScriptedTransport
+        from harness.backend.of_scenario import model_of
+        from reference_server.model.scripted import ScriptedConnection
 
-        return ScriptedTransport.from_scenario(scenario)
+        return ScriptedConnection(model_of(scenario))
 
-    return transport
+    return connection
 
 
 def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:

@@ -1,11 +1,11 @@
 """The interface of a connection to a model, whichever way it takes.
 
 Here live what a connection does, what an answer is, and the one exception that both raise. The ways
-are `direct` (plain HTTP) and `through_httpx` (everything else).
+are `direct` (plain HTTP), `through_httpx` (everything else) and `scripted` (in this process).
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class TransportError(Exception):
@@ -32,6 +32,7 @@ class Answer(Protocol):
         ...
 
 
+@runtime_checkable
 class ModelConnection(Protocol):
     """A connection for one call at a time, open or still to be made."""
 

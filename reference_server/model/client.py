@@ -41,7 +41,7 @@ from reference_server.model.secrets import Secrets
 from reference_server.model.sse import EventTooLong, SseParser
 
 if TYPE_CHECKING:
-    import httpx
+    from reference_server.model.pool import MakeTransport
 
 Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 
@@ -63,7 +63,7 @@ class ModelClient:
     def __init__(
         self,
         tasks: TaskGroup,
-        transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+        transport: "MakeTransport | None" = None,
     ) -> None:
         self._tasks = tasks
         self._connections = ConnectionPool(transport)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+    MakeTransport = Callable[[], ModelConnection | httpx.AsyncBaseTransport]
+
 IDLE_AT_MOST = 64
 """Idle connections kept for each address."""
 
@@ -32,7 +34,7 @@ class BadSetting(Exception):
 class ConnectionPool:
     """Connections by address; with a `transport` of the caller, that is used for all calls."""
 
-    def __init__(self, transport: "Callable[[], httpx.AsyncBaseTransport] | None") -> None:
+    def __init__(self, transport: "MakeTransport | None") -> None:
         self._transport = transport
         self._only: ModelConnection | None = None
         self._idle: dict[str, list[ModelConnection]] = {}
@@ -42,9 +44,7 @@ class ConnectionPool:
     def take(self, address: str) -> ModelConnection:
         """Give a connection for one call alone, open or still to be made. Raises BadSetting."""
         if self._transport is not None:
-            from reference_server.model.through_httpx import HttpxConnection
-
-            self._only = self._only or HttpxConnection(self._transport())
+            self._only = self._only or _connection_of(self._transport())
             return self._only
         idle = self._idle.setdefault(address, [])
         if idle:
@@ -117,6 +117,14 @@ class ConnectionPool:
                     f"{error.strerror or error}; correct or unset it"
                 ) from error
         return self._tls
+
+
+def _connection_of(transport: "ModelConnection | httpx.AsyncBaseTransport") -> ModelConnection:
+    if isinstance(transport, ModelConnection):
+        return transport
+    from reference_server.model.through_httpx import HttpxConnection
+
+    return HttpxConnection(transport)
 
 
 def proxy_for(address: str) -> str | None:

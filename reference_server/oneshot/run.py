@@ -34,7 +34,7 @@ from reference_server.settings import ThreadSettings, settings_of_new_thread
 from reference_server.transport.base import PeerGone
 
 if TYPE_CHECKING:
-    import httpx
+    from reference_server.model.pool import MakeTransport
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
@@ -74,7 +74,7 @@ async def run_job(
     job: Job,
     sink: Sink,
     interruption: Interruption,
-    model_transport: "Callable[[], httpx.AsyncBaseTransport] | None" = None,
+    model_transport: "MakeTransport | None" = None,
     begun: Callable[[], None] = lambda: None,
 ) -> int:
     """Play the turn and give the exit status. Raises NotBegun.

@@ -23,6 +23,7 @@ from reference_server.config.model import Config
 from reference_server.connection import FAREWELL_TIME, Connection
 from reference_server.envelope import encode_error
 from reference_server.exec.places import ENCLOSURE, OPEN_IN_ENCLOSURE
+from reference_server.model.scripted import ScriptedConnection
 from reference_server.outbox import OVERLOADED, TOO_SLOW
 from reference_server.server import Server, running_server
 from reference_server.stage.wires import ClientEnd, Quiet, ServerEnd, ShownTransport
@@ -164,7 +165,7 @@ class Stage:
                 async with self._server(home, config, laid_out) as server:
                     too_slow = await self._serve(connection, transport, quiet, server)
                     connection.closed()
-                ended = connection.result(laid_out.model.model, folders.work)
+                ended = connection.result(laid_out.model, folders.work)
         except (ConfigError, OSError) as error:
             ended = connection.failed(f"the scenario cannot be played: {error}")
             await self._excuse(transport, ended.problems[-1])
@@ -204,7 +205,7 @@ class Stage:
         async with running_server(
             home,
             config,
-            model_transport=lambda: laid_out.model,
+            model_transport=lambda: ScriptedConnection(laid_out.model),
             requires_initialize=self._requires_initialize,
         ) as server:
             self._running.add(server)

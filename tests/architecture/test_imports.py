@@ -243,15 +243,22 @@ JUDGE_OF_CLIENTS = "harness.clients"
 # (docs/adr/0036-a-server-for-each-client-under-test.md).
 STAGE = "harness.stage"
 KNOW_THE_STAGE = ("reference_server.cli.staging", "reference_server.stage")
+# The way to the model of a scenario, which a server without --scenario never imports.
+SCRIPTED = "reference_server.model.scripted"
 
 
 def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
     scenario_path = ("harness.backend", "harness.scenario")
     wrong: list[str] = []
     for one in imports("reference_server"):
+        on_the_stage = within(one.importer, *KNOW_THE_STAGE)
+        if within(one.imported, SCRIPTED) and not one.lazy and not on_the_stage:
+            wrong.append(f"{one.place}: {one.importer} imports {one.imported} at its start")
         if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
             continue
-        if within(one.importer, *KNOW_THE_STAGE) and within(one.imported, STAGE, ERRORS):
+        if one.importer == SCRIPTED and within(one.imported, "harness.backend"):
+            continue
+        if on_the_stage and within(one.imported, STAGE, ERRORS):
             continue
         allowed = one.importer == "reference_server.cli.scenario_model" and one.lazy
         if not (allowed and within(one.imported, *scenario_path)):

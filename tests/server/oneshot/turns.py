@@ -8,10 +8,12 @@ from typing import Any
 import httpx
 from runs import scenario
 
-from harness.backend.inprocess import ScriptedTransport
+from harness.backend.of_scenario import model_of
 from harness.scenario.loader import load_scenario
 from reference_server.config.home import Home
 from reference_server.config.model import Config
+from reference_server.model.answer import ModelConnection
+from reference_server.model.scripted import ScriptedConnection
 from reference_server.oneshot.ending import Interruption
 from reference_server.oneshot.run import Job, run_job
 
@@ -58,16 +60,16 @@ class Played(Kept):
     calls: list[Fields] = field(default_factory=list)
 
 
-def model(folder: Path, *replies: str) -> Callable[[], httpx.AsyncBaseTransport]:
+def model(folder: Path, *replies: str) -> Callable[[], ScriptedConnection]:
     """The scripted model; each reply is a YAML list in brackets."""
     loaded = load_scenario(Path(scenario(folder, *replies)))
-    return lambda: ScriptedTransport.from_scenario(loaded)
+    return lambda: ScriptedConnection(model_of(loaded))
 
 
 async def play(
     folder: Path,
     *replies: str,
-    transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
+    transport: Callable[[], ModelConnection | httpx.AsyncBaseTransport] | None = None,
     interruption: Interruption | None = None,
     seen: Callable[[Fields], None] = lambda _event: None,
     **settings: Any,

@@ -1,0 +1,56 @@
+"""Replacing `{fake: kind}` in a scenario's file by filler text, the same each time."""
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.scenario.filler import KINDS, filler
+from harness.scenario.yaml12 import Document, Loc, ScenarioError
+from harness.trace.nearest import unknown
+from harness.trace.values import obj
+
+CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Fills one document; `identity` is the scenario's, which decides the texts.
+
+    Without `client` the texts of the client's side are the names of their kinds: who plays the
+    model's side alone needs none of them, and Faker takes longer to import than a scenario to load.
+    """
+
+    document: Document
+    path: Path
+    identity: str
+    client: bool = True
+
+    def value(self) -> Any:
+        """Return the value of the document, filled. Raises `ScenarioError`."""
+        return self._filled(self.document.value, ())
+
+    def _filled(self, value: Any, loc: Loc) -> Any:
+        if isinstance(value, list):
+            return [
+                self._filled(item, (*loc, index))
+                for index, item in enumerate(list[Any](value))  # pyright: ignore[reportUnknownArgumentType]
+            ]
+        members = obj(value)
+        if not members:
+            return value
+        if "fake" in members and set(members) <= {"fake", "n"}:
+            return self._text(members, loc)
+        return {key: self._filled(item, (*loc, key)) for key, item in members.items()}
+
+    def _text(self, members: dict[str, Any], loc: Loc) -> str:
+        kind, number = members["fake"], members.get("n", 0)
+        if kind not in KINDS:
+            message = unknown("filler", str(kind), KINDS)
+            raise ScenarioError(self.path, self.document.place((*loc, "fake")), message)
+        if not isinstance(number, int):
+            message = f"found {number!r}; expected a whole number"
+            raise ScenarioError(self.path, self.document.place((*loc, "n")), message)
+        if loc[0] == CLIENT and not self.client:
+            return kind
+        return filler(kind, seed=zlib.crc32(f"{self.identity}\0{kind}\0{number}".encode()))

@@ -1,0 +1,61 @@
+"""A connection to a scripted model in this process, for `--scenario`: no socket and no HTTP.
+
+Chunks come as a real model streams them, so that buffering hides nothing.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from urllib.parse import urlsplit
+
+from harness.backend.model import Answer, ScriptedModel
+from harness.backend.play import StreamCut
+from reference_server.model.answer import TransportError
+
+_NOT_FOUND = 404
+
+
+class ScriptedConnection:
+    """Answers all calls by one scripted model, at any address that ends with `/responses`."""
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self._model = model
+
+    async def post(
+        self, address: str, headers: Mapping[str, str], content: bytes
+    ) -> "ScriptedAnswer":
+        """Return the answer of the next step of the script."""
+        path = urlsplit(address).path
+        if not path.rstrip("/").endswith("/responses"):
+            return ScriptedAnswer(Answer(_NOT_FOUND, {}, f"no {path} here".encode()))
+        return ScriptedAnswer(self._model.answer(content))
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+class ScriptedAnswer:
+    """The answer to one call."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.status = answer.status
+        self.headers: Mapping[str, str] = {
+            name.lower(): value for name, value in answer.headers.items()
+        }
+        self._answer = answer
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """Return the pieces of the body as they come. They raise TransportError at a cut."""
+        if self._answer.chunks is None:
+            yield self._answer.body
+            return
+        try:
+            async for chunk in self._answer.chunks:
+                yield chunk
+        except StreamCut:
+            raise TransportError(
+                "RemoteProtocolError: the scripted model closed the connection"
+            ) from None
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        if self._answer.chunks is not None:
+            await self._answer.chunks.aclose()
