@@ -25,10 +25,11 @@ from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError, parse
 from harness.target.profile import ExecProgram
 from harness.trace.foreign import TARGET
+from harness.trace.frame import Kind
 from harness.trace.marks import ModelCall
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
-from harness.trace.values import arr, obj, text
+from harness.trace.values import arr, dig, obj, text
 
 _USUAL: Final = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 _WIDTH: Final = 96
@@ -98,7 +99,9 @@ def scenario_of(
         value["server"] = "fresh"
     value |= {"setup": client.setup} if client.setup else {}
     value["client"] = client.client or [{"request": {"method": "thread/list", "params": {}}}]
-    value |= _expected(story, shop, client, _length(given) if given.exact else 0)
+    steps_of_model = _length(value.get("model"))
+    calls = _scripted_calls(trace) if given.exact else steps_of_model
+    value |= _expected(story, shop, client, calls=calls, script=steps_of_model)
     return _loading(value, notes, lexicon, origin)
 
 
@@ -113,16 +116,22 @@ def _inferred(shop: Workshop, scripts: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _length(given: Given) -> int:
-    """The number of the steps that the model's side had."""
-    model = given.members.get("model")
+def _length(model: Any) -> int:
+    """Return the number of the steps of the model's side, of one script or one per thread."""
     return sum(len(arr(one)) for one in (obj(model).values() or [model]))
 
 
+def _scripted_calls(trace: Trace) -> int:
+    return sum(mark.body.scripted for mark in trace.marks_of(ModelCall))
+
+
 def _expected(
-    story: Story, shop: Workshop, client: ClientSide | ExecSide, script: int
+    story: Story, shop: Workshop, client: ClientSide | ExecSide, *, calls: int, script: int
 ) -> dict[str, Any]:
-    """What every correct server does too: what was said, how turns ended, what became of files."""
+    """What every correct server does too: what was said, how turns ended, what became of files.
+
+    `calls` were made in the trace, of the `script` steps that the model's side has.
+    """
     found: list[tuple[int, Any]] = []
     turns: dict[str, Any] = {}
     for key, turn in story.turns.items():
@@ -142,17 +151,37 @@ def _expected(
             elif status == "declined":
                 found.append((made.begins, {made.type: {"status": status}}))
     expected: dict[str, Any] = {}
-    if found and not _beside_each_other(story):
+    paused = _steers_in_a_pause(story)
+    if found and not paused and not _beside_each_other(story):
         expected["items"] = [item for _, item in sorted(found, key=lambda one: one[0])]
     if turns:
         expected["turns"] = turns
-    calls = len([mark for mark in story.trace.marks_of(ModelCall) if mark.body.scripted])
-    if 0 <= calls < script:
+    if calls < script or paused:
         # What is left of the script need not be asked for.
-        expected["model_calls"] = [*range(calls, script + 1)]
+        least = calls - paused if calls - paused > _retries(story) else calls
+        expected["model_calls"] = [*range(least, max(calls, script) + 1)]
     if shop.made_files:
         expected["workspace"] = dict(shop.made_files)
     return {"expect": expected} if expected else {}
+
+
+def _retries(story: Story) -> int:
+    return sum(len(turn.retries) for turn in story.turns.values())
+
+
+def _steers_in_a_pause(story: Story) -> int:
+    """Count the steers sent before a retry began: it may hear them, or a call after it."""
+    count = 0
+    for frame in story.frames:
+        if frame.kind is not Kind.REQUEST or frame.method != "turn/steer":
+            continue
+        turn = story.running(text(dig(frame.params, "threadId")), frame.seq)
+        failed = (
+            max((one for one in turn.retries if one < frame.seq), default=None) if turn else None
+        )
+        if turn is not None and failed is not None:
+            count += not any(failed < made.begins < frame.seq for made in turn.made)
+    return count
 
 
 def _beside_each_other(story: Story) -> bool:

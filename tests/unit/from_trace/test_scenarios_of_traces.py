@@ -102,6 +102,38 @@ def test_no_word_of_the_model_is_waited_for_after_an_interrupt(tmp_path: Path) -
     assert not any("gate" in step for step in waits)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_steer_before_a_retry_may_be_heard_by_it_or_by_a_later_call(
+    late: bool, tmp_path: Path
+) -> None:
+    def steer(talk: Talk) -> None:
+        words = [{"type": "text", "text": "and this"}]
+        talk.asks("turn/steer", threadId=THREAD, expectedTurnId=TURN, input=words)
+        talk.answers({"turnId": TURN})
+
+    talk = Talk().start_thread().start_turn().failing(will_retry=True)
+    if not late:
+        steer(talk)
+    talk.message("item_1", "Whole.")
+    if late:
+        steer(talk)
+    talk.item(
+        {"type": "userMessage", "id": "item_2", "content": [{"type": "text", "text": "and this"}]}
+    )
+    talk.message("item_3", "With that.")
+    save(talk.end_turn().trace(), tmp_path / "steered.jsonl")
+    made = plain(tmp_path / "steered.jsonl")
+    assert len(made["model"]) == 3
+    if late:
+        assert [one["agentMessage"]["text"] for one in made["expect"]["items"]] == [
+            "Whole.",
+            "With that.",
+        ]
+        assert "model_calls" not in made["expect"]
+    else:
+        assert made["expect"] == {"turns": {"u": "completed"}, "model_calls": [2, 3]}
+
+
 def test_ids_have_names_where_the_client_says_them_again() -> None:
     text = from_trace(RECORDED).text
     thread = next(
