@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,15 +136,15 @@ def a_restart_forgets_all_threads() -> None:
 
 
 @bug(reds={"language/slow-reader": "delta.rebuilds-reply"})
-def what_cannot_be_written_at_once_is_dropped() -> None:
-    """A delta that would have to wait until others are written is left out, but for the first."""
-    begun: set[int] = set()
+def an_outbox_takes_three_deltas_at_most() -> None:
+    """Of the deltas that a client is told, all after the third are dropped."""
+    # How many wait at once depends on the load of the machine, so they are counted.
+    taken: Counter[int] = Counter()
 
     def put(original: Any) -> Any:
         def changed(outbox: Any, prefix: bytes, line: bytes) -> None:
-            # A client that is told no delta at all is told nothing wrong.
-            if not outbox._queue or id(outbox) not in begun:
-                begun.add(id(outbox))
+            taken[id(outbox)] += 1
+            if taken[id(outbox)] <= 3:
                 original(outbox, prefix, line)
 
         return changed
