@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from reference_server.transport.base import PeerGone
 from reference_server.transport.hangup import no_more_to_come
+from reference_server.transport.readiness import wait_readable
 
 READ_SIZE = 1 << 16
 
@@ -46,7 +47,7 @@ class Descriptors:
     async def _read(self) -> bytes:
         try:
             if self._input_waits:
-                await anyio.wait_readable(self._input)
+                await wait_readable(self._input)
                 return os.read(self._input, READ_SIZE)
         except BlockingIOError:
             return await self._read()

@@ -7,7 +7,7 @@ to be kept.
 import select
 import sys
 
-import anyio
+from reference_server.transport.readiness import wait_readable
 
 if sys.platform == "linux":
 
@@ -19,7 +19,7 @@ if sys.platform == "linux":
         with select.epoll() as hangups:
             # EPOLLHUP (of pipes) is always reported; this is for a socket with one half closed.
             hangups.register(descriptor, select.EPOLLRDHUP)
-            await anyio.wait_readable(hangups.fileno())
+            await wait_readable(hangups.fileno())
 
 else:
 
@@ -35,5 +35,5 @@ else:
             wanted = select.kevent(descriptor, select.KQ_FILTER_READ, flags)
             found = news.control([wanted], 1, 0)
             while not any(one.flags & select.KQ_EV_EOF for one in found):
-                await anyio.wait_readable(news.fileno())
+                await wait_readable(news.fileno())
                 found = news.control(None, 1, 0)
