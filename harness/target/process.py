@@ -253,7 +253,9 @@ def end_all_of(owner: str) -> None:
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
     """The server's environment: ours without secrets and proxies, a private home, the profile's.
 
-    `start` adds the folder for temporary files.
+    Git finds no repository around the home and the workspaces beside it: a server that asks for the
+    status of its workspace would search all of the user's. `start` adds the folder for temporary
+    files.
     """
     env = {
         name: value
@@ -261,6 +263,7 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
         if not name.upper().endswith(_INHERITED_SECRETS) and name.lower() not in _DROPPED
     }
     env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
+    env["GIT_CEILING_DIRECTORIES"] = str(home.parent)
     env.update(profile_env)
     return env
 
