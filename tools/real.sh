@@ -77,7 +77,7 @@ typescript() {
 mkdir -p .harness/reports
 $bin/python -m tools.examples .harness/examples
 # More lanes than processors, since both runs wait for half of their time.
-lanes=3
+lanes=4
 if $bin/python tools/offline.py --probe; then
     offline="$bin/python tools/offline.py"
     {

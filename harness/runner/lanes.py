@@ -5,14 +5,17 @@ lanes, each with a session, a server process, a home and a model of its own. A t
 scenario. The caller asks for the outcomes one by one, in its own order.
 
 A verdict does not depend on lanes. What went wrong on a lane is played again alone, with every
-other lane at rest, on the first lane, and only that counts. The first lane plays alone until a
-scenario has passed: a server that cannot be used is found out once. A lane whose server cannot be
-started is given up: of some servers only one can run at a time, since they have a fixed port.
+other lane at rest, on the first lane, and only that counts. A rule that was broken in two plays
+alone fails whatever lanes show; what breaks nothing else is not played again. The first lane plays
+alone until a scenario has passed: a server that cannot be used is found out once. A lane whose
+server cannot be started is given up: of some servers only one can run at a time, since they have a
+fixed port.
 """
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -28,6 +31,8 @@ Outcome = ScenarioOutcome | RaceOutcome
 USUAL_START_SECONDS: Final = 0.5
 """A server that takes longer to start is given more lanes: its starts overlap with other plays."""
 MAX_LANES_PER_CORE: Final = 4
+PLAYS_TO_CONFIRM: Final = 2
+"""A rule that was broken in so many plays alone is broken, whatever lanes show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class Lanes:
         self._busy = 0
         self._paused = self._stopped = self._is_proven = False
         self._news: Future[None] = Future()
+        self._broken_alone: Counter[str] = Counter()
         self.replayed = 0
         """How many jobs went wrong on a lane, and were played again alone."""
         waits = LaneWaits(interruption)
@@ -139,7 +145,7 @@ class Lanes:
         """Play a job, or take what was played ahead. Raises `Interrupted`."""
         if not self._is_proven or self._number == 1:
             self._begun.add(job.name)
-            outcome = job.play(self.first, True)
+            outcome = self._alone(job)
             self._is_proven = self._is_proven or outcome.verdict is Verdict.PASS
             return outcome
         self._open()
@@ -157,8 +163,8 @@ class Lanes:
             if wrong or unplanned:
                 self._rest()
                 for one in wrong:
-                    self._play_alone(one)
-                found = job.play(self.first, True) if unplanned else None
+                    self._confirm(one)
+                found = self._alone(job) if unplanned else None
                 self._resume()
                 if found is not None:
                     return found
@@ -206,11 +212,22 @@ class Lanes:
             self._paused = False
             self._changed.notify_all()
 
-    def _play_alone(self, play: _Play) -> None:
-        self.replayed += 1
-        play.error = None
-        play.outcome = play.job.play(self.first, True)
+    def _confirm(self, play: _Play) -> None:
+        # A rule may have been confirmed since this was played.
+        if not self._is_settled(play.outcome):
+            self.replayed += 1
+            play.error = None
+            play.outcome = self._alone(play.job)
         play.wrong = False
+
+    def _alone(self, job: Job) -> Outcome:
+        outcome = job.play(self.first, True)
+        self._broken_alone.update(broken_rules(outcome))
+        return outcome
+
+    def _is_settled(self, outcome: Outcome | None) -> bool:
+        confirmed = {rule for rule, n in self._broken_alone.items() if n >= PLAYS_TO_CONFIRM}
+        return outcome is not None and is_settled(outcome, confirmed)
 
     # --- on the threads of lanes ------------------------------------------------------------------
 
@@ -232,7 +249,7 @@ class Lanes:
             except BaseException as error:
                 play.error = error
             with self._changed:
-                play.wrong = play.outcome is None or not is_settled(play.outcome)
+                play.wrong = not self._is_settled(play.outcome)
                 play.done = True
             self._rested()
             if lane is not self._lanes[0] and _could_not_start(play.outcome):
@@ -269,18 +286,33 @@ def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
     return min(wanted, MAX_LANES_PER_CORE * cores)
 
 
-def is_settled(outcome: Outcome) -> bool:
-    """Whether nothing went wrong that could be the doing of other lanes."""
+def is_settled(outcome: Outcome, confirmed: Collection[str] = ()) -> bool:
+    """Whether nothing went wrong that could be the doing of other lanes.
+
+    The rules that are `confirmed` are known to be broken.
+    """
     if isinstance(outcome, RaceOutcome):
-        return not outcome.findings and all(map(is_settled, outcome.placements))
+        return not outcome.findings and all(
+            is_settled(placement, confirmed) for placement in outcome.placements
+        )
     if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
         return False  # What it waited for in vain may have been late only.
-    failed = any(
-        row.verdict is Verdict.ERROR
-        or (row.verdict is Verdict.FAIL and row.level is not Level.INFO)
+    if outcome.verdict is Verdict.FAIL or _counting(outcome.findings):
+        return False
+    if any(row.verdict is Verdict.ERROR for row in outcome.rows):
+        return False
+    return broken_rules(outcome) <= set(confirmed)
+
+
+def broken_rules(outcome: Outcome) -> set[str]:
+    """Return the ids of the rules that an outcome shows to be broken."""
+    if isinstance(outcome, RaceOutcome):
+        return {rule for placement in outcome.placements for rule in broken_rules(placement)}
+    return {
+        row.rule
         for row in outcome.rows
-    )
-    return outcome.verdict is not Verdict.FAIL and not failed and not _counting(outcome.findings)
+        if row.verdict is Verdict.FAIL and row.level is not Level.INFO
+    }
 
 
 def _counting(findings: list[Finding]) -> bool:

@@ -14,7 +14,8 @@ from harness.results.outcome import Finding, ScenarioOutcome
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.lanes import Job, Lanes, LaneWaits, is_settled, lanes_by_default
 from harness.runner.session import WorkerSession
-from tests.unit.results.outcomes import outcome
+from tests.unit.results.outcomes import LAST, ONCE, outcome
+from tests.unit.results.outcomes import failed as broken
 
 BOUND = 20.0
 
@@ -124,6 +125,30 @@ def test_failure_on_a_lane_counts_only_if_it_fails_alone() -> None:
     assert (verdicts["s5"], verdicts["s7"]) == (Verdict.PASS, Verdict.FAIL)
     assert plays.lanes.replayed == 2
     assert sorted(map(sorted, seen)) == [["s5"], ["s7"]]
+
+
+def test_rule_that_was_broken_in_two_plays_alone_needs_no_further_one() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(30)])
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, _c, name=name: outcome(name, broken(ONCE))
+    # What breaks another rule too, or fails by itself, is still played alone.
+    plays.outcomes["s20"] = lambda _l, _c: outcome("s20", broken(ONCE), broken(LAST))
+    plays.outcomes["s21"] = lambda _l, _c: outcome("s21", broken(ONCE), verdict=Verdict.FAIL)
+    verdicts = plays.run()
+    assert verdicts["s21"] is Verdict.FAIL
+    alone = [name for name, _, confirms in plays.played if confirms]
+    assert {"s20", "s21"} <= set(alone[1:])
+    assert plays.lanes.replayed == 4
+
+
+def test_rule_that_lanes_alone_show_to_be_broken_is_played_alone_each_time() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, confirms, name=name: outcome(
+            name, *([] if confirms else [broken(ONCE)])
+        )
+    plays.run()
+    assert plays.lanes.replayed == 19
 
 
 def test_an_error_of_a_lane_is_raised_where_the_job_is_asked_for() -> None:
