@@ -33,7 +33,7 @@ from harness.runner.repeat import Attempt, Repeats, failures
 from harness.runner.run import Run
 from harness.runner.server_name import server_name
 from harness.runner.servers import SetupFailed
-from harness.runner.silence import awaited, fell_silent, traits_of
+from harness.runner.silence import awaited_in, fell_silent, traits_of
 from harness.runner.withheld import explain, withheld_outcome
 from harness.scenario.exec_expect import told_by_session
 from harness.scenario.loader import Loaded
@@ -205,7 +205,7 @@ class WorkerSession:
         run = self._thread.run(loaded, suspicion.short)
         run.hurried = True
         is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
-        if (is_silent and awaited(run) == suspicion.awaited) or (not is_silent and run.whole):
+        if (is_silent and suspicion.awaited in awaited_in(run)) or (not is_silent and run.whole):
             return run
         self._thread.retire()
         return self._thread.run(loaded)
@@ -217,7 +217,7 @@ class WorkerSession:
                 self._thread.retire()
                 run = self._thread.run(suspicion.hurried[-1])
                 is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
-                suspicion.confirmed = is_silent and awaited(run) == suspicion.awaited
+                suspicion.confirmed = is_silent and suspicion.awaited in awaited_in(run)
             except (SetupFailed, Interrupted):
                 suspicion.confirmed = None
             self.findings.append(suspicion.finding())

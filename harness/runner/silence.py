@@ -8,6 +8,9 @@ the same, another that has all of it too waits a short bound only. Whatever else
 vain is waited for with the full bound. At the end of the run one of those that waited shortly is
 played with the full bound: the finding says whether that confirmed the others.
 
+A notification that two scenarios waited for in vain, and that came in none, is suspect by itself,
+whatever else they have in common.
+
 Nothing is concluded from a trait that has worked anywhere, from silences of different kinds, or
 where only waits and the like are common, but no need, no method, no question and no action; as more
 scenarios come to their end, less is suspect. A silence that a baseline knows does not count.
@@ -36,8 +39,10 @@ from harness.scenario.client_steps import (
     WaitStep,
 )
 from harness.scenario.loader import Loaded
-from harness.scenario.steps.awaited import ANSWER
+from harness.scenario.steps.awaited import ANSWER, notification_of, notification_wanted
+from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins, Settled, StepBegins
+from harness.trace.values import dig
 
 SAME_SILENCE = "liveness.same-silence"
 SCENARIOS_TO_SUSPECT = 2
@@ -48,6 +53,8 @@ SHORT_OVER_LONGEST = 3.0
 MAX_NAMES_LISTED = 5
 # The steps that are requests of one method; nearly every scenario has those that start something.
 _METHODS = {step: method for step, method in METHOD_OF_STEP.items() if "start" not in step}
+_NOTIFICATION = "the server's "
+"""Begins the trait of a scenario that waits for a notification."""
 # What several scenarios must have in common, for it to be more than how scenarios are written.
 _TELLING = ("the need ", "the request ", "the action ", "an answer to ")
 _WAITED = ("scenario.timeout", "liveness.turn-does-not-end")
@@ -55,11 +62,15 @@ _WAITED = ("scenario.timeout", "liveness.turn-does-not-end")
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A scenario, or a placement, that ended in silence: what it waited for, what it is made of."""
+    """A scenario, or a placement, that ended in silence: what it waited for, what it is made of.
+
+    `notification` is what it waited for as `notification_of` has it, "" if that was none.
+    """
 
     name: str
     awaited: str
     traits: frozenset[str]
+    notification: str = ""
 
 
 @dataclass(slots=True)
@@ -115,19 +126,29 @@ class Silences:
         self.worked(run, traits)
         if outcome.verdict is not Verdict.FAIL or not fell_silent(outcome):
             return
-        if run.hurried and awaited(run) in self._suspicions:
-            self._suspicions[awaited(run)].hurried.append(loaded)
+        suspicion = next(
+            (one for one in map(self._suspicions.get, awaited_in(run)) if one is not None), None
+        )
+        if run.hurried and suspicion is not None:
+            suspicion.hurried.append(loaded)
         else:
-            self._silent.append(Silent(loaded.id, awaited(run), traits))
+            found = run.unmet.awaited.notification if run.unmet else ""
+            self._silent.append(Silent(loaded.id, awaited(run), traits, found))
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
         """Where a run came to its end, and nothing was owed then, what it was made of works."""
         self._longest = max(self._longest, longest_wait(run))
+        self._worked |= {f"{_NOTIFICATION}{one}" for one in notifications_in(run)}
         if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
             self._worked |= traits
 
     def suspicion(self, traits: frozenset[str]) -> Suspicion | None:
         """Return what a scenario with these traits would probably wait for in vain."""
+        for trait in sorted(traits - self._worked):
+            wanted = trait.removeprefix(_NOTIFICATION) if trait.startswith(_NOTIFICATION) else ""
+            shown = [one for one in self._silent if wanted and one.notification == wanted]
+            if len(shown) >= SCENARIOS_TO_SUSPECT:
+                return self._suspected(wanted, shown, frozenset({trait}))
         alike: dict[tuple[str, str], list[Silent]] = defaultdict(list)
         for one in self._silent:
             for trait in (one.traits & traits) - self._worked:
@@ -137,11 +158,10 @@ class Silences:
             common -= self._worked
             telling = any(one.startswith(_TELLING) for one in common)
             if len(shown) >= SCENARIOS_TO_SUSPECT and common <= traits and telling:
-                return self._suspected(shown, common)
+                return self._suspected(shown[0].awaited, shown, common)
         return None
 
-    def _suspected(self, shown: list[Silent], common: frozenset[str]) -> Suspicion:
-        waited_for = shown[0].awaited
+    def _suspected(self, waited_for: str, shown: list[Silent], common: frozenset[str]) -> Suspicion:
         short = max(MIN_SHORT_SECONDS, round(SHORT_OVER_LONGEST * self._longest, 1))
         if waited_for not in self._suspicions:
             names = tuple(one.name for one in shown)
@@ -180,6 +200,22 @@ def awaited(run: Run) -> str:
     return unmet.awaited.kind or "the scenario's end"
 
 
+def awaited_in(run: Run) -> tuple[str, ...]:
+    """Return what a silent run waited for: with all that a message must have, and without."""
+    notification = run.unmet.awaited.notification if run.unmet else ""
+    return (awaited(run), notification) if notification else (awaited(run),)
+
+
+def notifications_in(run: Run) -> set[str]:
+    """Return all that the server told, as `notification_of` has it."""
+    found: set[str] = set()
+    for frame in run.trace.frames:
+        if frame.kind is Kind.NOTIFICATION and frame.from_target:
+            found.add(notification_of(frame.method))
+            found.add(notification_of(frame.method, dig(frame.params, "item", "type")))
+    return found
+
+
 def traits_of(loaded: Loaded) -> frozenset[str]:
     """What a scenario is made of: needs, settings, steps, methods, what the model says."""
     scenario = loaded.scenario
@@ -201,6 +237,9 @@ def traits_of(loaded: Loaded) -> frozenset[str]:
                 found.add(f"an answer to {body.to}")
             case WaitStep(wait=body):
                 found.add(f"a wait for {body.what[0]}")
+                if isinstance(body.notification, str):
+                    wanted = notification_wanted(body.notification, body.where)
+                    found.add(f"{_NOTIFICATION}{wanted}")
             case _:
                 found.add(
                     f"the request {_METHODS[kind]}" if kind in _METHODS else f"the step {kind}"

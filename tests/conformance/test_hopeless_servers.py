@@ -170,6 +170,20 @@ def swallowing(method: str) -> str:
 
 @pytest.mark.usefixtures("place")
 class TestOneFeature:
+    def test_notification_that_never_comes_is_one_finding_though_its_request_works(self) -> None:
+        script = SERVERS / "broken" / "slow_and_silent.py"
+        server = shlex.join([sys.executable, str(script), "--", str(AGENT), "app-server"])
+        waiting = ["threads/archive", "threads/archive-file", "threads/archive-resume"]
+        played = bundled("threads/archive-unloaded", *waiting)
+        found = judged(server, played, target="reference", scale=SCALE)
+        verdicts = found.verdicts()
+        assert verdicts.pop("threads/archive-unloaded") == "PASS"
+        assert verdicts == dict.fromkeys(waiting, "FAIL")
+        message = found.issues()[SAME_SILENCE]
+        assert "waited in vain for thread/archived; so in " in message
+        assert "confirmed in threads/archive" in message
+        assert "nothing that has the server's thread/archived came to its end" in message
+
     def test_interrupts_that_hang_are_one_finding_and_all_else_is_judged(self) -> None:
         chosen = [one for one in bundled() if one.id.startswith(("interrupts/", "turns/"))]
         asking = {one.id for one in chosen if "the request turn/interrupt" in traits_of(one)}

@@ -4,7 +4,9 @@ Not here: how it is waited for (context), what several scenarios that waited in 
 have in common (runner.silence).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +15,13 @@ class Awaited:
 
     `words` name this very thing (`the end of turn u`); `kind` has no alias and no number of one
     scenario (`the end of a turn`), so it is equal where two scenarios wait for the same. What a
-    message must have belongs to its kind.
+    message must have belongs to its kind. `notification` is what is awaited as `notification_of`
+    has it, "" for anything else.
     """
 
     kind: str
     words: str
+    notification: str = ""
 
     @classmethod
     def plainly(cls, words: str) -> "Awaited":
@@ -28,6 +32,16 @@ class Awaited:
 NOTHING = Awaited.plainly("")
 # The answer to a request; the kind does not say of which method.
 ANSWER = Awaited.plainly("an answer")
+
+
+def notification_of(method: str, item_type: object = None) -> str:
+    """Return what is told, whatever it is told about: `item/completed of contextCompaction`."""
+    return f"{method} of {item_type}" if isinstance(item_type, str) else method
+
+
+def notification_wanted(method: str, where: Mapping[str, Any]) -> str:
+    """Return `notification_of` for a wait; `where` maps dotted paths in the params to values."""
+    return notification_of(method, where.get("item.type"))
 
 
 def end_of_turn(name: str) -> Awaited:

@@ -7,7 +7,13 @@ from functools import partial
 
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
-from harness.scenario.steps.awaited import end_of_turn, gate, model_call
+from harness.scenario.steps.awaited import (
+    Awaited,
+    end_of_turn,
+    gate,
+    model_call,
+    notification_wanted,
+)
 from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
@@ -119,7 +125,10 @@ async def _named(context: StepContext, body: Wait) -> Frame:
         return nearest_of([frame.params for frame in frames], where, within=("params",))
 
     what = " or ".join(methods) if told else f"the server request {methods[0]}"
-    return await context.take(body.on, matches, described(what, where), came)
+    words = described(what, where)
+    single = isinstance(body.notification, str)
+    awaited = Awaited(words, words, notification_wanted(methods[0], where) if single else "")
+    return await context.take(body.on, matches, awaited, came)
 
 
 async def _model(context: StepContext, body: Wait) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
@@ -25,7 +26,7 @@ from harness.runner.silence import (
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
-from harness.scenario.steps.awaited import ANSWER, end_of_turn, gate, model_call
+from harness.scenario.steps.awaited import ANSWER, Awaited, end_of_turn, gate, model_call
 from harness.scenario.steps.context import UnmetKind
 from harness.target.profile import load_profile
 from harness.trace.frame import Direction
@@ -38,10 +39,14 @@ STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need threa
 VAIN = Unmet(UnmetKind.TIMEOUT, "steer", 3, "waited 5 s", awaited=ANSWER)
 
 
-def run(unmet: Unmet | None = None, method: str = "turn/steer") -> Run:
+def run(
+    unmet: Unmet | None = None, method: str = "turn/steer", told: dict[str, Any] | None = None
+) -> Run:
     recorder = Recorder()
     sent = {"method": method, "id": 7, "params": {}}
     recorder.record(json.dumps(sent).encode(), Direction.TO_TARGET)
+    if told is not None:
+        recorder.record(json.dumps(told).encode(), Direction.FROM_TARGET)
     model = ScriptedModel([], ResponsesEncoder())
     ended = Ended(End.QUIESCENT)
     recorder.trace.end = ended.end
@@ -103,6 +108,60 @@ def test_waits_alone_are_too_little_in_common() -> None:
     for number in range(SCENARIOS_TO_SUSPECT):
         note(silences, f"s{number}", HOLD, f"the request m/{number}")
     assert not suspects(silences, HOLD)
+
+
+def vain_for(notification: str, words: str = "") -> Unmet:
+    awaited = Awaited(words or notification, words or notification, notification)
+    return Unmet(UnmetKind.TIMEOUT, "wait", 3, "waited 5 s", awaited=awaited)
+
+
+def wait_in_vain(silences: Silences, name: str, unmet: Unmet, *traits: str) -> None:
+    failed = outcome(name, verdict=Verdict.FAIL, findings=silent())
+    silences.note(loaded(name), frozenset(traits), run(unmet), failed)
+
+
+def tell(silences: Silences, method: str, **params: Any) -> None:
+    silences.worked(run(told={"method": method, "params": params}), frozenset())
+
+
+def test_notification_that_never_comes_is_suspect_whatever_else_works() -> None:
+    silences, closed = Silences(), "the server's thread/closed"
+    worked(silences, STEER, NAME)
+    for number in range(SCENARIOS_TO_SUSPECT):
+        assert not suspects(silences, closed, STEER)
+        unmet = vain_for("thread/closed", f"thread/closed where threadId: {number}")
+        wait_in_vain(silences, f"s{number}", unmet, closed, STEER, NAME)
+    assert suspects(silences, closed, STEER)
+    assert not suspects(silences, STEER, NAME)
+    tell(silences, "thread/closed")
+    assert not suspects(silences, closed, STEER)
+
+
+def test_an_item_of_another_type_is_another_notification() -> None:
+    silences, summary = Silences(), "item/completed of contextCompaction"
+    for number in range(SCENARIOS_TO_SUSPECT):
+        wait_in_vain(silences, f"s{number}", vain_for(summary), f"the server's {summary}")
+    tell(silences, "item/completed", item={"type": "agentMessage"})
+    assert suspects(silences, f"the server's {summary}")
+    assert not suspects(silences, "the server's item/completed")
+    tell(silences, "item/completed", item={"type": "contextCompaction"})
+    assert not suspects(silences, f"the server's {summary}")
+
+
+def test_waits_for_a_notification_are_traits() -> None:
+    text = """
+title: x
+client:
+  - start_thread: {as: t}
+  - wait: {notification: thread/closed, where: {threadId: $t.thread.id}}
+  - wait: {notification: item/completed, where: {item.type: contextCompaction}}
+  - wait: {notification: [thread/archived, thread/closed]}
+"""
+    told = {one for one in traits_of(load_text(text, name="x")) if one.startswith("the server's")}
+    assert told == {
+        "the server's thread/closed",
+        "the server's item/completed of contextCompaction",
+    }
 
 
 def test_silence_that_a_baseline_knows_makes_nothing_suspect() -> None:
