@@ -144,6 +144,10 @@ class Interruption:
                 os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _SAID)
 
 
+_DEATH_SECONDS = 2.0
+_EMPTY_LOOKS, _MAX_LOOKS = 2, 20
+
+
 def end_everything(base: Path) -> None:
     """Kill every process that this one started, and remove their folders."""
     family = psutil.Process().children(recursive=True)
@@ -151,8 +155,19 @@ def end_everything(base: Path) -> None:
     for one in family:
         with contextlib.suppress(psutil.Error):
             one.kill()
+    # Until then a worker can start another server.
+    psutil.wait_procs(family, timeout=_DEATH_SECONDS)
     runs = base / "run"
-    for folder in runs.glob("*-*") if runs.is_dir() else ():
-        if folder.name.split("-", 1)[0] in ours:
-            end_all_of(folder.name)
-            shutil.rmtree(folder, ignore_errors=True)
+    folders = [
+        folder
+        for folder in (runs.glob("*-*") if runs.is_dir() else ())
+        if folder.name.split("-", 1)[0] in ours
+    ]
+    # A server that was just being started bears no mark before it is the server's program.
+    empty = 0
+    for _ in range(_MAX_LOOKS):
+        empty = 0 if sum(end_all_of(folder.name) for folder in folders) else empty + 1
+        if empty == _EMPTY_LOOKS:
+            break
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)

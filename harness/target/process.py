@@ -243,11 +243,13 @@ async def start(
     )
 
 
-def end_all_of(owner: str) -> None:
-    """Kill every process that a run which died left behind."""
-    for process in marked(f"{owner}:").values():
+def end_all_of(owner: str) -> int:
+    """Kill every process that a run which died left behind; return how many there were."""
+    found = marked(f"{owner}:")
+    for process in found.values():
         with contextlib.suppress(psutil.Error):
             process.kill()
+    return len(found)
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
