@@ -128,7 +128,7 @@ def _scripted_calls(trace: Trace) -> int:
 def _expected(
     story: Story, shop: Workshop, client: ClientSide | ExecSide, *, calls: int, script: int
 ) -> dict[str, Any]:
-    """What every correct server does too: what was said, how turns ended, what became of files.
+    """Return what to expect of every correct server: items, ends of turns, model calls, files.
 
     `calls` were made in the trace, of the `script` steps that the model's side has.
     """

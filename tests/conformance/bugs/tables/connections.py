@@ -137,7 +137,7 @@ def a_restart_forgets_all_threads() -> None:
 
 @bug(reds={"language/slow-reader": "delta.rebuilds-reply"})
 def an_outbox_takes_three_deltas_at_most() -> None:
-    """Of the deltas that a client is told, all after the third are dropped."""
+    """The server drops every delta after the third."""
     # How many wait at once depends on the load of the machine, so they are counted.
     taken: Counter[int] = Counter()
 
