@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -241,3 +242,17 @@ def test_environment_is_private_and_without_secrets_and_proxies(
     assert "TMPDIR" not in env
     assert (env["HOME"], env["AGENT_HOME"]) == (str(tmp_path), str(tmp_path))
     assert (env["PROVIDER_API_KEY"], env["KEPT"]) == ("ours", "ours")
+
+
+def test_git_finds_no_repository_around_the_workspace(tmp_path: Path) -> None:
+    work, home = tmp_path / "run" / "work", tmp_path / "run" / "home"
+    work.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    ask = ["git", "rev-parse", "--show-toplevel"]
+    found = subprocess.run(ask, cwd=work, capture_output=True)
+    assert found.returncode == 0
+    env = environment({}, home, "AGENT_HOME")
+    hidden = subprocess.run(ask, cwd=work, env=env, capture_output=True, text=True)
+    assert (hidden.returncode, "not a git repository" in hidden.stderr) == (128, True)
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    assert subprocess.run(ask, cwd=work, env=env, capture_output=True).returncode == 0
