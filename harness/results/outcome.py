@@ -73,7 +73,8 @@ class ScenarioOutcome:
     `before` are probes that were played first and showed that nothing can be played. They are no
     scenarios of the run, but rules that their traces break count. `record` is what the trace shows
     beside verdicts, None where there is none, or in a race. `snapshot` is None in a run that keeps
-    no snapshots. `server` is what the server calls itself.
+    no snapshots. `server` is what the server calls itself. `awaited` is the notification that was
+    waited for in vain, "" if there was none.
     """
 
     id: str
@@ -100,6 +101,7 @@ class ScenarioOutcome:
     server: str = ""
     failed_runs: int = 0
     over_time: bool = False
+    awaited: str = ""
 
     @property
     def race_id(self) -> RaceId:

@@ -68,6 +68,7 @@ def outcome_of(
         stderr=run.stderr,
         seconds=run.seconds,
         played=run.unmet is None and run.whole,
+        awaited=run.awaited_notification,
     )
     findings = [] if missing else _findings(run, loaded, conversation, rows, profile, rules)
     if loaded.scenario.faults:

@@ -5,11 +5,13 @@ lanes, each with a session, a server process, a home and a model of its own. A t
 scenario. The caller asks for the outcomes one by one, in its own order.
 
 A verdict does not depend on lanes. What went wrong on a lane is played again alone, with every
-other lane at rest, on the first lane, and only that counts. A rule that was broken in two plays
-alone fails whatever lanes show; what breaks nothing else is not played again. The first lane plays
-alone until a scenario has passed: a server that cannot be used is found out once. A lane whose
-server cannot be started is given up: of some servers only one can run at a time, since they have a
-fixed port.
+other lane at rest, on the first lane, and only that counts. Two kinds of failure are believed as
+they are: a rule that was broken in two plays alone, and a wait for a notification that never came,
+neither to a scenario that waited for it alone nor to any other.
+
+The first lane plays alone until a scenario has passed: a server that cannot be used is found out
+once. A lane whose server cannot be started is given up: of some servers only one can run at a time,
+since they have a fixed port.
 """
 
 import os
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.runner.interruption import Interrupted, Interruption
 from harness.runner.session import WorkerSession
 
@@ -31,6 +33,7 @@ Outcome = ScenarioOutcome | RaceOutcome
 USUAL_START_SECONDS: Final = 0.5
 """A server that takes longer to start is given more lanes: its starts overlap with other plays."""
 MAX_LANES_PER_CORE: Final = 4
+WAITED_IN_VAIN: Final = "scenario.timeout"
 PLAYS_TO_CONFIRM: Final = 2
 """A rule that was broken in so many plays alone is broken, whatever lanes show."""
 
@@ -104,7 +107,9 @@ class Lanes:
     """Plays jobs ahead on `number` lanes, 0 for as many as keep the processors busy.
 
     `open_session` makes the session of a lane, by its number from 1; `upcoming` gives the jobs that
-    the caller will ask for, in order. All methods are called on the thread of the run.
+    the caller will ask for, in order. `never_came` returns whether a notification was waited for in
+    vain by a scenario that was played alone, and came in none. Without `confirms_ahead` only what
+    the caller asks for is played again alone. All methods are called on the thread of the run.
     """
 
     def __init__(
@@ -113,6 +118,9 @@ class Lanes:
         open_session: Callable[[int, LaneWaits], WorkerSession],
         upcoming: Callable[[], Iterator[Job]],
         interruption: Interruption,
+        *,
+        never_came: Callable[[str], bool] = lambda _notification: False,
+        confirms_ahead: bool = True,
     ) -> None:
         self._number = number
         self._open_session = open_session
@@ -125,6 +133,8 @@ class Lanes:
         self._busy = 0
         self._paused = self._stopped = self._is_proven = False
         self._news: Future[None] = Future()
+        self._never_came = never_came
+        self._confirms_ahead = confirms_ahead
         self._broken_alone: Counter[str] = Counter()
         self.replayed = 0
         """How many jobs went wrong on a lane, and were played again alone."""
@@ -152,19 +162,20 @@ class Lanes:
         while True:
             with self._changed:
                 play = self._plays.get(job.name)
-                wrong = [one for one in self._plays.values() if one.wrong]
-                if play is not None and play.done and not play.wrong:
+                if play is not None and play.done and self._is_right(play):
                     del self._plays[job.name]
                     return _outcome_of(play)
                 unplanned = play is None and job.name in self._begun
                 self._asked = [] if play is not None or unplanned else [job]
                 self._changed.notify_all()
                 news = self._news = Future()
-            if wrong or unplanned:
+            if unplanned or (play is not None and play.wrong):
                 self._rest()
-                for one in wrong:
-                    self._confirm(one)
                 found = self._alone(job) if unplanned else None
+                if play is not None:
+                    self._confirm(play)
+                for one in list(self._plays.values()) if self._confirms_ahead else ():
+                    self._confirm(one)
                 self._resume()
                 if found is not None:
                     return found
@@ -212,13 +223,17 @@ class Lanes:
             self._paused = False
             self._changed.notify_all()
 
+    def _is_right(self, play: _Play) -> bool:
+        # What is broken may have been confirmed since this was played.
+        play.wrong = play.wrong and not self._is_settled(play.outcome)
+        return not play.wrong
+
     def _confirm(self, play: _Play) -> None:
-        # A rule may have been confirmed since this was played.
-        if not self._is_settled(play.outcome):
+        if not self._is_right(play):
             self.replayed += 1
             play.error = None
             play.outcome = self._alone(play.job)
-        play.wrong = False
+            play.wrong = False
 
     def _alone(self, job: Job) -> Outcome:
         outcome = job.play(self.first, True)
@@ -226,8 +241,12 @@ class Lanes:
         return outcome
 
     def _is_settled(self, outcome: Outcome | None) -> bool:
-        confirmed = {rule for rule, n in self._broken_alone.items() if n >= PLAYS_TO_CONFIRM}
-        return outcome is not None and is_settled(outcome, confirmed)
+        if outcome is None:
+            return False
+        is_vain = isinstance(outcome, ScenarioOutcome) and self._never_came(outcome.awaited)
+        plays = 1 if is_vain else PLAYS_TO_CONFIRM
+        confirmed = {rule for rule, n in self._broken_alone.items() if n >= plays}
+        return is_settled(outcome, confirmed, is_vain=is_vain)
 
     # --- on the threads of lanes ------------------------------------------------------------------
 
@@ -286,18 +305,21 @@ def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
     return min(wanted, MAX_LANES_PER_CORE * cores)
 
 
-def is_settled(outcome: Outcome, confirmed: Collection[str] = ()) -> bool:
+def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, is_vain: bool = False) -> bool:
     """Whether nothing went wrong that could be the doing of other lanes.
 
-    The rules that are `confirmed` are known to be broken.
+    The rules that are `confirmed` are known to be broken; what `is_vain` waited for never comes.
     """
     if isinstance(outcome, RaceOutcome):
         return not outcome.findings and all(
             is_settled(placement, confirmed) for placement in outcome.placements
         )
     if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
-        return False  # What it waited for in vain may have been late only.
-    if outcome.verdict is Verdict.FAIL or _counting(outcome.findings):
+        return is_vain  # What it waited for in vain may have been late only.
+    wrong = {one.id for one in outcome.findings if one.counts or one.id.startswith("setup.")}
+    if wrong - ({WAITED_IN_VAIN} if is_vain else set[str]()):
+        return False
+    if outcome.verdict is Verdict.FAIL and not wrong:
         return False
     if any(row.verdict is Verdict.ERROR for row in outcome.rows):
         return False
@@ -313,10 +335,6 @@ def broken_rules(outcome: Outcome) -> set[str]:
         for row in outcome.rows
         if row.verdict is Verdict.FAIL and row.level is not Level.INFO
     }
-
-
-def _counting(findings: list[Finding]) -> bool:
-    return any(finding.counts or finding.id.startswith("setup.") for finding in findings)
 
 
 def _could_not_start(outcome: Outcome | None) -> bool:

@@ -43,6 +43,11 @@ class Run:
     findings: list[Finding] = field(default_factory=list[Finding])
 
     @property
+    def awaited_notification(self) -> str:
+        """The notification that a step waited for in vain, "" if there was none."""
+        return self.unmet.awaited.notification if self.unmet else ""
+
+    @property
     def died(self) -> bool:
         """Whether the server ended, or closed its output, unasked."""
         return self.ended.end is End.EXITED

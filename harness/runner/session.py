@@ -171,27 +171,12 @@ class WorkerSession:
             outcome.record = recorded(self.config.book, run.trace)
         self._keep(run.trace, outcome)
         if not loaded.scenario.faults:
-            self._note(loaded, traits, run, outcome, confirms=confirms)
+            silences = self._known_of_server.silences
+            silences.note(loaded, traits, run, outcome, alone=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
         if not run.overflow and not repeats:  # A flood is no chance, and takes long.
             self._repeat(loaded, outcome, run.before)
         return outcome
-
-    def _note(
-        self,
-        loaded: Loaded,
-        traits: frozenset[str],
-        run: Run,
-        outcome: ScenarioOutcome,
-        *,
-        confirms: bool,
-    ) -> None:
-        """Remember what worked, and a silence unless other lanes may have caused it."""
-        silences = self._known_of_server.silences
-        if confirms:
-            silences.note(loaded, traits, run, outcome)
-        else:
-            silences.worked(run, traits)
 
     def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
         """Play a scenario; it waits a short bound for what probably never comes.
@@ -349,8 +334,8 @@ class WorkerSession:
             run=self._run,
             judged=lambda run, loaded: self._judged(run, loaded, judging),
             kept=lambda run, outcome: self._keep(run.trace, outcome),
-            noted=lambda loaded, traits, run, outcome: self._note(
-                loaded, traits, run, outcome, confirms=confirms
+            noted=lambda loaded, traits, run, outcome: self._known_of_server.silences.note(
+                loaded, traits, run, outcome, alone=confirms
             ),
         )
 

@@ -120,10 +120,22 @@ class Silences:
         self._suspicions: dict[str, Suspicion] = {}
 
     def note(
-        self, loaded: Loaded, traits: frozenset[str], run: Run, outcome: ScenarioOutcome
+        self,
+        loaded: Loaded,
+        traits: frozenset[str],
+        run: Run,
+        outcome: ScenarioOutcome,
+        *,
+        alone: bool = True,
     ) -> None:
-        """Remember a scenario that was played and judged."""
+        """Remember a scenario that was played and judged.
+
+        A silence beside other scenarios, not `alone`, may be their doing: it counts only for what
+        never came to one that was played alone either.
+        """
         self.worked(run, traits)
+        for suspicion in self._suspicions.values():
+            suspicion.hurried = [one for one in suspicion.hurried if one.id != loaded.id]
         if outcome.verdict is not Verdict.FAIL or not fell_silent(outcome):
             return
         suspicion = next(
@@ -131,9 +143,16 @@ class Silences:
         )
         if run.hurried and suspicion is not None:
             suspicion.hurried.append(loaded)
-        else:
-            found = run.unmet.awaited.notification if run.unmet else ""
-            self._silent.append(Silent(loaded.id, awaited(run), traits, found))
+        elif alone or self.never_came(run.awaited_notification):
+            silent = Silent(loaded.id, awaited(run), traits, run.awaited_notification)
+            self._silent.append(silent)
+
+    def never_came(self, notification: str) -> bool:
+        """Whether a scenario that was played alone waited in vain for it, and it came in none."""
+        waited = any(one.notification == notification for one in self._silent)
+        return (
+            bool(notification) and waited and f"{_NOTIFICATION}{notification}" not in self._worked
+        )
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
         """Where a run came to its end, and nothing was owed then, what it was made of works."""
@@ -178,11 +197,14 @@ class Silences:
 
 
 def longest_wait(run: Run) -> float:
-    """Return how long the longest step took, in seconds, of those that were done."""
-    begun = [mark.at for mark in run.trace.marks_of(StepBegins)]
-    ended = [mark.at for mark in run.trace.marks_of(EndingBegins)]
-    times = begun + (ended[:1] if run.unmet is None else [])
-    return max((later - sooner for sooner, later in pairwise(times)), default=0.0)
+    """Return how long the longest step took, in seconds, of those that were done.
+
+    A restart is not among them: the start of a process says nothing of how soon it speaks later.
+    """
+    begun = [(mark.at, mark.body.name) for mark in run.trace.marks_of(StepBegins)]
+    ended = [(mark.at, "") for mark in run.trace.marks_of(EndingBegins)]
+    steps = pairwise(begun + (ended[:1] if run.unmet is None else []))
+    return max((end - start for (start, name), (end, _) in steps if name != "restart"), default=0.0)
 
 
 def fell_silent(outcome: ScenarioOutcome) -> bool:
@@ -202,7 +224,7 @@ def awaited(run: Run) -> str:
 
 def awaited_in(run: Run) -> tuple[str, ...]:
     """Return what a silent run waited for: with all that a message must have, and without."""
-    notification = run.unmet.awaited.notification if run.unmet else ""
+    notification = run.awaited_notification
     return (awaited(run), notification) if notification else (awaited(run),)
 
 

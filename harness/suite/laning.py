@@ -46,7 +46,15 @@ class Laning:
         self._play = play
         self._knowledge = Knowledge(config.profile)
         self._items: list[pytest.Item] = []
-        self._lanes = Lanes(lanes, self._session, self._upcoming, interruption)
+        self._lanes = Lanes(
+            lanes,
+            self._session,
+            self._upcoming,
+            interruption,
+            never_came=self._knowledge.silences.never_came,
+            # A run that stops at a failure is not kept from it by others that come later.
+            confirms_ahead=not pytest_config.getvalue("maxfail"),
+        )
 
     @property
     def note(self) -> str:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,7 +43,11 @@ class Plays:
     sessions: list[FakeSession] = field(default_factory=list[FakeSession])
 
     def __post_init__(self) -> None:
-        self.lanes = Lanes(self.number, self._session, self._upcoming, Interruption(Path()))
+        self.lanes = self.open()
+
+    def open(self, **options: Any) -> Lanes:
+        interruption = Interruption(Path())
+        return Lanes(self.number, self._session, self._upcoming, interruption, **options)
 
     def job(self, name: str) -> Job:
         def play(session: WorkerSession, confirms: bool) -> ScenarioOutcome:
@@ -139,6 +143,44 @@ def test_rule_that_was_broken_in_two_plays_alone_needs_no_further_one() -> None:
     alone = [name for name, _, confirms in plays.played if confirms]
     assert {"s20", "s21"} <= set(alone[1:])
     assert plays.lanes.replayed == 4
+
+
+def test_wait_for_what_never_came_is_played_alone_once() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+    missing = set[str]()
+    plays.lanes = plays.open(never_came=missing.__contains__)
+
+    def silent(name: str, confirms: bool) -> ScenarioOutcome:
+        vain = outcome(name, broken(ONCE), verdict=Verdict.FAIL)
+        vain.findings = [Finding("scenario.timeout", "waited 5 s")]
+        vain.awaited = "thread/archived"
+        if confirms:
+            missing.add(vain.awaited)
+        return vain
+
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, confirms, name=name: silent(name, confirms)
+    # What fails in another way too is still played alone.
+    plays.outcomes["s9"] = lambda _l, _c: replace(
+        silent("s9", confirms=False), findings=[Finding("scenario.crash", "gone")]
+    )
+    assert set(list(plays.run().values())[1:]) == {Verdict.FAIL}
+    alone = [name for name, _, confirms in plays.played if confirms]
+    assert len(alone) == 3
+    assert "s9" in alone
+
+
+def test_only_what_is_asked_for_is_played_alone_where_the_run_stops_at_a_failure() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+    plays.lanes = plays.open(confirms_ahead=False)
+    for name in plays.names[1:]:
+        plays.outcomes[name] = lambda _l, _c, name=name: failed(name)
+    try:
+        for name in plays.names[:3]:
+            plays.lanes.outcome(plays.job(name))
+    finally:
+        plays.lanes.stop()
+    assert [name for name, _, confirms in plays.played if confirms] == ["s0", "s1", "s2"]
 
 
 def test_rule_that_lanes_alone_show_to_be_broken_is_played_alone_each_time() -> None:

@@ -10,11 +10,8 @@ from harness.backend.model import ScriptedModel
 from harness.backend.wire.responses import ResponsesEncoder
 from harness.judge.verdict import Verdict
 from harness.results.outcome import Finding
-from harness.runner.config import configure
 from harness.runner.first_turn import silence_of
-from harness.runner.knowledge import Knowledge
 from harness.runner.run import Run
-from harness.runner.session import WorkerSession
 from harness.runner.silence import (
     MIN_SHORT_SECONDS,
     SAME_SILENCE,
@@ -28,7 +25,6 @@ from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.awaited import ANSWER, Awaited, end_of_turn, gate, model_call
 from harness.scenario.steps.context import UnmetKind
-from harness.target.profile import load_profile
 from harness.trace.frame import Direction
 from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.recorder import Recorder
@@ -258,11 +254,33 @@ client:
 
 
 def test_silence_on_a_lane_makes_nothing_suspect_before_it_is_confirmed() -> None:
-    knowledge = Knowledge(load_profile("reference"))
-    session = WorkerSession(configure(target="reference"), knowledge=knowledge)
+    silences = Silences()
     failed = outcome("s", verdict=Verdict.FAIL, findings=silent())
-    for confirms, suspected in ((False, False), (True, True)):
+    for alone, suspected in ((False, False), (True, True)):
         for number in range(SCENARIOS_TO_SUSPECT):
-            one = loaded(f"s{number}")
-            session._note(one, frozenset({STEER}), run(VAIN), failed, confirms=confirms)
-        assert suspects(knowledge.silences, STEER) is suspected
+            traits = frozenset({STEER})
+            silences.note(loaded(f"s{number}"), traits, run(VAIN), failed, alone=alone)
+        assert suspects(silences, STEER) is suspected
+
+
+def test_silence_on_a_lane_counts_where_the_same_never_came_to_a_scenario_alone() -> None:
+    silences = Silences()
+    told = "thread/archived"
+    failed = outcome("s", verdict=Verdict.FAIL, findings=silent())
+    vain = run(Unmet(UnmetKind.TIMEOUT, "wait", 3, "waited 5 s", awaited=Awaited(told, told, told)))
+    of_lane = [loaded("first"), loaded("second"), loaded("third")]
+    silences.note(of_lane[0], frozenset({NAME}), vain, failed, alone=False)
+    assert not silences.never_came(told)
+    silences.note(of_lane[0], frozenset({NAME}), vain, failed)
+    assert silences.never_came(told)
+    silences.note(of_lane[1], frozenset({STEER}), vain, failed, alone=False)
+    suspicion = silences.suspicion(frozenset({f"the server's {told}"}))
+    assert suspicion is not None
+    assert suspicion.shown == ("first", "second")
+    vain.hurried = True
+    silences.note(of_lane[2], frozenset({HOLD}), vain, failed, alone=False)
+    assert suspicion.hurried == [of_lane[2]]
+    # Played alone it did not wait in vain after all: it is no case of this silence.
+    silences.note(of_lane[2], frozenset({HOLD}), run(told={"method": told}), outcome("third"))
+    assert suspicion.hurried == []
+    assert not silences.never_came(told)
