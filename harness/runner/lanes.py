@@ -42,12 +42,13 @@ PLAYS_TO_CONFIRM: Final = 2
 class Job:
     """One item to play: its name, which is unique in a run, and how a session plays it.
 
-    `play` takes the session, and whether what goes wrong is looked into. Jobs with the same
-    `settings` need the same server settings, "" for the usual ones: they stay on one lane.
+    `play` takes the session, whether what goes wrong is looked into, and what went wrong on a lane
+    before, None for nothing. Jobs with the same `settings` need the same server settings, "" for
+    the usual ones: they stay on one lane.
     """
 
     name: str
-    play: Callable[[WorkerSession, bool], Outcome]
+    play: Callable[[WorkerSession, bool, Outcome | None], Outcome]
     settings: str = ""
 
 
@@ -232,11 +233,11 @@ class Lanes:
         if not self._is_right(play):
             self.replayed += 1
             play.error = None
-            play.outcome = self._alone(play.job)
+            play.outcome = self._alone(play.job, play.outcome)
             play.wrong = False
 
-    def _alone(self, job: Job) -> Outcome:
-        outcome = job.play(self.first, True)
+    def _alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
+        outcome = job.play(self.first, True, earlier)
         self._broken_alone.update(broken_rules(outcome))
         return outcome
 
@@ -261,7 +262,7 @@ class Lanes:
                     return
                 self._busy += 1
             try:
-                play.outcome = play.job.play(lane.session, False)
+                play.outcome = play.job.play(lane.session, False, None)
             except Interrupted:
                 self._rested()
                 return

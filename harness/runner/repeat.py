@@ -97,6 +97,10 @@ class Repeats:
             found.append(self._unsteady(loaded, odd - leaked, first.failed))
         return found
 
+    def confirm(self, failed: frozenset[str]) -> None:
+        """Take note of failures that were the same in another session, and on a fresh process."""
+        self._confirmed.update(failed)
+
     def _is_believed(self, first: Attempt) -> bool:
         """Whether each finding was confirmed often enough to need no further repetition.
 

@@ -79,11 +79,13 @@ class WorkerSession:
         self._last: tuple[str, Trace] | None = None
         self._retrying = False
 
-    def play(self, loaded: Loaded, *, confirms: bool = True) -> ScenarioOutcome:
+    def play(
+        self, loaded: Loaded, *, confirms: bool = True, earlier: ScenarioOutcome | None = None
+    ) -> ScenarioOutcome:
         """Play and judge one scenario, as often as is wanted.
 
         Whatever breaks inside the harness is its ERROR. Without `confirms` a failure is not looked
-        into: the caller plays the scenario again.
+        into: the caller plays the scenario again, and gives that failure as `earlier`.
         """
         bounds, strict = self.config.plays, self.config.strict
         level = Level(self.config.profile.hygiene)
@@ -96,7 +98,7 @@ class WorkerSession:
             return self._known(
                 repeated(lambda: self._once(loaded), bounds, strict=strict, level=level)
             )
-        first = self._once(loaded, confirms=confirms)
+        first = self._once(loaded, confirms=confirms, earlier=earlier)
         if not bounds.retries or not confirms:
             return first
         self._retrying = True
@@ -118,9 +120,13 @@ class WorkerSession:
         ]
         return outcome
 
-    def _once(self, loaded: Loaded, *, confirms: bool = True) -> ScenarioOutcome:
+    def _once(
+        self, loaded: Loaded, *, confirms: bool = True, earlier: ScenarioOutcome | None = None
+    ) -> ScenarioOutcome:
+        if earlier is not None:
+            self._thread.retire()
         try:
-            outcome = self._play(loaded, confirms=confirms)
+            outcome = self._play(loaded, confirms=confirms, earlier=earlier)
         except Exception:
             outcome = ScenarioOutcome(
                 id=loaded.id,
@@ -132,7 +138,9 @@ class WorkerSession:
         outcome.before, self._played_before = self._played_before, []
         return outcome
 
-    def _play(self, loaded: Loaded, *, confirms: bool) -> ScenarioOutcome:
+    def _play(
+        self, loaded: Loaded, *, confirms: bool, earlier: ScenarioOutcome | None
+    ) -> ScenarioOutcome:
         withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
         if withheld is not None:
             return withheld
@@ -175,7 +183,7 @@ class WorkerSession:
             silences.note(loaded, traits, run, outcome, alone=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
         if not run.overflow and not repeats:  # A flood is no chance, and takes long.
-            self._repeat(loaded, outcome, run.before)
+            self._repeat(loaded, outcome, run.before, earlier)
         return outcome
 
     def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
@@ -349,11 +357,20 @@ class WorkerSession:
             self._thread.retire()
         return outcome
 
-    def _repeat(self, loaded: Loaded, outcome: ScenarioOutcome, before: tuple[Loaded, ...]) -> None:
+    def _repeat(
+        self,
+        loaded: Loaded,
+        outcome: ScenarioOutcome,
+        before: tuple[Loaded, ...],
+        earlier: ScenarioOutcome | None,
+    ) -> None:
         """Look again at a scenario that failed, and say in its outcome what that showed."""
         judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
         failed = failures(outcome)
         if not failed or outcome.verdict not in judged:
+            return
+        if earlier is not None and failures(earlier) == failed:
+            self._repeats.confirm(failed)
             return
         try:
             found = self._repeats.of(loaded, Attempt(failed, before, fell_silent(outcome)))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Generator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -164,10 +165,15 @@ class PytestPlugin:
     def _page(self, report: Report) -> str:
         return markdown(report, self.config.book, version(DISTRIBUTION))
 
-    def _play(self, session: WorkerSession, loaded: Loaded, confirms: bool) -> ScenarioOutcome:
-        if self._snapshots is not None:
-            return self._snapshots.play(session, loaded, confirms=confirms)
-        return session.play(loaded, confirms=confirms)
+    def _play(
+        self,
+        session: WorkerSession,
+        loaded: Loaded,
+        confirms: bool,
+        earlier: ScenarioOutcome | None,
+    ) -> ScenarioOutcome:
+        play = session.play if self._snapshots is None else partial(self._snapshots.play, session)
+        return play(loaded, confirms=confirms, earlier=earlier)
 
     def _furnish(self, file: ScenarioFile) -> None:
         file.play = self._stopping.guarded(self._laning.scenario)

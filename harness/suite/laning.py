@@ -21,7 +21,7 @@ from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
 from harness.suite.items import RaceItem, ScenarioItem
 
-PlayScenario = Callable[[WorkerSession, Loaded, bool], ScenarioOutcome]
+PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], ScenarioOutcome]
 
 
 class Laning:
@@ -53,7 +53,7 @@ class Laning:
             interruption,
             never_came=self._knowledge.silences.never_came,
             # A run that stops at a failure is not kept from it by others that come later.
-            confirms_ahead=not pytest_config.getvalue("maxfail"),
+            confirms_ahead=not pytest_config.option.maxfail,
         )
 
     @property
@@ -113,13 +113,14 @@ class Laning:
             yield self._items[index]
 
     def _of_scenario(self, loaded: Loaded) -> Job:
-        def play(session: WorkerSession, confirms: bool) -> Outcome:
-            return self._play(session, loaded, confirms)
+        def play(session: WorkerSession, confirms: bool, earlier: Outcome | None) -> Outcome:
+            of_lane = earlier if isinstance(earlier, ScenarioOutcome) else None
+            return self._play(session, loaded, confirms, of_lane)
 
         return Job(loaded.id, play, settings_of(loaded))
 
     def _of_race(self, loaded: Loaded, action: Action, only: str) -> Job:
-        def play(session: WorkerSession, confirms: bool) -> Outcome:
+        def play(session: WorkerSession, confirms: bool, _: Outcome | None) -> Outcome:
             return session.race(loaded, action, only, confirms=confirms)
 
         return Job(str(RaceId(loaded.id, action, only)), play, settings_of(loaded))

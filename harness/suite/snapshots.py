@@ -47,10 +47,15 @@ class Snapshots:
         self._unused: list[str] = []
 
     def play(
-        self, session: WorkerSession, loaded: Loaded, *, confirms: bool = True
+        self,
+        session: WorkerSession,
+        loaded: Loaded,
+        *,
+        confirms: bool = True,
+        earlier: ScenarioOutcome | None = None,
     ) -> ScenarioOutcome:
-        """Play a scenario, and keep its transcript if it passed; `confirms` as of a session."""
-        outcome = session.play(loaded, confirms=confirms)
+        """Play a scenario, and keep its transcript if it passed; options as of a session."""
+        outcome = session.play(loaded, confirms=confirms, earlier=earlier)
         trace = session.trace_of(loaded.id)
         if trace is None or not outcome.played or outcome.verdict not in _PASSED:
             if outcome.verdict in (Verdict.FAIL, Verdict.ERROR):

@@ -172,7 +172,7 @@ def swallowing(method: str) -> str:
 class TestOneFeature:
     def test_notification_that_never_comes_is_one_finding_though_its_request_works(self) -> None:
         script = SERVERS / "broken" / "slow_and_silent.py"
-        server = shlex.join([sys.executable, str(script), "--", str(AGENT), "app-server"])
+        server = shlex.join([sys.executable, str(script), "app-server"])
         waiting = ["threads/archive", "threads/archive-file", "threads/archive-resume"]
         played = bundled("threads/archive-unloaded", *waiting)
         found = judged(server, played, target="reference", scale=SCALE)

@@ -12,7 +12,7 @@ import pytest
 from harness.judge.verdict import Level, Verdict
 from harness.results.outcome import Finding, ScenarioOutcome
 from harness.runner.interruption import Interrupted, Interruption
-from harness.runner.lanes import Job, Lanes, LaneWaits, is_settled, lanes_by_default
+from harness.runner.lanes import Job, Lanes, LaneWaits, Outcome, is_settled, lanes_by_default
 from harness.runner.session import WorkerSession
 from tests.unit.results.outcomes import LAST, ONCE, outcome
 from tests.unit.results.outcomes import failed as broken
@@ -41,6 +41,7 @@ class Plays:
     settings: dict[str, str] = field(default_factory=dict[str, str])
     played: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
     sessions: list[FakeSession] = field(default_factory=list[FakeSession])
+    earlier: dict[str, Outcome | None] = field(default_factory=dict[str, Outcome | None])
 
     def __post_init__(self) -> None:
         self.lanes = self.open()
@@ -50,7 +51,10 @@ class Plays:
         return Lanes(self.number, self._session, self._upcoming, interruption, **options)
 
     def job(self, name: str) -> Job:
-        def play(session: WorkerSession, confirms: bool) -> ScenarioOutcome:
+        def play(
+            session: WorkerSession, confirms: bool, earlier: Outcome | None
+        ) -> ScenarioOutcome:
+            self.earlier[name] = earlier
             lane = cast("Any", session).number
             self.played.append((name, lane, confirms))
             return self.outcomes.get(name, lambda _lane, _confirms: outcome(name))(lane, confirms)
@@ -128,6 +132,7 @@ def test_failure_on_a_lane_counts_only_if_it_fails_alone() -> None:
     verdicts = plays.run()
     assert (verdicts["s5"], verdicts["s7"]) == (Verdict.PASS, Verdict.FAIL)
     assert plays.lanes.replayed == 2
+    assert [name for name, earlier in plays.earlier.items() if earlier is not None] == ["s5", "s7"]
     assert sorted(map(sorted, seen)) == [["s5"], ["s7"]]
 
 
