@@ -16,6 +16,7 @@ since they have a fixed port.
 
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import CancelledError, Future
@@ -34,6 +35,11 @@ USUAL_START_SECONDS: Final = 0.5
 """A server that takes longer to start is given more lanes: its starts overlap with other plays."""
 MAX_LANES_PER_CORE: Final = 4
 WAITED_IN_VAIN: Final = "scenario.timeout"
+MAX_HELD_SECONDS: Final = 10.0
+"""How long the lanes go on after the caller has asked for what went wrong.
+
+When they rest, those that are done first wait for the others: one rest serves all that went wrong.
+"""
 PLAYS_TO_CONFIRM: Final = 2
 """A rule that was broken in so many plays alone is broken, whatever lanes show."""
 
@@ -160,6 +166,7 @@ class Lanes:
             self._is_proven = self._is_proven or outcome.verdict is Verdict.PASS
             return outcome
         self._open()
+        held_until = 0.0
         while True:
             with self._changed:
                 play = self._plays.get(job.name)
@@ -167,19 +174,23 @@ class Lanes:
                     del self._plays[job.name]
                     return _outcome_of(play)
                 unplanned = play is None and job.name in self._begun
+                is_wrong = play is not None and play.wrong
+                if is_wrong and not held_until and self._confirms_ahead:
+                    held_until = time.monotonic() + MAX_HELD_SECONDS
+                is_held = is_wrong and self._busy > 0 and time.monotonic() < held_until
                 self._asked = [] if play is not None or unplanned else [job]
                 self._changed.notify_all()
                 news = self._news = Future()
-            if unplanned or (play is not None and play.wrong):
+            if unplanned or (is_wrong and not is_held):
                 self._rest()
-                found = self._alone(job) if unplanned else None
-                if play is not None:
+                try:
+                    if play is None:
+                        return self._alone(job)
                     self._confirm(play)
-                for one in list(self._plays.values()) if self._confirms_ahead else ():
-                    self._confirm(one)
-                self._resume()
-                if found is not None:
-                    return found
+                    for one in list(self._plays.values()) if self._confirms_ahead else ():
+                        self._confirm(one)
+                finally:
+                    self._resume()
             else:
                 self._interruption.wait(news)
 
