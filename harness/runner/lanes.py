@@ -313,7 +313,7 @@ class Lanes:
 def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
     """Return how many lanes keep the processors busy, by how long the server takes to start."""
     cores = cores or os.cpu_count() or 1
-    wanted = round((cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
+    wanted = round((2 * cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
     return min(wanted, MAX_LANES_PER_CORE * cores)
 
 

@@ -298,6 +298,6 @@ def test_settled_outcome_needs_no_second_play(
     assert is_settled(outcome_of_play) is settled
 
 
-@pytest.mark.parametrize(("seconds", "lanes"), [(0.0, 3), (0.3, 3), (1.1, 7), (30.0, 8)])
+@pytest.mark.parametrize(("seconds", "lanes"), [(0.0, 5), (0.3, 5), (0.7, 7), (30.0, 8)])
 def test_slow_starts_ask_for_more_lanes(seconds: float, lanes: int) -> None:
     assert lanes_by_default(seconds, cores=2) == lanes
