@@ -171,7 +171,7 @@ def swallowing(method: str) -> str:
 @pytest.mark.usefixtures("place")
 class TestOneFeature:
     def test_notification_that_never_comes_is_one_finding_though_its_request_works(self) -> None:
-        script = SERVERS / "broken" / "slow_and_silent.py"
+        script = Path(__file__).with_name("slow_and_silent.py")
         server = shlex.join([sys.executable, str(script), "app-server"])
         waiting = ["threads/archive", "threads/archive-file", "threads/archive-resume"]
         played = bundled("threads/archive-unloaded", *waiting)
