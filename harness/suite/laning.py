@@ -52,8 +52,9 @@ class Laning:
             self._upcoming,
             interruption,
             never_came=self._knowledge.silences.never_came,
-            # A run that stops at a failure is not kept from it by others that come later.
-            confirms_ahead=not pytest_config.option.maxfail,
+            # A run that stops at a failure is not kept from it by others that come later, and one
+            # whose time is bounded confirms what it found while there is time.
+            confirms_ahead=not pytest_config.option.maxfail and config.plays.deadline is None,
         )
 
     @property
