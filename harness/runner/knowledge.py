@@ -5,6 +5,7 @@ again. Nothing here depends on which lane came first.
 """
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 
 from harness.results.outcome import Finding, ScenarioOutcome
@@ -20,8 +21,9 @@ class Knowledge:
     """Shared by the sessions of one process; hold `lock` while something is found out for all.
 
     `told` maps the id of a scenario to what its session told, `plain` to its outcome without a
-    race. `blocked` is why no plain turn can be had, None where one can. `findings` are those that
-    no scenario owns.
+    race. `confirmed` counts the scenarios in which a failure was seen again on a fresh process.
+    `blocked` is why no plain turn can be had, None where one can. `findings` are those that no
+    scenario owns.
     """
 
     profile: Profile
@@ -31,6 +33,7 @@ class Knowledge:
     told: dict[str, list[ToldBySession]] = field(default_factory=dict[str, list[ToldBySession]])
     plain: dict[str, ScenarioOutcome] = field(default_factory=dict[str, ScenarioOutcome])
     blocked: Finding | None = None
+    confirmed: Counter[str] = field(default_factory=Counter[str])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     def __post_init__(self) -> None:

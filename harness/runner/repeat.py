@@ -59,16 +59,21 @@ class Repeats:
     """Looks again at failed scenarios, for one worker.
 
     `play` plays a scenario on the current process, or on a fresh one where there is none, and
-    retires it where the scenario fails; `retire` ends the current process.
+    retires it where the scenario fails; `retire` ends the current process. `confirmed` counts the
+    scenarios that confirmed a failure, and may be shared with other lanes.
     """
 
     def __init__(
-        self, play: Callable[[Loaded], Attempt], retire: Callable[[], None], level: Level
+        self,
+        play: Callable[[Loaded], Attempt],
+        retire: Callable[[], None],
+        level: Level,
+        confirmed: Counter[str] | None = None,
     ) -> None:
         self._play = play
         self._retire = retire
         self._level = level
-        self._confirmed: Counter[str] = Counter()
+        self._confirmed = Counter[str]() if confirmed is None else confirmed
         self._silent = 0
 
     def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
@@ -100,6 +105,12 @@ class Repeats:
     def confirm(self, failed: frozenset[str]) -> None:
         """Take note of failures that were the same in another session, and on a fresh process."""
         self._confirmed.update(failed)
+
+    def is_steady(self, outcome: ScenarioOutcome) -> bool:
+        """Whether nothing failed but rules that are known to be broken on a fresh process too."""
+        if any(finding.counts for finding in outcome.findings):
+            return False
+        return all(self._confirmed[name] >= ENOUGH for name in failures(outcome))
 
     def _is_believed(self, first: Attempt) -> bool:
         """Whether each finding was confirmed often enough to need no further repetition.

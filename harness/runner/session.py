@@ -74,7 +74,8 @@ class WorkerSession:
         self._thread = BenchThread(self.config, self.worker, interruption)
         level = Level(self.config.profile.hygiene)
         self._known_of_server = self.knowledge or Knowledge(self.config.profile)
-        self._repeats = Repeats(self._attempt, self._thread.retire, level)
+        confirmed = self._known_of_server.confirmed
+        self._repeats = Repeats(self._attempt, self._thread.retire, level, confirmed)
         self._played_before: list[ScenarioOutcome] = []
         self._last: tuple[str, Trace] | None = None
         self._retrying = False
@@ -348,12 +349,15 @@ class WorkerSession:
         )
 
     def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
-        """Judge a run; a process on which something failed is not trusted for the next one."""
+        """Judge a run; a process on which something new failed is not used for the next one.
+
+        Of a rule that is broken on every process none is to blame.
+        """
         config = self.config
         profile = profile or config.profile
         outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
         explain(outcome, run, loaded, config.lacks)
-        if outcome.verdict is Verdict.ERROR or failures(outcome):
+        if outcome.verdict is Verdict.ERROR or not self._repeats.is_steady(outcome):
             self._thread.retire()
         return outcome
 

@@ -71,7 +71,7 @@ def garble_item(item: Json, *, is_whole: bool) -> None:
             item["content"] = []
         case "commandExecution" if is_whole:
             item["aggregatedOutput"] = ""
-        case "fileChange" | "mcpToolCall" if is_whole:
+        case "mcpToolCall" if is_whole:
             item["status"] = "inProgress"
         case _:
             pass

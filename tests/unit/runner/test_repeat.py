@@ -134,6 +134,19 @@ def test_one_new_finding_beside_believed_ones_is_repeated() -> None:
     assert table.rows == []
 
 
+def test_only_rules_that_were_confirmed_often_enough_are_steady() -> None:
+    repeats = Table(*[BAD] * ENOUGH).repeats()
+    broken = outcome("s", failed(ONCE))
+    assert repeats.is_steady(outcome("s"))
+    assert not repeats.is_steady(broken)
+    for _ in range(ENOUGH):
+        repeats.of(MINE, Attempt(BAD))
+    assert repeats.is_steady(broken)
+    assert not repeats.is_steady(outcome("s", failed(ONCE), failed(LAST)))
+    timeout = Finding("scenario.timeout", "waited 5 s")
+    assert not repeats.is_steady(outcome("s", failed(ONCE), findings=[timeout]))
+
+
 def test_belief_ends_where_a_finding_turns_out_unsteady() -> None:
     table = Table(BAD, GOOD, BAD, BAD)
     repeats = table.repeats()
