@@ -22,6 +22,7 @@ from harness.commands.standard_streams import GONE, OwnStreams, ProcessStreams, 
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import AtWork
 from harness.faults.live.relay import Relay
+from harness.target.lost_input import ignore_lost_input
 from harness.target.program import NotStarted, find_program, why_not_started
 
 # Seconds that a server has to end when its client is gone, and again after TERM.
@@ -103,6 +104,7 @@ async def proxied(command: Sequence[str], how: Proxied) -> int:
 
 async def started(command: Sequence[str], how: Proxied) -> Process:
     """The server's process, in a session of its own. Raises `NotStarted`."""
+    ignore_lost_input()
     try:
         return await anyio.open_process(
             list(command),

@@ -19,6 +19,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from harness.errors import HarnessError
+from harness.target.lost_input import ignore_lost_input
 
 # An answer has a few lines for each fault, never so many bytes.
 _LONGEST = 64 * 1024 * 1024
@@ -68,6 +69,7 @@ async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProce
     """A worker that was told this first line."""
     # A session of its own: Ctrl-C of a terminal is for the controller alone.
     command = [sys.executable, "-P", "-m", "harness.mutation.worker"]
+    ignore_lost_input()
     process = await anyio.open_process(
         command,
         stdin=subprocess.PIPE,

@@ -19,6 +19,7 @@ import psutil
 from anyio.abc import Process
 
 from harness.target.family import MARK, Descendants, alive, marked, named, reap, wait
+from harness.target.lost_input import ignore_lost_input
 from harness.target.program import NotStarted, why_not_started
 from harness.target.ready import connected
 from harness.transport.base import Transport
@@ -225,6 +226,7 @@ async def start(
     folder for its temporary files alone. With an `address` what it prints goes to its standard
     error, and it is to be connected to.
     """
+    ignore_lost_input()
     mark = f"{owner}:{uuid.uuid4().hex}"
     with stderr.open("ab") as sink:
         try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import anyio
 import psutil
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import TargetGone, UsageError
 from harness.target.process import ProcessExit, ServerProcess, environment, start
 from harness.target.program import find_program
 
@@ -43,11 +45,39 @@ async def first_line(process: ServerProcess) -> str:
         return (await process.transport.receive())[0].raw.decode()
 
 
+async def send_messages(process: ServerProcess, count: int) -> None:
+    for _ in range(count):
+        await process.transport.send(b"{}")
+
+
 def runs(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+async def write_to_ended_server(folder: Path) -> None:
+    process = await server("", folder)
+    # The loop, which is kept waiting, has not heard yet that it ended.
+    until = time.monotonic() + 10
+    while runs(process.pid) and time.monotonic() < until:
+        pass
+    with pytest.raises(TargetGone):
+        await send_messages(process, 10)
+    await process.stop(GRACE)
+
+
+def test_server_that_ended_is_reported_to_the_writer_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def write_to_three() -> None:
+        for _ in range(3):
+            await write_to_ended_server(tmp_path)
+            gc.collect()  # What nobody retrieved is logged when it is collected.
+
+    anyio.run(write_to_three)
+    assert caplog.messages == []
 
 
 async def test_end_of_input_is_enough_for_a_good_server(tmp_path: Path) -> None:

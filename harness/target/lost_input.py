@@ -1,0 +1,33 @@
+"""Processes that close their input while it is being written, kept out of asyncio's log.
+
+Whoever writes gets the error. Python 3.11.2 reports it a second time on standard error, as a future
+whose exception was never retrieved, where nobody awaits the end of the pipe; newer ones do not.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+_Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
+
+
+class _LostInput:
+    def __init__(self, otherwise: _Handler | None) -> None:
+        self._otherwise = otherwise
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        is_lost_pipe = isinstance(context.get("exception"), BrokenPipeError | ConnectionResetError)
+        if is_lost_pipe and "never retrieved" in context["message"]:
+            return
+        if self._otherwise is None:
+            loop.default_exception_handler(context)
+        else:
+            self._otherwise(loop, context)
+
+
+def ignore_lost_input() -> None:
+    """Keep the running loop from logging that a process closed its input."""
+    loop = asyncio.get_running_loop()
+    handler = loop.get_exception_handler()
+    if not isinstance(handler, _LostInput):
+        loop.set_exception_handler(_LostInput(handler))
