@@ -134,6 +134,9 @@ class Silences:
         never came to one that was played alone either.
         """
         self.worked(run, traits)
+        counts = alone or self.never_came(run.awaited_notification)
+        # A scenario is one, however often it is played: its last play counts.
+        self._silent = [one for one in self._silent if one.name != loaded.id]
         for suspicion in self._suspicions.values():
             suspicion.hurried = [one for one in suspicion.hurried if one.id != loaded.id]
         if outcome.verdict is not Verdict.FAIL or not fell_silent(outcome):
@@ -143,7 +146,7 @@ class Silences:
         )
         if run.hurried and suspicion is not None:
             suspicion.hurried.append(loaded)
-        elif alone or self.never_came(run.awaited_notification):
+        elif counts:
             silent = Silent(loaded.id, awaited(run), traits, run.awaited_notification)
             self._silent.append(silent)
 

@@ -175,6 +175,26 @@ def test_wait_for_what_never_came_is_played_alone_once() -> None:
     assert "s9" in alone
 
 
+def test_lanes_go_on_after_an_error_while_a_failure_was_confirmed() -> None:
+    plays = Plays(4, [f"s{number}" for number in range(20)])
+
+    def break_alone(confirms: bool) -> ScenarioOutcome:
+        if confirms:
+            raise RuntimeError("broken")
+        return failed("s5")
+
+    plays.outcomes["s5"] = lambda _l, confirms: break_alone(confirms)
+    try:
+        for name in plays.names[:5]:
+            plays.lanes.outcome(plays.job(name))
+        with pytest.raises(RuntimeError, match="broken"):
+            plays.lanes.outcome(plays.job("s5"))
+        verdicts = [plays.lanes.outcome(plays.job(name)).verdict for name in plays.names[6:]]
+    finally:
+        plays.lanes.stop()
+    assert set(verdicts) == {Verdict.PASS}
+
+
 def test_only_what_is_asked_for_is_played_alone_where_the_run_stops_at_a_failure() -> None:
     plays = Plays(4, [f"s{number}" for number in range(20)])
     plays.lanes = plays.open(confirms_ahead=False)

@@ -273,6 +273,9 @@ def test_silence_on_a_lane_counts_where_the_same_never_came_to_a_scenario_alone(
     assert not silences.never_came(told)
     silences.note(of_lane[0], frozenset({NAME}), vain, failed)
     assert silences.never_came(told)
+    # One scenario is one, however often it is played.
+    silences.note(of_lane[0], frozenset({NAME}), vain, failed, alone=False)
+    assert not suspects(silences, f"the server's {told}")
     silences.note(of_lane[1], frozenset({STEER}), vain, failed, alone=False)
     suspicion = silences.suspicion(frozenset({f"the server's {told}"}))
     assert suspicion is not None
