@@ -19,6 +19,7 @@ from reference_server.mcp.wire import MESSAGE_LIMIT, TOO_LARGE, Wire
 from reference_server.model.pool import proxy_for
 from reference_server.oauth.bearer import Bearer
 from reference_server.oauth.failure import OAuthFailure
+from reference_server.oauth.web import tls_for
 
 CONNECTING = 10.0
 """Seconds to connect, and to write a request."""
@@ -34,7 +35,7 @@ async def over_http(
     server: McpServer, environment: Mapping[str, str], bearer: Bearer | None
 ) -> AsyncGenerator[Wire]:
     """Connect to a server's address. Raises McpFailure."""
-    # Reading the certificates of the machine takes a while.
+    # Reading the certificates of the machine may take a while.
     guard = await to_thread.run_sync(_Guard, server, bearer)
     if bearer is not None:
         try:
@@ -67,7 +68,8 @@ class _Guard(httpx2.AsyncHTTPTransport):
     """Bounds answers, and keeps why the last one was no success."""
 
     def __init__(self, server: McpServer, bearer: Bearer | None) -> None:
-        super().__init__(proxy=proxy_for(server.url))
+        proxy = proxy_for(server.url)
+        super().__init__(verify=tls_for(server.url, proxy), proxy=proxy)
         self._server = server
         self._bearer = bearer
         self._reason = ""

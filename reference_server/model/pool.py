@@ -82,7 +82,7 @@ class ConnectionPool:
         from reference_server.model.through_httpx import HttpxConnection, httpx
 
         secure = (proxy or "", address)
-        tls = self._secure() if any(map(_is_secure, secure)) else False
+        tls = self._secure() if any(map(is_secure, secure)) else False
         limits = httpx.Limits(
             max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS
         )
@@ -151,5 +151,5 @@ def _check_host(proxy: str) -> None:
         raise ValueError("it names no host")
 
 
-def _is_secure(address: str) -> bool:
+def is_secure(address: str) -> bool:
     return address.lower().startswith("https:")

@@ -6,9 +6,12 @@ answers mean is in `discovery` and `tokens`.
 
 import ipaddress
 import json
+import os
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +20,7 @@ import httpx2
 
 from reference_server import VERSION
 from reference_server.brief import brief
-from reference_server.model.pool import proxy_for
+from reference_server.model.pool import is_secure, proxy_for
 from reference_server.oauth.credentials import parsed
 from reference_server.oauth.failure import OAuthFailure
 
@@ -130,7 +133,7 @@ async def ask(
     }
     try:
         with anyio.fail_after(PATIENCE):
-            # Reading the certificates of the machine takes a while.
+            # Reading the certificates of the machine may take a while.
             transport = await anyio.to_thread.run_sync(_transport, url)
             async with httpx2.AsyncClient(
                 transport=transport, headers=sent, trust_env=False, timeout=None
@@ -147,7 +150,25 @@ async def ask(
 
 
 def _transport(url: str) -> httpx2.AsyncHTTPTransport:
-    return httpx2.AsyncHTTPTransport(proxy=proxy_for(url))
+    proxy = proxy_for(url)
+    return httpx2.AsyncHTTPTransport(verify=tls_for(url, proxy), proxy=proxy)
+
+
+def tls_for(url: str, proxy: str | None) -> ssl.SSLContext:
+    """Return the TLS settings for requests to `url`, which trust nobody where TLS is not used.
+
+    The machine's certificates are read where they are needed, and once: it takes 20 ms. Raises
+    OSError where those that the environment names cannot be read.
+    """
+    if is_secure(url) or is_secure(proxy or ""):
+        return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@lru_cache(maxsize=1)
+def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
+    del file, folder  # httpx2 reads both from the environment.
+    return httpx2.create_ssl_context()
 
 
 async def _bounded(response: httpx2.Response, what: str) -> bytes:
