@@ -1,7 +1,8 @@
 """A scenario that is made of the trace of a run plays green where it came from.
 
-A scenario is made of each trace of the play that tests share (`tests.suite_play`), and is played:
-all of them, none excepted, with what the run was given; a sample without it, as a recording.
+A scenario is made of each trace of the play that tests share (`tests.suite_play`), with what the
+run was given; those are played that together have each member and each pair of steps that any of
+them has. A sample is played without what the run was given, as a recording.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from harness.commands.from_trace import from_trace, written
 from harness.judge.verdict import Verdict
 from harness.scenario.bundled import bundled_on
+from harness.scenario.loader import load
 from harness.trace.surfaces import EXEC, SESSION, scenario_of, surface_id
 from tests.processes import BOUND, COMMANDS
 from tests.suite_play import PLAY_BOUND, suite_play
@@ -87,6 +92,36 @@ def remade(folder: Path, *names: str, bare: bool = False) -> None:
         written(from_trace(trace), folder / "again" / f"{scenario_of(name)}.scenario.yaml")
 
 
+def having_every_form(folder: Path) -> list[str]:
+    """Choose scenarios that together have each form that any has. Raises ScenarioError."""
+    forms = {str(path): set(forms_of(path)) for path in sorted(folder.rglob("*.scenario.yaml"))}
+    left = set[object]().union(*forms.values())
+    chosen: list[str] = []
+    while left:
+        chosen.append(max(forms, key=lambda path: len(forms[path] & left)))
+        left -= forms[chosen[-1]]
+    return chosen
+
+
+def forms_of(path: Path) -> Iterator[object]:
+    """Give the paths of a scenario's members, and the pairs of steps that follow each other."""
+    data = load(path).document.value
+    yield from members(data)
+    for side in ("setup", "client"):
+        yield from pairwise(next(iter(step)) for step in data.get(side, []))
+
+
+def members(data: Any, above: str = "") -> Iterator[str]:
+    """Give the paths of all members of a value; the elements of a list share theirs."""
+    if isinstance(data, dict):
+        for name, value in cast("dict[str, Any]", data).items():
+            yield f"{above}.{name}"
+            yield from members(value, f"{above}.{name}")
+    elif isinstance(data, list):
+        for value in cast("list[Any]", data):
+            yield from members(value, f"{above}[]")
+
+
 def test_scenarios_made_of_messages_alone_are_green_where_they_came_from(tmp_path: Path) -> None:
     remade(tmp_path, *SAMPLE, bare=True)
     run(tmp_path, "again")
@@ -98,9 +133,11 @@ def test_what_no_message_shows_comes_from_the_head_of_the_trace(tmp_path: Path) 
 
 
 @pytest.mark.runs
-def test_every_bundled_scenario_comes_back_from_its_trace(tmp_path: Path) -> None:
+def test_every_form_that_the_bundled_scenarios_have_comes_back_from_their_traces(
+    tmp_path: Path,
+) -> None:
     remade(tmp_path, *bundled_on(SESSION))
-    run(tmp_path, "again")
+    run(tmp_path, *having_every_form(tmp_path / "again"))
 
 
 def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> None:
@@ -109,6 +146,8 @@ def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.runs
-def test_every_bundled_scenario_of_agent_exec_comes_back_from_its_trace(tmp_path: Path) -> None:
+def test_every_form_that_runs_of_a_program_have_comes_back_from_their_events(
+    tmp_path: Path,
+) -> None:
     remade(tmp_path, *bundled_on(EXEC))
-    run(tmp_path, "--agent-cmd", "agent", "again")
+    run(tmp_path, "--agent-cmd", "agent", *having_every_form(tmp_path / "again"))
