@@ -146,7 +146,11 @@ def programs(folder: Path) -> list[int]:
 
 
 def are_gone(*pids: int) -> None:
-    found = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    found: list[psutil.Process] = []
+    for pid in pids:
+        # Asking whether it exists first would leave it time to go.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(pid))
     _, left = psutil.wait_procs(found, BOUND)
     assert left == []
 
