@@ -152,4 +152,5 @@ def _check_host(proxy: str) -> None:
 
 
 def is_secure(address: str) -> bool:
+    """Tell whether TLS is used for an address."""
     return address.lower().startswith("https:")
