@@ -65,7 +65,9 @@ OTHERWISE: list[Otherwise] = [
     ),
     Otherwise("skills-list.extra-roots-life", "goes on knowing them", _of_an_extra_root),
     Otherwise(
-        "turn-start.skill-disabled", "uses it all the same", lambda: _disabled((path_of("tidy"),))
+        "turn-start.skill-disabled",
+        "tells the model of it all the same",
+        lambda: _disabled((path_of("tidy"),)),
     ),
     Otherwise("turn-start.skill-disabled", "says nothing of it", lambda: _disabled(())),
     Otherwise(

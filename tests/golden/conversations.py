@@ -1,0 +1,50 @@
+"""All small conversations that the tests build or store, by name.
+
+A name is the kind of the conversation and its own name: `legal/turn.completes:nothing-said`.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.faults.base import all_faults
+from harness.faults.stored import apply
+from harness.spec.loading import load_book
+from harness.surface.known import classify_of
+from harness.target.profile import load_profile
+from harness.trace.foreign import load_any
+from harness.trace.trace import Trace
+from tests.rules.edge import illegal, legal
+from tests.rules.good_traces import GOOD
+from tests.rules.open_point import otherwise
+from tests.rules.test_rule_cases import CASES
+
+STORED = Path(__file__).parents[2] / "fixtures" / "traces"
+REAL, RECORDED = "real-0.107.0", "recorded"
+
+
+def conversations() -> Iterator[tuple[str, Trace]]:
+    """Give each conversation with its name, none of them twice."""
+    for name, build in GOOD.items():
+        yield f"good/{name}", build()
+    for edge in legal():
+        yield f"legal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace()
+    for edge in illegal():
+        yield f"illegal/{_word(edge.rule)}:{_word(edge.name)}", edge.trace()
+    for choice in otherwise():
+        yield f"open/{_word(choice.point)}:{_word(choice.does)}", choice.trace()
+    for fault in all_faults().values():
+        yield f"fault/{fault.id}", apply(fault, GOOD[fault.on]())
+    for case in CASES:
+        good, bad, _ = case.traces()
+        yield f"case/{case.rule}:good", good
+        yield f"case/{case.rule}:bad", bad
+    renames = load_profile("codex-0.107").names
+    for folder in (REAL, RECORDED):
+        for path in sorted((STORED / folder).glob("*.jsonl")):
+            trace = load_any(path, load_book().paths_of, known=(renames,), classify_of=classify_of)
+            yield f"{folder}/{path.stem}", trace
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9./-]+", "-", text).strip("-")

@@ -1,0 +1,182 @@
+"""Digests of what all rules find in all small conversations, in one reviewed file.
+
+Each rule has a line with how often it passes and objects, and each conversation to which a rule
+objects a line with those rules, so that a new rule or conversation changes few lines.
+`python -m tests.golden.findings` writes the file anew and prints what changed, row by row.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+from harness.judge.judge import judge
+from harness.judge.verdict import Row, Verdict
+from harness.rules.discovery import all_rules
+from harness.spec.loading import load_book
+from harness.trace.trace import Trace
+from tests.golden.conversations import conversations
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "fixtures" / "golden_findings.txt"
+KEPT = ROOT / ".harness" / "golden"
+HEADER = """\
+# Written by `python -m tests.golden.findings`, to be reviewed with the rows that it prints: what
+# all rules find in all small conversations of the tests. Of a rule: how many rows pass and how many
+# object, a digest of the rows, and one of the words of those that object. Of a conversation: the
+# rules that object, each with a digest of its rows.
+"""
+MAX_ROWS_SHOWN = 12
+"""Rows shown of one rule that changed."""
+MAX_WORDS_SHOWN = 4
+MAX_RULES_SHOWN = 10
+
+Line = tuple[str, str]
+"""A row without its words, and the words: what was expected and what came, empty if it passes."""
+Rows = Mapping[str, Mapping[str, list[Line]]]
+"""By rule, then by conversation."""
+NO_ROWS: Mapping[str, list[Line]] = {}
+
+
+@dataclass
+class Findings:
+    """What all rules found."""
+
+    rows: dict[str, dict[str, list[Line]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(list))
+    )
+    objections: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The rules that object to a conversation."""
+
+    def add(self, name: str, rows: Iterable[Row]) -> None:
+        """Take the rows of one conversation."""
+        for row in rows:
+            self.rows[row.rule][name].append(line_of(row))
+            if row.verdict is not Verdict.PASS:
+                self.objections[name].add(row.rule)
+
+    def text(self) -> str:
+        """Return what the file has to say."""
+        return HEADER + "".join(f"{line}\n" for line in [*self._of_rules(), *self._objections()])
+
+    def _of_rules(self) -> Iterator[str]:
+        for rule, found in sorted(self.rows.items()):
+            rows = [(name, *line) for name, lines in found.items() for line in lines]
+            words = [f"{name} {said}" for name, _, said in rows if said]
+            counts = f"{len(rows) - len(words)} pass, {len(words)} object"
+            lines = digest(f"{name} {line}" for name, line, _ in rows)
+            yield f"{rule}: {counts}; rows {lines}, words {digest(words)}"
+
+    def _objections(self) -> Iterator[str]:
+        for name, rules in sorted(self.objections.items()):
+            lines = {rule: [line for line, _ in self.rows[rule][name]] for rule in sorted(rules)}
+            yield f"{name}: {', '.join(f'{rule} {digest(lines[rule])}' for rule in lines)}"
+
+
+def line_of(row: Row) -> Line:
+    """Return a row as text."""
+    places = [f"{place.frame} {place.path} {place.offset}" for place in row.places]
+    line = f"{row.verdict} {row.level} {row.subject!r} {[*row.frames]} {[*row.clauses]} {places}"
+    return line, "" if row.verdict is Verdict.PASS else f"{row.expected!r} but {row.actual!r}"
+
+
+def digest(lines: Iterable[str]) -> str:
+    """Return eight digits that stand for some lines, in whatever order."""
+    return blake2b("\n".join(sorted(lines)).encode(), digest_size=4).hexdigest()
+
+
+def found_in(traces: Iterable[tuple[str, Trace]]) -> Findings:
+    """Judge conversations by all rules."""
+    findings, book, rules = Findings(), load_book(), all_rules().values()
+    for name, trace in traces:
+        findings.add(name, judge(book, trace, rules))
+    return findings
+
+
+def story(before: Rows, after: Rows) -> Iterator[str]:
+    """Tell which conversations and rows are gone, new, or in other words, for some of the rules."""
+    earlier, later = _conversations(before), _conversations(after)
+    yield from (f"gone: {name}" for name in sorted(earlier - later))
+    yield from (f"new: {name}" for name in sorted(later - earlier))
+    both = earlier & later
+    changes = [
+        (rule, old, new, names)
+        for rule in sorted({*before, *after})
+        for old, new in [(before.get(rule, NO_ROWS), after.get(rule, NO_ROWS))]
+        if (names := [name for name in sorted(both) if old.get(name) != new.get(name)])
+    ]
+    for rule, old, new, names in changes[:MAX_RULES_SHOWN]:
+        yield f"{rule}: {len(names)} conversation(s) changed"
+        rows = [line for name in names for line in _other_rows(name, old, new)]
+        words = [line for name in names for line in _other_words(name, old, new)]
+        for lines, most in ((rows, MAX_ROWS_SHOWN), (words, MAX_WORDS_SHOWN)):
+            yield from lines[:most]
+            if len(lines) > most:
+                yield f"  and {len(lines) - most} more"
+    if more := [rule for rule, *_ in changes[MAX_RULES_SHOWN:]]:
+        yield f"and {len(more)} more rules: {', '.join(more)}"
+
+
+def _conversations(rows: Rows) -> set[str]:
+    return {name for found in rows.values() for name in found}
+
+
+def _other_rows(
+    name: str, old: Mapping[str, list[Line]], new: Mapping[str, list[Line]]
+) -> Iterator[str]:
+    was, now = dict(old.get(name, ())), dict(new.get(name, ()))
+    yield from (f"  - {name}: {line} {was[line]}" for line in was if line not in now)
+    yield from (f"  + {name}: {line} {now[line]}" for line in now if line not in was)
+
+
+def _other_words(
+    name: str, old: Mapping[str, list[Line]], new: Mapping[str, list[Line]]
+) -> Iterator[str]:
+    was, now = dict(old.get(name, ())), dict(new.get(name, ()))
+    for line in was:
+        if line in now and was[line] != now[line]:
+            yield f"  words - {name}: {was[line]}"
+            yield f"  words + {name}: {now[line]}"
+
+
+def keep(findings: Findings) -> None:
+    """Keep the rows that the file in the repository stands for, to tell a later change by them."""
+    path = _kept(STORED.read_text("utf-8"))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob("*.json"):
+            old.unlink()
+        path.write_text(json.dumps(findings.rows), "utf-8")
+
+
+def kept_rows() -> Rows | None:
+    """Return the rows that the file in the repository stands for; None if nobody kept them."""
+    path = _kept(STORED.read_text("utf-8"))
+    if not path.exists():
+        return None
+    kept: dict[str, dict[str, list[list[str]]]] = json.loads(path.read_text("utf-8"))
+    return {
+        rule: {name: [(line, words) for line, words in lines] for name, lines in found.items()}
+        for rule, found in kept.items()
+    }
+
+
+def _kept(text: str) -> Path:
+    return KEPT / f"{digest([text])}.json"
+
+
+def write() -> str:
+    """Write the file; return what changed since it was written last."""
+    findings, before = found_in(conversations()), kept_rows() if STORED.exists() else None
+    STORED.write_text(findings.text(), "utf-8")
+    keep(findings)
+    if before is None:
+        return "written; the rows before are not kept here, where no test of theirs has passed"
+    return "\n".join(story(before, findings.rows)) or "written; the rows are the same"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{write()}\n")

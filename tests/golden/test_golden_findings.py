@@ -1,0 +1,30 @@
+"""What all rules find in all small conversations is what was reviewed."""
+
+from collections import Counter
+
+import pytest
+
+from tests.golden.conversations import conversations
+from tests.golden.findings import STORED, found_in, keep, kept_rows, story
+
+HINT = "python -m tests.golden.findings writes the file anew; review the rows that it prints"
+
+
+@pytest.mark.slow
+def test_the_rules_find_what_was_reviewed() -> None:
+    findings = found_in(conversations())
+    stored = STORED.read_text("utf-8")
+    if findings.text() == stored:
+        keep(findings)
+        return
+    lines, expected = findings.text().splitlines(), stored.splitlines()
+    changed = [f"- {line}" for line in expected if line not in set(lines)]
+    changed += [f"+ {line}" for line in lines if line not in set(expected)]
+    before = kept_rows()
+    rows = [] if before is None else story(before, findings.rows)
+    pytest.fail("\n".join([f"{len(changed)} lines differ; {HINT}", *changed[:40], *rows]))
+
+
+def test_each_conversation_has_a_name_of_its_own() -> None:
+    names = Counter(name for name, _ in conversations())
+    assert [name for name, times in names.items() if times > 1] == []
