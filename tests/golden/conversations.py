@@ -1,9 +1,11 @@
 """All small conversations that the tests build or store, by name.
 
 A name is the kind of the conversation and its own name: `legal/turn.completes:nothing-said`.
+`python -m tests.golden.conversations NAME` prints one as a trace, which `harness show` reads.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from harness.spec.loading import load_book
 from harness.surface.known import classify_of
 from harness.target.profile import load_profile
 from harness.trace.foreign import load_any
+from harness.trace.nearest import unknown
+from harness.trace.store import lines
 from harness.trace.trace import Trace
 from tests.rules.edge import illegal, legal
 from tests.rules.good_traces import GOOD
@@ -46,5 +50,17 @@ def conversations() -> Iterator[tuple[str, Trace]]:
             yield f"{folder}/{path.stem}", trace
 
 
+def printed(name: str) -> str:
+    """Return a conversation as the text of a trace. Raises SystemExit for an unknown name."""
+    by_name = dict(conversations())
+    if name not in by_name:
+        raise SystemExit(unknown("conversation", name, by_name))
+    return "".join(f"{line}\n" for line in lines(by_name[name]))
+
+
 def _word(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9./-]+", "-", text).strip("-")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(printed(sys.argv[1]))

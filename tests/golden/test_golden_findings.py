@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from tests.golden.conversations import conversations
-from tests.golden.findings import STORED, found_in, keep, kept_rows, story
+from tests.golden.conversations import conversations, printed
+from tests.golden.findings import ROOT, STORED, found_in, keep, kept_rows, story
 
 HINT = "python -m tests.golden.findings writes the file anew; review the rows that it prints"
 
@@ -28,3 +28,13 @@ def test_the_rules_find_what_was_reviewed() -> None:
 def test_each_conversation_has_a_name_of_its_own() -> None:
     names = Counter(name for name, _ in conversations())
     assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_a_conversation_is_printed_as_the_trace_that_it_is() -> None:
+    stored = (ROOT / "fixtures" / "traces" / "good" / "plain-turn.jsonl").read_text("utf-8")
+    assert printed("good/plain-turn") == stored
+
+
+def test_an_unknown_conversation_is_answered_with_a_near_name() -> None:
+    with pytest.raises(SystemExit, match="did you mean 'good/plain-turn'"):
+        printed("good/plain-turns")

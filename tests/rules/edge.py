@@ -1,23 +1,17 @@
 """Conversations at the edges of a rule: what it must leave alone, and what it must not miss.
 
-Here: the two forms, where they are found, and where the legal ones are stored. Each module
-`edges_*.py` lists its own as LEGAL and ILLEGAL; nothing has to be registered. `python -m
-tests.rules.edge` writes the legal ones to fixtures/traces/legal, beside the good ones: those obey
-every hint too, these only what binds.
+Each module `edges_*.py` lists its own as LEGAL and ILLEGAL; nothing has to be registered. Good
+conversations (`good_*.py`) obey every hint too, legal ones only what binds.
 """
 
 import importlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.judge.verdict import Level
-from harness.trace.store import save
 from harness.trace.trace import End, Trace
 from tests.rules.traces import Talk
-
-FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "legal"
 
 
 @dataclass(frozen=True)
@@ -73,24 +67,3 @@ def legal() -> list[Legal]:
 def illegal() -> list[Illegal]:
     """Every illegal conversation, of all modules."""
     return [one for one in _listed("ILLEGAL") if isinstance(one, Illegal)]
-
-
-def stored_name(one: Legal) -> str:
-    """The name of its file."""
-    return re.sub(r"[^a-z0-9-]+", "-", f"{one.rule}-{one.name}".lower()) + ".jsonl"
-
-
-def write() -> None:
-    """Write the legal conversations anew, and take away those that are no more."""
-    FOLDER.mkdir(exist_ok=True)
-    names = {stored_name(one): one for one in legal()}
-    for path in FOLDER.glob("*.jsonl"):
-        if path.name not in names:
-            path.unlink()
-    for name, one in names.items():
-        save(one.trace(), FOLDER / name)
-
-
-if __name__ == "__main__":
-    # Not `write()`: run as a script this module is another one than the lists were made with.
-    importlib.import_module("tests.rules.edge").write()

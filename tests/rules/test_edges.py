@@ -12,9 +12,8 @@ from harness.judge.judge import judge
 from harness.judge.verdict import Level, Row, Verdict
 from harness.rules.discovery import all_rules
 from harness.spec.loading import load_book
-from harness.trace.store import lines, load
 from harness.trace.trace import Trace
-from tests.rules.edge import FOLDER, Illegal, Legal, illegal, legal, stored_name
+from tests.rules.edge import Illegal, Legal, illegal, legal
 
 LEGAL = legal()
 ILLEGAL = illegal()
@@ -42,19 +41,6 @@ def test_an_illegal_conversation_is_found(edge: Illegal) -> None:
     rows = wrong(edge.trace())
     assert edge.level in {row.level for row in rows if row.rule == edge.rule}, said(rows)
     assert {row.rule for row in rows if row.level is not Level.INFO} - {edge.rule} == edge.also
-
-
-@pytest.mark.parametrize("rule", sorted({one.rule for one in LEGAL}))
-def test_stored_legal_conversations_are_what_the_builder_writes(rule: str) -> None:
-    for edge in LEGAL:
-        if edge.rule == rule:
-            stored = FOLDER / stored_name(edge)
-            assert stored.exists(), f"python -m tests.rules.edge writes {stored.name}"
-            assert list(lines(load(stored))) == list(lines(edge.trace())), stored.name
-
-
-def test_nothing_else_is_stored() -> None:
-    assert {path.name for path in FOLDER.glob("*.jsonl")} == {stored_name(one) for one in LEGAL}
 
 
 def test_each_edge_has_a_second_conversation() -> None:
