@@ -13,7 +13,6 @@ import contextlib
 import json
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +25,8 @@ from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
+from tests.conformance.transcript_extension import transcripts
 
-FOLDER = Path(__file__).parent / "__snapshots__" / "test_transcripts"
 COMMAND, FILE = "commandExecution", "fileChange"
 QUESTIONS = {f"item/{kind}/requestApproval": kind for kind in (COMMAND, FILE)}
 ASKING = ("untrusted", "on-request", "on-failure")
@@ -86,8 +85,8 @@ class Reader:
     `interrupted` has the turns that ended so.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.scenario = path.stem.removeprefix("reference.").replace(".", "/")
+    def __init__(self, scenario: str, transcript: str) -> None:
+        self.scenario = scenario
         self.items: dict[tuple[str, str], Played] = {}
         self.interrupted: set[str] = set()
         self._policies: dict[str, str] = {}
@@ -96,7 +95,7 @@ class Reader:
         self._asked: set[Any] = set()
         self._questions: dict[Any, Played] = {}
         recorder = Recorder(Header(target="reference", profile="spec", scenario=self.scenario))
-        for line in path.read_text("utf-8").splitlines():
+        for line in transcript.splitlines():
             if line.startswith(("-> ", "<- ")):
                 towards = Direction.TO_TARGET if line.startswith("->") else Direction.FROM_TARGET
                 recorder.record(line[3:].encode(), towards)
@@ -151,7 +150,7 @@ class Reader:
 
 @cache
 def readers() -> tuple[Reader, ...]:
-    return tuple(Reader(path) for path in sorted(FOLDER.glob("reference.*.transcript")))
+    return tuple(Reader(*one) for one in sorted(transcripts().items()))
 
 
 @cache

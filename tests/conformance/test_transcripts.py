@@ -166,5 +166,5 @@ def test_conversation_is_as_reviewed(
         pytest.skip(played.reason)
     assert played.verdict is Verdict.PASS, played.reason
     trace = played_alone(name, session) if name in ALONE else load(suite_play().trace(name))
-    expected = snapshot(name=f"reference/{name}", extension_class=TranscriptExtension)
+    expected = snapshot(name=name, extension_class=TranscriptExtension)
     assert transcript_of(trace) == expected

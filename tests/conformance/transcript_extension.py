@@ -1,41 +1,54 @@
-"""Where syrupy keeps transcripts: one readable file per scenario and target.
-
-Here: the naming. syrupy's own single-file extension drops `/` from names, so that `turns/a` and
-`turnsa` would share a file; here it becomes `.`. Whole targets are updated at once
-(`pytest tests/conformance/test_transcripts.py --snapshot-update`), since an update of a selection
-would delete the others. Not here: what a transcript shows (trace.normalise).
-"""
+"""Where syrupy keeps transcripts: one file of readable texts for each area of scenarios."""
 
 from pathlib import Path
+from typing import Any
 
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.data import SnapshotCollection
+from syrupy.extensions.amber import AmberSnapshotExtension
 from syrupy.location import PyTestLocation
-from syrupy.types import SnapshotIndex
+from syrupy.types import SerializableData, SnapshotIndex
+
+FOLDER = Path(__file__).parent / "__snapshots__" / "test_transcripts"
 
 
-class TranscriptExtension(SingleFileSnapshotExtension):
-    """One `.transcript` file per name, as text."""
+class TranscriptExtension(AmberSnapshotExtension):
+    """Text as it is, in the file of its area; its name is `area/scenario`."""
 
-    _write_mode = WriteMode.TEXT
-    file_extension = "transcript"
+    def serialize(self, data: SerializableData, **kwargs: Any) -> str:
+        """Return the text."""
+        return str(data)
 
     @classmethod
     def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
-        """The test and the name given to `snapshot(name=…)`: syrupy relates it to the test."""
-        return f"{test_location.snapshot_name}[{_dotted(index)}]"
+        """Return the test and the name given to `snapshot(name=…)`; syrupy finds the test by it."""
+        return f"{test_location.methodname}[{index}]"
 
     @classmethod
     def get_file_basename(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
-        """The name given, with `/` as `.`."""
-        return _dotted(index)
+        """Return the area."""
+        return str(index).split("/", 1)[0]
+
+    @classmethod
+    def get_location(cls, *, test_location: PyTestLocation, index: SnapshotIndex) -> str:
+        """Return the path of the file of an area, in the folder of the test module."""
+        area = cls.get_file_basename(test_location=test_location, index=index)
+        folder = Path(cls.dirname(test_location=test_location)) / test_location.basename
+        return str(folder / f"{area}.{cls.file_extension}")
 
     @classmethod
     def matches_test_location(
         cls, *, test_location: PyTestLocation, snapshot_location: str
     ) -> bool:
-        """A transcript belongs to the test file whose folder it lies in."""
+        """Tell whether a file lies in the folder of the test module."""
         return Path(snapshot_location).parent.name == test_location.basename
 
 
-def _dotted(index: SnapshotIndex) -> str:
-    return str(index).replace("/", ".")
+def transcripts() -> dict[str, str]:
+    """Return all reviewed transcripts by the names of their scenarios."""
+    found: dict[str, str] = {}
+    for path in sorted(FOLDER.glob("*.ambr")):
+        collection: SnapshotCollection = TranscriptExtension().read_snapshot_collection(str(path))
+        for snapshot in collection:
+            name = snapshot.name.partition("[")[2].removesuffix("]")
+            found[name] = str(snapshot.data)
+    return found
