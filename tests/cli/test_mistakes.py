@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command_line import ROOT, Said, call
+from command_line import Said, call
 
 from harness.commands.vocabulary import names
 from harness.faults.base import all_faults
@@ -12,6 +12,7 @@ from harness.faults.duties import client_faults
 from harness.rules.discovery import every_rule
 from harness.spec.findings import finding_kinds
 from harness.spec.loading import load_book
+from tests.bad_scenarios import write_bad
 
 pytestmark = pytest.mark.slow
 
@@ -208,7 +209,7 @@ def test_agent_takes_the_id_of_a_bundled_scenario() -> None:
     assert (said.status, said.err) == (0, "")
 
 
-def test_agent_shows_the_place_of_a_mistake_in_a_scenario() -> None:
-    path = "fixtures/bad_scenarios/alias.scenario.yaml"
-    assert (ROOT / path).is_file()
-    assert _one_line(call("agent", "app-server", "--scenario", path)).startswith(f"{path}:9:5: ")
+def test_agent_shows_the_place_of_a_mistake_in_a_scenario(tmp_path: Path) -> None:
+    [path] = write_bad(tmp_path, "alias.scenario.yaml")
+    said = call("agent", "app-server", "--scenario", str(path))
+    assert _one_line(said).startswith(f"{path}:9:5: ")

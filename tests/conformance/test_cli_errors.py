@@ -14,13 +14,14 @@ import pytest
 
 from harness.errors import UsageError
 from harness.runner.config import configure
+from tests.bad_scenarios import write_bad
 
-from .judging import ROOT, Ran, run_pytest
+from .judging import Ran, run_pytest
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 
 WITNESS = "started"
-BAD = ROOT / "fixtures" / "bad_scenarios" / "misspelt-key.scenario.yaml"
+BAD = "misspelt-key.scenario.yaml"
 
 
 @pytest.fixture
@@ -163,13 +164,13 @@ def test_bad_scenario_file_is_one_line_and_nothing_starts(
 ) -> None:
     folder = place / "mine"
     folder.mkdir()
-    (folder / BAD.name).write_text(BAD.read_text())
+    write_bad(folder, BAD)
     (folder / "good.scenario.yaml").write_text(
         "title: good\nclient:\n  - start_thread: {as: t}\n", encoding="utf-8"
     )
     ran = ask(place, mark, "--server-cmd", server, "mine")
     assert ran.status == 2
-    lines = [line for line in ran.text.splitlines() if str(folder / BAD.name) in line]
-    assert lines == [f"{folder / BAD.name}:6:1: unknown key 'clinet'; did you mean 'client'?"]
+    lines = [line for line in ran.text.splitlines() if str(folder / BAD) in line]
+    assert lines == [f"{folder / BAD}:6:1: unknown key 'clinet'; did you mean 'client'?"]
     assert "Traceback" not in ran.text
     assert "conformance of" not in ran.text

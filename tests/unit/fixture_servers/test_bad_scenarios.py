@@ -1,7 +1,8 @@
 """Each bad scenario is refused by one line that names its place, what was found, and where.
 
-The expectation stands in the file's first line, `# expect: LINE:COLUMN: FRAGMENT`, so that a
-mistake and its message are read together. Files too big or too odd to store are made here.
+The texts are in fixtures/bad_scenarios.txt. The first line of each is what is expected,
+`# expect: LINE:COLUMN: FRAGMENT`, so that a mistake and its message are read together. Files too
+big or too odd to store are made here.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ import yaml
 from harness.runner.lexicon import protocol_lexicon
 from harness.scenario.loader import ScenarioError, find, load
 from harness.scenario.yaml12 import MAX_DEPTH
+from tests.bad_scenarios import bad_scenarios, write_bad
 
-FOLDER = Path(__file__).resolve().parents[3] / "fixtures" / "bad_scenarios"
-FILES = sorted([*FOLDER.glob("*.scenario.yaml"), *FOLDER.glob("*.family.yaml")])
-CAPABILITIES = FOLDER.parents[1] / "harness" / "spec" / "capabilities.yaml"
+CAPABILITIES = Path(__file__).resolve().parents[3] / "harness" / "spec" / "capabilities.yaml"
 GOOD = "title: A scenario\nclient:\n  - start_thread: {as: t}\n"
 EXPECT = re.compile(r"# expect: (\d+):(\d+): (.+)")
 
@@ -35,20 +35,11 @@ def refusal(path: Path) -> ScenarioError:
     return caught.value
 
 
-def cases() -> list[object]:
-    return [
-        pytest.param(
-            path,
-            id=path.name.removesuffix(".scenario.yaml").removesuffix(".yaml"),
-        )
-        for path in FILES
-    ]
-
-
-@pytest.mark.parametrize("path", cases())
-def test_bad_scenario_is_refused_at_its_place(path: Path) -> None:
-    expected = EXPECT.fullmatch(path.read_text().split("\n")[0])
+@pytest.mark.parametrize("name", bad_scenarios())
+def test_bad_scenario_is_refused_at_its_place(tmp_path: Path, name: str) -> None:
+    expected = EXPECT.fullmatch(bad_scenarios()[name].split("\n")[0])
     assert expected
+    [path] = write_bad(tmp_path, name)
     error = refusal(path)
     assert error.place == (int(expected[1]), int(expected[2]))
     assert expected[3] in error.message
@@ -92,7 +83,7 @@ def test_missing_file_and_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_there_are_many_mistakes() -> None:
-    assert len(FILES) > 50
+    assert len(bad_scenarios()) > 50
 
 
 def test_what_is_missing_behind_the_last_line_is_told_there(tmp_path: Path) -> None:

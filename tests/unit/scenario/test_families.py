@@ -1,6 +1,6 @@
 """A family's file: which scenarios its table makes, where their values stand, how they are found.
 
-What is refused, and where, is told by the files of fixtures/bad_scenarios.
+What is refused, and where, is told by the texts of fixtures/bad_scenarios.txt.
 """
 
 from __future__ import annotations

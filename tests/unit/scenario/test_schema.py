@@ -13,6 +13,7 @@ import pytest
 from harness.scenario.bundled import bundled_files, bundled_folder, bundled_scenario
 from harness.scenario.schema import family_schema, json_schema, schema_text
 from harness.scenario.yaml12 import ScenarioError, parse, parse_file
+from tests.bad_scenarios import bad_scenarios
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = jsonschema_rs.validator_for(json_schema())
@@ -22,7 +23,6 @@ FAMILIES = sorted(ROOT_OF_SCENARIOS.rglob("*.family.yaml"))
 EXAMPLES = re.findall(
     r"^```yaml\n(.*?)^```$", (ROOT / "docs/scenarios.md").read_text(), re.M | re.S
 )
-BAD = sorted((ROOT / "fixtures/bad_scenarios").glob("*.yaml"))
 # Of these mistakes a schema knows nothing: names, places, and exactly one of several keys.
 BEYOND = {"alias-taken", "unknown-turn", "unknown-gate-opened", "wait-for-two-things"}
 
@@ -69,13 +69,13 @@ def test_documented_example_fits_the_schema(text: str) -> None:
 
 def test_what_is_misspelt_does_not_fit() -> None:
     refused: set[str] = set()
-    for path in BAD:
+    for name, text in bad_scenarios().items():
         try:
-            value = parse_file(path).value
+            value = parse(text.encode(), name).value
         except ScenarioError:
             continue
         if isinstance(value, dict) and mistakes(value):
-            refused.add(path.name.removesuffix(".scenario.yaml"))
+            refused.add(name.removesuffix(".scenario.yaml"))
     assert {"misspelt-key", "misspelt-nested-key", "unknown-step", "title-is-a-number"} <= refused
     assert {"delay-too-long", "disconnect-at-unknown-event", "http-status-too-small"} <= refused
     assert not refused & BEYOND

@@ -1,6 +1,6 @@
 """Words of the protocol: what is left alone, and that the list of them is the protocol's own.
 
-What is refused, and where, is told by the files of fixtures/bad_scenarios.
+What is refused, and where, is told by the texts of fixtures/bad_scenarios.txt.
 """
 
 from __future__ import annotations
