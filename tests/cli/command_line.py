@@ -2,8 +2,10 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
-from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.extensions.amber import AmberSnapshotExtension
+from syrupy.types import SerializableData
 
 from tests.processes import COMMANDS, ROOT, Said, run, run_warm
 
@@ -36,8 +38,10 @@ def _trimmed(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-class PrintedText(SingleFileSnapshotExtension):
-    """One `.txt` file per test and parameter."""
+class PrintedText(AmberSnapshotExtension):
+    """Keeps what was printed as it is, all texts of a test module in one file."""
 
-    _write_mode = WriteMode.TEXT
-    file_extension = "txt"
+    def serialize(self, data: SerializableData, **kwargs: Any) -> str:
+        """Return the text."""
+        return str(data)
+
