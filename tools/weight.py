@@ -1,0 +1,113 @@
+"""`python -m tools.weight` tells how many lines of Python each room has, beside its budget.
+
+With `--budget` it fails where a room has more than its row of tools/weight.yaml: the row is raised
+by hand, in the commit that needs it, which says why. `--write` lowers rows to what is there.
+"""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+BUDGET = ROOT / "tools" / "weight.yaml"
+HEADER = """\
+# Lines of Python that each room may have, and files of the whole repository. Raise a row in the
+# commit that needs it, and say there why; `python -m tools.weight --write` lowers rows.
+"""
+FILES = "files of the repository"
+STEP = 100
+"""Lines: a mend of a few needs no new row."""
+SPLIT = ("harness", "reference_server", "tests")
+"""Folders whose subfolders are rooms of their own."""
+
+
+def room_of(path: str) -> str:
+    """Return the room of a file, given by its path in the repository."""
+    first, *rest = path.split("/")
+    if not rest:
+        return "root"
+    return f"{first}/{rest[0]}" if first in SPLIT and len(rest) > 1 else first
+
+
+def weigh(files: Iterable[Path], root: Path = ROOT) -> dict[str, int]:
+    """Return the lines of each room, and how many files there are in all."""
+    lines: Counter[str] = Counter()
+    for path in files:
+        lines[FILES] += 1
+        if path.suffix == ".py":
+            room = room_of(path.relative_to(root).as_posix())
+            lines[room] += len(path.read_text("utf-8").splitlines())
+    return dict(sorted(lines.items()))
+
+
+def tracked() -> list[Path]:
+    """Return the files that git knows and that exist."""
+    said = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    return [path for name in said.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def excesses(weights: Mapping[str, int], budget: Mapping[str, int]) -> list[str]:
+    """Return a message for each room that has more than its budget, or no row."""
+    return [
+        f"{room}: {weight}, but its row of tools/weight.yaml has {budget[room]}"
+        if room in budget
+        else f"{room}: {weight}, but tools/weight.yaml has no row for it"
+        for room, weight in weights.items()
+        if weight > budget.get(room, 0)
+    ]
+
+
+def lowered(weights: Mapping[str, int], budget: Mapping[str, int]) -> dict[str, int]:
+    """Return the budget without what is not used, in whole steps; without rooms that are gone."""
+    return {
+        room: min(row, -(-weights[room] // STEP) * STEP)
+        for room, row in budget.items()
+        if room in weights
+    }
+
+
+def table(weights: Mapping[str, int], budget: Mapping[str, int]) -> str:
+    """Return the lines of each room beside its budget."""
+    width = max(map(len, weights))
+    rows = [f"{room:{width}}  {weights[room]:7}  {budget.get(room, 0):7}" for room in weights]
+    total = sum(weight for room, weight in weights.items() if room != FILES)
+    return "\n".join(
+        [f"{'room':{width}}    lines   budget", *rows, f"{'in all':{width}}  {total:7}"]
+    )
+
+
+def budget_rows() -> dict[str, int]:
+    """Return the budget of each room."""
+    rows: dict[str, Any] = yaml.safe_load(BUDGET.read_text("utf-8")) if BUDGET.exists() else {}
+    return rows
+
+
+def main(words: list[str]) -> int:
+    """Do what the words of the command line ask for; return the exit status."""
+    weights, budget = weigh(tracked()), budget_rows()
+    if "--write" in words:
+        budget = lowered(weights, budget)
+        BUDGET.write_text(HEADER + yaml.safe_dump(budget), "utf-8")
+    if "--budget" not in words:
+        sys.stdout.write(f"{table(weights, budget)}\n")
+        return 0
+    found = excesses(weights, budget)
+    if found:
+        advice = "take away what is needless, or raise the row and say in the commit why"
+        sys.stdout.write("".join(f"{line}\n" for line in [*found, advice]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
