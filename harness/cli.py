@@ -1,8 +1,6 @@
 """The `harness` command.
 
-Here: arguments, and printing what the parts give. Not here: any work of its own; every command is
-a few lines around one function. Imports are inside the commands: `harness show` must not pay for a
-test run.
+Imports are inside the commands: `harness show` must not pay for a test run.
 """
 
 import sys

@@ -5,8 +5,7 @@
         TargetError    the server under test cannot be used, or is gone
             TargetGone     its connection ended
 
-Each package may add classes below these, where somebody must tell one case from another. Here: the
-classes that several packages raise. Not here: any text, and what ends where (the callers). Wrong
+Each package may add classes below these, where somebody must tell one case from another. Wrong
 arguments of our own code raise ValueError; what never leaves its module is private there.
 """
 

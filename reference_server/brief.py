@@ -1,7 +1,4 @@
-"""Short quotations of what a client or a model sent, for error messages and the log.
-
-Here lives how much of a long text is quoted: enough to recognise it.
-"""
+"""Short quotations of what a client or a model sent, for error messages and the log."""
 
 QUOTE_LIMIT = 120
 """Characters of a quotation; of a longer text the middle is left out."""

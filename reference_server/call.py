@@ -1,7 +1,6 @@
 """One request on its way to its answer.
 
-Here lives what a handler is given: the connection that the request came from, the services of the
-server, and the means to answer. The router chooses the handler.
+The router chooses the handler.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """Which server of a home has which thread open for writing.
 
-Here lives one file, `threads.lock`: a server locks byte N of it as long as it has thread
-`thr_N` open. The system releases these locks however the server ends, so nothing is left behind,
-and any number of threads takes one open file. Two servers that wrote to one rollout would not know
-of each other's turns, so the second is refused (ADR 18).
+A server locks byte N of `threads.lock` as long as it has thread `thr_N` open. The system releases
+these locks however the server ends, so nothing is left behind, and any number of threads takes one
+open file. Two servers that wrote to one rollout would not know of each other's turns, so the second
+is refused (ADR 18).
 """
 
 import fcntl

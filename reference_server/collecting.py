@@ -1,8 +1,8 @@
 """Work during which the garbage collector is off.
 
-Here lives the switch. While hundreds of thousands of objects are made that all stay, the collector
-goes through them again and again and finds nothing: a third of the time of answering with a long
-rollout. The block reaches to the end of the answer, after which most of the objects are gone.
+While hundreds of thousands of objects are made that all stay, the collector goes through them again
+and again and finds nothing: a third of the time of answering with a long rollout. The block reaches
+to the end of the answer, after which most of the objects are gone.
 """
 
 import gc

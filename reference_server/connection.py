@@ -1,10 +1,8 @@
 """One client: its messages in, its messages out.
 
-Here lives the loop that reads messages, hands each on by its kind, and decides when the client has
-left. What a request does is not known here: the server takes it (`Receiver`). Source:
-session-protocol "What the service does"; framing and malformed lines are not shown there: a
-malformed line gets one error, with its id if it has one, else `id: null`, and the connection lives
-on.
+What a request does is not known here: the server takes it (`Receiver`). Source: session-protocol
+"What the service does"; framing and malformed lines are not shown there: a malformed line gets one
+error, with its id if it has one, else `id: null`, and the connection lives on.
 """
 
 import logging

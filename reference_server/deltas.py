@@ -1,9 +1,7 @@
 """The notifications of deltas, as bytes: the one hot path of the server.
 
-Here lives how the line of a delta is put together from a prefix encoded once per item, without a
-model for each, and how lines of one prefix become one line. Joined, the deltas are the same text.
-Source: session-protocol "Events" ("concatenating `delta` values of one `itemId` rebuilds the
-reply").
+Joined, the deltas are the same text. Source: session-protocol "Events" ("concatenating `delta`
+values of one `itemId` rebuilds the reply").
 """
 
 import json

@@ -1,9 +1,8 @@
 """Lines to requests and back: the JSON-RPC layer without I/O.
 
-Here lives how a line is told to be a request, a notification, an answer or malformed, and how
-results, errors and notifications are written. Methods and their params are not known here.
-Source: session-protocol "What the service does"; error shapes are not shown there, so JSON-RPC
-2.0's are used. `jsonrpc` is accepted, not required and not written.
+Methods and their params are not known here. Source: session-protocol "What the service does"; error
+shapes are not shown there, so JSON-RPC 2.0's are used. `jsonrpc` is accepted, not required and not
+written.
 """
 
 import gc

@@ -1,9 +1,9 @@
 """Thread and turn numbers that no two servers of one home ever share.
 
-Here lives the counter file: one line `threads N turns M`, the last numbers taken, changed under an
-exclusive lock. Numbers are taken in blocks, so a server leaves a gap when it ends; the shapes
-`thr_<n>` and `turn_<n>` do not promise consecutive numbers. A lost or damaged file is made again
-from the rollouts. Source: session-protocol "Thread" and "Turn" (id shapes).
+The file has one line `threads N turns M`, the last numbers taken, changed under an exclusive lock.
+Numbers are taken in blocks, so a server leaves a gap when it ends; the shapes `thr_<n>` and
+`turn_<n>` do not promise consecutive numbers. A lost or damaged file is made again from the
+rollouts. Source: session-protocol "Thread" and "Turn" (id shapes).
 """
 
 import os

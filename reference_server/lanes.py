@@ -1,7 +1,7 @@
 """Lanes: queues that keep the requests of one thread in order.
 
-Here lives the queueing: jobs of one lane run one after the other, in the order in which they came;
-jobs of different lanes run side by side. What a job does is not known here.
+Jobs of one lane run one after the other, in the order in which they came; jobs of different lanes
+run side by side. What a job does is not known here.
 """
 
 from collections import deque

@@ -1,7 +1,7 @@
 """Imports that wait until something needs them, so that a short session pays only for its own.
 
-Here live the settings of the interpreter meanwhile. What is imported late, and when, lives where it
-is needed: the services with the first thread, the tools with the first call, and so on.
+What is imported late, and when, lives where it is needed: the services with the first thread, the
+tools with the first call, and so on.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """The largest paths and lists that a client or a model may send.
 
-Here live the limits that hold wherever a path or a list comes in. A limit that concerns one module
-alone lives there (`transport.lines`, `model.limits`, `patch.plan`).
+A limit that concerns one module alone lives there (`transport.lines`, `model.limits`,
+`patch.plan`).
 """
 
 from typing import Any, cast

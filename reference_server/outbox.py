@@ -1,10 +1,8 @@
 """The only writer of a connection: messages are written in the order in which they are put.
 
-Here lives the queue between all that sends messages and the transport, and what happens where the
-client reads more slowly than messages come. Messages put during a write go out together in the next
-one. Where the queue is full, producers are asked to wait (`room`). They need not, where others read
-faster: then deltas that wait are joined, and a client that lags too far behind is given up. No
-message is left out before that.
+Messages put during a write go out together in the next one. Where the queue is full, producers are
+asked to wait (`room`). They need not, where others read faster: then deltas that wait are joined,
+and a client that lags too far behind is given up. No message is left out before that.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
 """Which servers of a home are running.
 
-Here live a server's id and the lock `servers/<id>.lock` that it holds as long as it runs: the
-system releases it however the server ends. By trying to take the lock, other servers tell one that
-is running from one that was killed. What a killed server has left is settled by `recovery`.
+A server holds the lock `servers/<id>.lock` as long as it runs: the system releases it however the
+server ends. By trying to take the lock, other servers tell one that is running from one that was
+killed. What a killed server has left is settled by `recovery`.
 """
 
 import contextlib

@@ -1,6 +1,5 @@
 """A server that listens: its connections, from being accepted to being closed.
 
-Here live the loop that accepts, the limit on connections, and with which words a client is let go.
 Opening the socket lives in `transport.listener`, who may connect in `transport.handshake`, what a
 connection does in `connection`.
 """

@@ -1,7 +1,6 @@
 """From a request to its handler.
 
-Here live the look-up of the method, the check of its params, the choice of its lane, and the answer
-where a handler fails. What a method does lives in `handlers`.
+What a method does lives in `handlers`.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The server: one per process, for any number of connections.
 
-Here lives what all connections share. The bulk of the server (`services`) is imported when a
-request first needs it. What a request does is not known here.
+The bulk of the server (`services`) is imported when a request first needs it. What a request does
+is not known here.
 """
 
 import time

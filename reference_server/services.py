@@ -1,8 +1,7 @@
 """What every request but the handshake needs: threads, turns, the model, tools.
 
-Here lives how these are put together, and how they end. Importing them takes most of the time that
-importing the server takes, so the server imports this module with the first request that needs it
-(`Server.services`).
+Importing them takes most of the time that importing the server takes, so the server imports this
+module with the first request that needs it (`Server.services`).
 """
 
 import logging

@@ -1,7 +1,6 @@
 """The settings of a thread, and how overrides change them.
 
-Here lives the merge of configuration, `thread/start` params and `turn/start` overrides. Every
-override of a turn stays in force for later turns, except outputSchema, which is not a setting
+Every override of a turn stays in force for later turns, except outputSchema, which is not a setting
 (session-protocol "turn/start" says so of cwd and model; for the others it is our decision).
 """
 

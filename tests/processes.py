@@ -1,8 +1,7 @@
 """Commands that tests run to their end, as a user does, and what they printed.
 
-Here: starting them, and `harness …` and pytest in a fork of a process that has imported them
-(warm), since to import them takes longer than most of what tests ask. Not here: a run that is left
-before its end (tests.conformance.judging).
+`harness …` and pytest run in a fork of a process that has imported them (warm), since to import
+them takes longer than most of what tests ask.
 """
 
 from __future__ import annotations

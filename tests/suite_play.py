@@ -3,8 +3,6 @@
 `make demo` keeps its play here. A test that finds no play of this very code on this machine plays
 the suite itself; the other workers of the test run wait for it. So the suite is played once, and
 no test judges traces that other code has made. A play that is not GREEN serves one test run only.
-
-Here: playing, keeping and finding. Not here: what the traces must show.
 """
 
 from __future__ import annotations

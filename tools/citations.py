@@ -1,9 +1,6 @@
 """Whether every line of the documents is accounted for in the judge's book.
 
-Here: the committed hashes of the documents' lines (lines.yaml), the lines that state nothing
-(uncited.yaml), and `gaps`, which compares both with the rows. Not here: the text of the documents,
-of which the project holds hashes only, so that a bare clone can prove the same as one that has the
-documents beside it. `python -m tools.citations FOLDER` writes lines.yaml anew from them.
+`python -m tools.citations FOLDER` writes lines.yaml anew from them.
 """
 
 import sys

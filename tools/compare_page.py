@@ -1,7 +1,6 @@
 """`python -m tools.compare_page` writes docs/versions.md: two releases of a real server, compared.
 
-Here: the page around a comparison, and which recorded runs it is made from. The real servers are
-run by `make real`, which calls this; `make docs` cannot. Not here: comparing (harness.compare).
+The real servers are run by `make real`, which calls this; `make docs` cannot.
 """
 
 from collections.abc import Iterator

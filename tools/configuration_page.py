@@ -1,7 +1,7 @@
 """docs/configuration.md: every key of config.toml, made from the models that read it.
 
-Here: how a model becomes a table of its keys. The words for a value are those of the error message
-that a wrong one gets; what a key means is the docstring below it in the source.
+The words for a value are those of the error message that a wrong one gets; what a key means is the
+docstring below it in the source.
 """
 
 import ast

@@ -1,8 +1,4 @@
-"""Draws the judge's state machines as Mermaid text.
-
-Here: text from the tables of `harness.spec.machines`. Not here: any state or transition of its
-own; a diagram can show nothing that the tables do not say.
-"""
+"""Draws the judge's state machines as Mermaid text."""
 
 import re
 from collections.abc import Iterator

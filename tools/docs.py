@@ -1,7 +1,7 @@
 """`python -m tools.docs` writes the generated pages of docs/; a test compares them.
 
-Here: which page is made from what. Edit the tables or the rules, never these pages. Of
-docs/reports.md only the tables between the marks are made.
+Edit the tables or the rules, never these pages. Of docs/reports.md only the tables between the
+marks are made.
 """
 
 from collections import defaultdict

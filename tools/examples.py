@@ -1,8 +1,6 @@
 """The examples of docs/scenarios.md as files: `python -m tools.examples FOLDER`.
 
-Here: taking them out of the page, and the parts of the project that owe the reference server what
-some of them need. `make real` plays all of them on the real servers, a test plays those that the
-reference server can.
+`make real` plays all of them on the real servers, a test plays those that the reference server can.
 """
 
 import re

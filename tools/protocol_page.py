@@ -1,9 +1,7 @@
 """The project's own statement of the protocol, made from the judge's book: docs/protocol.md.
 
-Here: `protocol_page`, a pure function from the book to the page. By document and heading; within a
-section by object, method or event: its fields, what must hold (an anchor for each requirement),
-and what is left open, with our choice. Not here: anything that the book does not say; edit that
-and run `python -m tools.protocol_page`.
+By document and heading; within a section by object, method or event: its fields, what must hold (an
+anchor for each requirement), and what is left open, with our choice.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""Which part of the judge's book stands where in docs/protocol.md.
-
-Here: `sections_of`, the rows of the book by document and heading and, within a section, by object,
-method or event. Not here: how a section reads (protocoldoc).
-"""
+"""Which part of the judge's book stands where in docs/protocol.md."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
 """What the scripted model asks for in a reply: tools, searches, and a reviewer's answer.
 
-Here: the pydantic models of these parts, at the level of intent. The server's tool and its
-arguments are chosen in `tools`. Not here: text, gates and faults (parts).
+The server's tool and its arguments are chosen in `tools`.
 """
 
 from typing import Annotated, Any, Literal

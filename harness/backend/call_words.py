@@ -1,8 +1,4 @@
-"""Calls of the scripted model in words: what was asked, what a step says, what does not fit.
-
-Here: one line for each entry of an input and each part of a reply, cut, without control characters.
-Not here: who is told of it (commands, connect).
-"""
+"""Calls of the scripted model in words: what was asked, what a step says, what does not fit."""
 
 import difflib
 import json

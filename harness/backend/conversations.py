@@ -1,8 +1,6 @@
 """The conversations that a model service answers: whose a call is, and what is new in it.
 
-Here: telling conversations apart by the calls alone, since nobody says where one begins, and what
-a call adds to the one before. Not here: HTTP and gates (service), the script of one conversation
-(model).
+They are told apart by the calls alone, since nobody says where one begins.
 """
 
 import itertools

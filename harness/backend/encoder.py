@@ -1,7 +1,7 @@
 """The interface of a model API.
 
-Here: everything that an encoder must be able to produce. The only one today is the Responses API
-(`wire/responses.py`); another API would be another module with this interface.
+The Responses API (`wire/responses.py`) is the only one; another API would be another module with
+this interface.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """Where the MCP servers of a play are reached: by their programs, and over HTTP.
 
-Here: the listeners on loopback, what the agent is configured with, and which token came. Not here:
-what is answered (mcp_server). A program of the play shows the key of the play before anything is
-noted, and the address of an HTTP server holds it, so that no other process can speak into a trace.
+A program of the play shows the key of the play before anything is noted, and the address of an HTTP
+server holds it, so that no other process can speak into a trace.
 """
 
 import hashlib

@@ -1,8 +1,4 @@
-"""MCP servers that the harness plays, as a scenario writes them.
-
-Here: the pydantic models of `mcp:`, and the tables of `mcp_servers` that the agent gets for them.
-Not here: what is answered (mcp_server), how it is reached (mcp_desk).
-"""
+"""MCP servers that the harness plays, as a scenario writes them."""
 
 import re
 from typing import Annotated, Any, Final, Literal

@@ -1,8 +1,7 @@
 """What the MCP servers of a play answer, and what is noted of what they are asked.
 
-Messages in, messages out: here is no socket. Not here: how a message came (mcp_desk), what is right
-(rules). What an agent sends is cut before it is noted, and the tokens of the play are replaced in
-it; a play notes a bounded number of messages.
+Messages in, messages out: here is no socket. What an agent sends is cut before it is noted, and the
+tokens of the play are replaced in it; a play notes a bounded number of messages.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The scripted model: answers a call by the next step of its script, and records all calls.
 
-Here: which step a call gets, repeated steps, problems with the caller. Not here: how a reply is
-streamed (play), HTTP (server, inprocess), event names (wire). One instance serves one scenario.
+One instance serves one scenario.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Named pipes of a workspace: gates at which commands wait, as the model's stream waits at others.
 
-Here: making them and tying them to the scenario's gates. A command that writes a line into a pipe
-has reached its gate; one that reads a line from a pipe goes on when its gate is opened. Nothing
-waits by the clock, and a pipe that nobody opened is opened with all gates at the end.
+A command that writes a line into a pipe has reached its gate; one that reads a line from a pipe
+goes on when its gate is opened. Nothing waits by the clock, and a pipe that nobody opened is opened
+with all gates at the end.
 """
 
 import contextlib

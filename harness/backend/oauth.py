@@ -2,9 +2,8 @@
 
 They answer at one address: `/mcp` asks for a bearer token and says where to get one (RFC 9728), the
 rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC 7636). What
-is asked and answered is told to whoever records it. Here: the requests and answers, and the visit
-of a user who consents or denies. Not here: who is visited when (runner), whether it is right
-(rules). Nothing is kept but in memory; the tokens are of no use anywhere else.
+is asked and answered is told to whoever records it. Nothing is kept but in memory; the tokens are
+of no use anywhere else.
 """
 
 import base64

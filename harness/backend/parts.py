@@ -1,8 +1,6 @@
 """The parts of a reply: what the scripted model says, at the level of intent.
 
-Here: the pydantic models of the parts. Names of tools and shapes of events are chosen by a table
-(tools) and by the encoder. Not here: playing them (play), what the model asks for (asks), whole
-model calls (script).
+Names of tools and shapes of events are chosen by a table (tools) and by the encoder.
 """
 
 from typing import Annotated, Any, Literal

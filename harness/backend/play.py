@@ -1,8 +1,4 @@
-"""Answers one model call: turns the parts of a reply into chunks of a stream.
-
-Here: what each part sends, gates, delays, cuts at named events, the choice of tools. Not here:
-which step a call gets (model), the bytes of an event (wire), HTTP (server, inprocess).
-"""
+"""Answers one model call: turns the parts of a reply into chunks of a stream."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""The model's side of a scenario, at the level of intent.
-
-Here: the pydantic models of the model steps, each of which answers one model call. Not here: the
-parts of a reply (parts), and playing them (play).
-"""
+"""The model's side of a scenario, at the level of intent."""
 
 import json
 import re

@@ -1,10 +1,9 @@
 """The scripted model over HTTP on loopback.
 
-Here: the ASGI application and the server around it. One server runs as long as its worker. `serve`
-sets the scenario's model that answers; with `join` several models share the server, and the markers
-in a call choose one. Calls that no model answers are kept in `strays`. Each chunk is sent at once,
-and a caller that disconnects is noticed at once, even while the stream waits at a gate. With
-`listen` its address can refuse connections for a while.
+One server runs as long as its worker. `serve` sets the scenario's model that answers; with `join`
+several models share the server, and the markers in a call choose one. Calls that no model answers
+are kept in `strays`. Each chunk is sent at once, and a caller that disconnects is noticed at once,
+even while the stream waits at a gate. With `listen` its address can refuse connections for a while.
 """
 
 import contextlib

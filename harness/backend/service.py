@@ -1,8 +1,4 @@
-"""The scripted model as a service of its own, for somebody who starts his server himself.
-
-Here: HTTP beside the model's own (gates that are opened by a request), what is refused, and who is
-told of each call. Not here: telling conversations apart (conversations), words (commands).
-"""
+"""The scripted model as a service of its own, for somebody who starts his server himself."""
 
 import json
 from collections.abc import Mapping, Sequence

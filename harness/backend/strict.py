@@ -1,8 +1,4 @@
-"""The base of every mapping in a scenario file.
-
-Here: the base model, choosing an alternative by the single key of a mapping, types for names and
-for counts of calls. Not here: any part or step.
-"""
+"""The base of every mapping in a scenario file."""
 
 from typing import Annotated, Any, Literal
 

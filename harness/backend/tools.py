@@ -1,9 +1,4 @@
-"""Chooses the server's tool for an intent, and reads the outcome from a tool's output.
-
-Here: the built-in tables (a profile's rows come before them), the choice, the filling of argument
-templates, the wording of outcomes. Not here: the shape of events (wire), when a tool is called
-(play).
-"""
+"""Chooses the server's tool for an intent, and reads the outcome from a tool's output."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

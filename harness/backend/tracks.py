@@ -1,10 +1,9 @@
 """Which script a model call belongs to, and which step of it comes next.
 
-Here: one `Track` per thread of the scenario, and the choice between them. With one thread, every
-call belongs to it. With several, a call belongs to the thread whose marker (a nonce in its first
-user text) it contains, in a fork the last such marker. Without markers, threads are distinguished
-by their first user text and get the scripts in the order of their first calls. Not here: playing a
-step.
+With one thread, every call belongs to it. With several, a call belongs to the thread whose marker
+(a nonce in its first user text) it contains, in a fork the last such marker. Without markers,
+threads are distinguished by their first user text and get the scripts in the order of their first
+calls.
 """
 
 from collections.abc import Callable, Mapping, Sequence

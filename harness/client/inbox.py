@@ -1,7 +1,6 @@
 """Waiting for frames by predicate; frames that a wait skips stay for the next one.
 
-Here: the list of frames of one connection and its waiters. The end of the connection wakes every
-waiter. Not here: sending, ids.
+The end of the connection wakes every waiter.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """The client's side of one connection: ids, requests and their answers, server requests.
 
-Here: composing messages, matching ids, recording every message before anything else sees it. Not
-here: any judgement, and any method's meaning. One function sends every request.
+One function sends every request.
 """
 
 import json

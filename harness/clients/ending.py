@@ -1,8 +1,7 @@
 """Whether what a client never answered can be judged at the end of a recording.
 
-Here: the decision, and its reason in words. Not here: the duty that judges it (rules/duties), and
-the same question about servers (judge.ending_known). A client may wait for a person, and who made a
-recording may have ended it: nothing tells how long an answer may take.
+A client may wait for a person, and who made a recording may have ended it: nothing tells how long
+an answer may take.
 """
 
 from collections.abc import Iterable

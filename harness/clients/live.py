@@ -1,8 +1,5 @@
 """Judging clients while a server serves them: `ClientJudge`.
 
-Here: what the messages of one or more connections say of the duties of their clients. Not here: the
-duties (rules/duties), the server, and files of recordings (recordings).
-
 A server tells it every message as it was on the wire. That a client had read a message before it
 sent the next is never assumed: duties judge what holds in any order of delivery.
 """

@@ -1,8 +1,4 @@
-"""What is said of each duty: `DutyVerdict`, made from the rows of a judged trace.
-
-Here: one verdict for each broken duty and finding, one for each that was kept or never came up. Not
-here: judging (live, recordings), and printing.
-"""
+"""What is said of each duty: `DutyVerdict`, made from the rows of a judged trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass

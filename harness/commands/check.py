@@ -1,8 +1,4 @@
-"""`harness check`: judges stored traces and recordings, and counts their findings.
-
-Here: which files can be read, the profile's known deviations, the exit status. Not here: judging
-one file (stored_traces for the server's side, check_clients for the client's).
-"""
+"""`harness check`: judges stored traces and recordings, and counts their findings."""
 
 import json
 import os

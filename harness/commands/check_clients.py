@@ -1,8 +1,4 @@
-"""Judging the clients of stored traces and recordings by their duties.
-
-Here: what `harness check --side client` does with one file. Not here: the duties (rules/duties),
-the same about servers (stored_traces), a client that is judged live (clients.live).
-"""
+"""Judging the clients of stored traces and recordings by their duties."""
 
 import textwrap
 from collections import Counter

@@ -1,7 +1,4 @@
-"""`harness compare RUN RUN`: what changed between two recorded runs.
-
-Here: finding the two reports, and the exit status. Not here: the comparison (harness.compare).
-"""
+"""`harness compare RUN RUN`: what changed between two recorded runs."""
 
 import json
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""`harness connect`: what is asked for, checked before anything is started.
-
-Here: options to what they mean, and the errors in them. Not here: the conversation (connect).
-"""
+"""`harness connect`: what is asked for, checked before anything is started."""
 
 import math
 

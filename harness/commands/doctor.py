@@ -1,8 +1,6 @@
 """`harness doctor`: says in seconds whether a server can be judged, and what to do if not.
 
-Here: the checks in the order in which a newcomer needs them, each with its result and what to do
-next. It plays one plain turn on its own bench and judges nothing. Not here: the words for a server
-that cannot be used at all (runner.setup_diagnosis).
+It plays one plain turn on its own bench and judges nothing.
 """
 
 import re

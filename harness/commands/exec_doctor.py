@@ -1,7 +1,6 @@
 """`harness doctor --agent-cmd`: whether an agent's `exec` can be judged, and what to do if not.
 
-Here: one plain turn as a process, and what each part of it shows. It judges nothing. Not here: the
-same for a server (doctor).
+It judges nothing.
 """
 
 from collections.abc import Iterator

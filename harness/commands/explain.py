@@ -1,8 +1,4 @@
-"""`harness explain` and `harness list`: what a rule, a requirement or a finding means.
-
-Here: from an id, as reports print it, to lines of text. Not here: the texts themselves (rules, the
-book, findings.yaml), and other words of a report (vocabulary).
-"""
+"""`harness explain` and `harness list`: what a rule, a requirement or a finding means."""
 
 import inspect
 import textwrap

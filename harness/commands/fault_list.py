@@ -1,9 +1,6 @@
 """`harness faulty --list`: every fault, the rule that it breaks and the sentence behind it.
 
 Those of clients, which break the duties, are listed too: they are for stored traces alone.
-
-Here: the rows, as lines or JSON, which of them are asked for, and one fault by its id. Not here:
-putting one to work (faulty).
 """
 
 import json

@@ -1,7 +1,4 @@
-"""The command `harness faulty`: its options, and printing what the parts give, as in cli.
-
-Not here: any work of its own.
-"""
+"""The command `harness faulty`: its options, and printing what the parts give, as in cli."""
 
 import contextlib
 from typing import TYPE_CHECKING, Annotated

@@ -1,8 +1,4 @@
-"""`harness faulty`: a server with faults in it, for who tests a client.
-
-Here: the faults of a command line, and what is told of them. Not here: the list of faults
-(fault_list), the conversation (faults.live.relay), the server's process (proxy).
-"""
+"""`harness faulty`: a server with faults in it, for who tests a client."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""`harness faulty --listen`: a server with faults in it, for clients that connect.
-
-Here: the faults of each client. Not here: taking clients, and their servers (proxy_sockets), the
-faults and one server's process (faulty).
-"""
+"""`harness faulty --listen`: a server with faults in it, for clients that connect."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,8 +1,4 @@
-"""`harness scenario from-trace`: turns a session that was recorded, or played, into a scenario.
-
-Here: reading the file as far as it can be read, the rules that the scenario covers, writing. Not
-here: how the scenario is made (scenario.from_trace).
-"""
+"""`harness scenario from-trace`: turns a session that was recorded, or played, into a scenario."""
 
 import json
 from dataclasses import dataclass, replace

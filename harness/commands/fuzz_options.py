@@ -1,7 +1,4 @@
-"""The commands `harness fuzz` and `harness replay`: their options, and printing what comes.
-
-Here: arguments and exit statuses, as in cli. Not here: any work of its own.
-"""
+"""The commands `harness fuzz` and `harness replay`: their options, and printing what comes."""
 
 import json as json_
 import os

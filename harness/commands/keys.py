@@ -1,7 +1,7 @@
 """Keys of a terminal, one at a time, without a line's end.
 
 The terminal gives keys at once from the beginning to the end, so that none is lost that is pressed
-while something is printed. Not here: what a key means.
+while something is printed.
 """
 
 import os

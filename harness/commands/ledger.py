@@ -1,8 +1,4 @@
-"""`harness ledger RUN`: what a server chose at the points that the text leaves open.
-
-Here: the table of one recorded run, as text, Markdown or plain values. Not here: how choices are
-seen (harness.ledger), how two runs differ (harness.compare).
-"""
+"""`harness ledger RUN`: what a server chose at the points that the text leaves open."""
 
 import textwrap
 from collections.abc import Iterator, Sequence

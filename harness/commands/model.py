@@ -1,8 +1,4 @@
-"""`harness model`: the scripted model as a service of its own, for who sits in a debugger.
-
-Here: the address, the keys, the end (a signal, or with `once` the end of the script), what is left
-over, the exit status. Not here: the service (backend.service), its words (model_telling).
-"""
+"""`harness model`: the scripted model as a service of its own, for who sits in a debugger."""
 
 import contextlib
 import errno

@@ -1,7 +1,4 @@
-"""The command `harness model`: its options, and printing what the parts give, as in cli.
-
-Not here: any work of its own.
-"""
+"""The command `harness model`: its options, and printing what the parts give, as in cli."""
 
 import json as json_
 from typing import Annotated

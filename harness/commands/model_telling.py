@@ -1,8 +1,4 @@
-"""What `harness model` says: for each call what the server asked and was told, and what is wrong.
-
-Here: when what is said, and what of it is unexpected. Not here: a call in words
-(backend.call_words), the service (backend.service), its start and end (model).
-"""
+"""For each call of `harness model`: what the server asked, what it was told, and what is wrong."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,8 +1,4 @@
-"""`harness mutate`: which faults the rules find in a server's messages while they pass.
-
-Here: which faults are tried, the run in a thread of its own so that a signal ends it, the exit
-status. Not here: playing and counting (mutation).
-"""
+"""`harness mutate`: which faults the rules find in a server's messages while they pass."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,4 @@
-"""The command `harness mutate`: its options, and printing what the parts give, as in cli.
-
-Not here: any work of its own.
-"""
+"""The command `harness mutate`: its options, and printing what the parts give, as in cli."""
 
 from pathlib import Path
 from typing import Annotated

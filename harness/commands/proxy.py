@@ -1,8 +1,5 @@
 """A process that stands between a client and a server's process, on our own standard streams.
 
-Here: the server's process between its start and its end, its signals and its exit status. Not here:
-what becomes of the messages (faults.live.relay and what it is given), which command wants that.
-
 The server gets our environment, our folder and our standard error. It ends as it would without us:
 its exit status is ours, and a signal that ended it ends us.
 """

@@ -1,9 +1,6 @@
 """Clients that connect to us, and servers that we connect to: a conversation for each client.
 
-Here: taking clients at an address, and for each of them a connection to the server, or a server of
-its own where that speaks on standard streams. Not here: what becomes of the messages (faults, a
-recorder), one server on our standard streams (proxy), the two ends of a socket (socket_sides). Only
-clients of this machine that are no web pages are let in.
+Only clients of this machine that are no web pages are let in.
 """
 
 import contextlib

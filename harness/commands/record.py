@@ -1,9 +1,4 @@
-"""`harness record`: writes down a session between a client and a server that are not ours.
-
-Here: one recording on our standard streams, from the first line of its file to the last. Not here:
-clients that connect (record_sockets), the process between its start and its end (proxy), what is
-written (harness.record).
-"""
+"""`harness record`: writes down a session between a client and a server that are not ours."""
 
 import functools
 import signal

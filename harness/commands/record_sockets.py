@@ -1,8 +1,4 @@
-"""`harness record` with sockets: clients that connect to us, or a server that we connect to.
-
-Here: one recording of all connections, each under a name of its own. Not here: taking clients and
-reaching servers (proxy_sockets), one server on our standard streams (record).
-"""
+"""`harness record` with sockets: clients that connect to us, or a server that we connect to."""
 
 import contextlib
 import functools

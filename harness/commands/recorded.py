@@ -1,7 +1,4 @@
-"""The commands of `harness` that read recorded runs, and what turns mistakes into one line.
-
-Here: arguments, and printing what the parts give, as in cli. Not here: any work of its own.
-"""
+"""The commands of `harness` that read recorded runs, and what turns mistakes into one line."""
 
 from pathlib import Path
 from typing import Annotated, Any

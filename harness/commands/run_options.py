@@ -1,7 +1,6 @@
 """The command `harness run`: its options, and handing them to pytest in a process of its own.
 
-Here: arguments, as in cli; what could not be written at the end is refused before anything is
-played. Not here: what the options do (harness.suite).
+What could not be written at the end is refused before anything is played.
 """
 
 import os

@@ -1,7 +1,6 @@
 """`harness doctor --sdk-cmd`: whether an SDK can be judged by its driver, and what to do if not.
 
-Here: a turn of each call on a scripted agent, one on the real agent where there is one, and what
-each part of them shows. It judges nothing. Not here: the same for an agent (exec_doctor).
+It judges nothing.
 """
 
 import json

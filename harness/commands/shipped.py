@@ -1,8 +1,4 @@
-"""Documents and example servers that ship with the harness.
-
-Here: where they are (in the wheel, or in a checkout), finding one by the name that a report or a
-reader uses, and writing an example to a file. Not here: bundled scenarios (scenario.bundled).
-"""
+"""Documents and example servers that ship with the harness."""
 
 import itertools
 import re

@@ -1,8 +1,4 @@
-"""`harness snapshots`: what a run with `--snapshots` left to decide.
-
-Here: arguments, and printing what the parts give, as in cli. Not here: any work of its own
-(harness.snapshot).
-"""
+"""`harness snapshots`: what a run with `--snapshots` left to decide."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""The two ends of a socket as sides of a conversation: WebSockets, and lines over a unix socket.
-
-Here: taking clients at an address of each form, connecting to one, reading and writing messages.
-Not here: who talks to whom (proxy_sockets), which addresses are allowed (transport.connect).
-"""
+"""The two ends of a socket as sides of a conversation: WebSockets, and lines over a unix socket."""
 
 import contextlib
 import socket

@@ -1,8 +1,6 @@
 """Our own standard streams, and those of a process, as sides of a conversation.
 
-Here: reading and writing file descriptors without blocking anything else, and noticing that nobody
-reads any more. The descriptors are shared with other programs, so their mode is never changed. Not
-here: what is done with the bytes (faults.live.relay), the process itself (faulty).
+The descriptors are shared with other programs, so their mode is never changed.
 """
 
 import os

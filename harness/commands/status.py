@@ -1,8 +1,6 @@
 """The table of requirements, rules, scenarios, faults and targets, made from recorded runs.
 
-Here: reading the last report and traces of each target (`.harness/reports`, `.harness/traces`),
-trying every fault on those traces, and the lines of the table. A target without a run has no
-column.
+A target without a run has no column.
 """
 
 from collections import Counter

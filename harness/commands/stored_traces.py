@@ -1,6 +1,6 @@
 """Judging and showing stored traces.
 
-Here: what `harness check` and `harness show` do with one file. The rules are those of a live run.
+The rules are those of a live run.
 """
 
 import textwrap

@@ -1,8 +1,4 @@
-"""What capabilities, bundled scenarios, verdicts and levels are, for `harness explain`.
-
-Here: the lines that explain each of them. Not here: rules, requirements, findings
-(explain), and the texts of capabilities (the book).
-"""
+"""What capabilities, bundled scenarios, verdicts and levels are, for `harness explain`."""
 
 import textwrap
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""The comparison of two runs: every kind of difference, put together in order of importance.
-
-Here: `compare`. Not here: how each kind is found (verdicts,
-choices, schemas), how all look (text).
-"""
+"""The comparison of two runs: every kind of difference, put together in order of importance."""
 
 from harness.compare.choices import choice_changes
 from harness.compare.schemas import schema_changes

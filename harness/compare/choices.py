@@ -1,7 +1,4 @@
-"""Which choices differ between two runs, at the points that the text leaves open.
-
-Here: the changes, and which of them chance may have made. Not here: how choices are seen (ledger).
-"""
+"""Which choices differ between two runs, at the points that the text leaves open."""
 
 from collections import defaultdict
 from collections.abc import Iterator

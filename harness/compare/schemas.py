@@ -1,8 +1,5 @@
 """How the messages differ that two servers really spoke, and whether a client may break.
 
-Here: the changes, in the scenarios that both played, and the table that says which of them break a
-client and why. Not here: how messages are gathered (ledger.spoken), how changes look (text).
-
 A client reads all of these: results, notifications, the params of the server's requests. So it
 breaks where something is missing that it may read, and where something may come that it does not
 know; it passes over members and notifications that it does not ask for.

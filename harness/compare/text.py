@@ -1,7 +1,4 @@
-"""A comparison as lines of text: for a terminal, and as Markdown for a page.
-
-Here: lines. Not here: what differs (verdicts, choices, schemas), the plain values (plain).
-"""
+"""A comparison as lines of text: for a terminal, and as Markdown for a page."""
 
 import textwrap
 from collections import Counter

@@ -1,8 +1,4 @@
-"""What changed between two runs, as values; every form of output is a function of them.
-
-Here: `Run`, `Change`, `Comparison`. Not here: how changes are found (verdicts), and how they look
-(text).
-"""
+"""What changed between two runs, as values; every form of output is a function of them."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,7 @@
 """Which verdicts differ between two runs: of rules, of scenarios, and what is offered.
 
-Here: the changes, from two reports. What only one of the runs played says nothing about the other,
-so a rule is compared by the scenarios that both played. Not here: choices and shapes of messages.
+What only one of the runs played says nothing about the other, so a rule is compared by the
+scenarios that both played.
 """
 
 import re

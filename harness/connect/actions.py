@@ -1,7 +1,6 @@
 """What a typed line does.
 
-Here: requests, answers and the commands that begin with a colon. A mistake of the user is one line
-and changes nothing. Not here: what a line means (words), where lines come from (terminal, piped).
+A mistake of the user is one line and changes nothing.
 """
 
 import os

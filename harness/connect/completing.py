@@ -1,8 +1,4 @@
-"""Completion of a line at the prompt: methods, members of params and their words, by the book.
-
-Here: what is proposed at a place. Not here: where the cursor stands in unfinished JSON
-(line_place), what the book knows (fields), the prompt (terminal).
-"""
+"""Completion of a line at the prompt: methods, members of params and their words, by the book."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

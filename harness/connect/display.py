@@ -1,8 +1,4 @@
-"""What is shown of a conversation: one line a message, findings under their message, bounded.
-
-Here: lines, colours, rows of like messages told as one, and how much is shown before the user says
-something again: a server may flood. Not here: where lines go (terminal, piped), judging (session).
-"""
+"""What is shown of a conversation: one line a message, findings under their message, bounded."""
 
 import json
 from collections.abc import Callable, Iterator

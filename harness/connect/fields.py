@@ -1,8 +1,4 @@
-"""What may be written into a request: the members of its params, and values that are words.
-
-Here: looking into the book's schemas along a path, and our own composing models where the book
-shows no params. Not here: where in a line the cursor stands (completing), sending (session).
-"""
+"""What may be written into a request: the members of its params, and values that are words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""One conversation by hand from its start to its end: its server, signals, the exit status.
-
-Here: what both forms do in the same way. Not here: which form it is (run), where lines come from
-(piped, terminal), what is judged at the end (summary).
-"""
+"""One conversation by hand from its start to its end: its server, signals, the exit status."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

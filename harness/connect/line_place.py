@@ -1,7 +1,4 @@
-"""Where in a line that is being written the cursor stands: in which object, at a key or a value.
-
-Here: a scan of unfinished JSON. Not here: what may stand there (fields), the terminal (completing).
-"""
+"""Where in a line that is being written the cursor stands: in which object, at a key or a value."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,8 +1,4 @@
-"""The model's side of a conversation by hand: a short message to every call, or a script.
-
-Here: changing what the model says while the server runs. Not here: the model itself (backend), the
-words `:model` (actions).
-"""
+"""The model's side of a conversation by hand: a short message to every call, or a script."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace

@@ -1,8 +1,4 @@
-"""The plain form: lines come from a file or a pipe, what happens is printed as it happens.
-
-Here: reading lines, one after the other, each waited for; mistakes with their line. Not here: what
-a line does (actions), the form for a terminal (terminal).
-"""
+"""The plain form: lines come from a file or a pipe, what happens is printed as it happens."""
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -1,8 +1,4 @@
-"""`harness connect` from its beginning to its end, in a terminal or with a pipe.
-
-Here: the choice of the form, and the form of a pipe. Not here: options (commands), what both forms
-do in the same way (holding).
-"""
+"""`harness connect` from its beginning to its end, in a terminal or with a pipe."""
 
 import os
 import signal

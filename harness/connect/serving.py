@@ -1,8 +1,4 @@
-"""The server, the model and the connection behind a conversation by hand.
-
-Here: their start, the handshake, a restart over the same home, their end. Not here: what is said
-(talk), what a user types (actions).
-"""
+"""The server, the model and the connection behind a conversation by hand."""
 
 import contextlib
 import errno

@@ -1,8 +1,4 @@
-"""The end of a conversation by hand: what is still owed, what was found, the exit status.
-
-Here: whether what never came can be judged, and the last lines. Not here: ending the server
-(serving), judging (talk).
-"""
+"""The end of a conversation by hand: what is still owed, what was found, the exit status."""
 
 from collections import Counter
 

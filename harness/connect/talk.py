@@ -1,9 +1,4 @@
-"""One conversation held by hand: what is sent, what is known of it, what the rules say as it goes.
-
-Here: requests with what can be filled in, answers, the thread and turn that are spoken of, judging
-each message as it comes, rest and silence. Not here: processes (serving), lines that a user types
-(actions), how anything looks (display).
-"""
+"""A conversation held by hand: what is sent, what is known of it, what the rules say meanwhile."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

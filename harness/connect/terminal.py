@@ -1,8 +1,4 @@
-"""The form for a terminal: a prompt under the messages, completion, one key for an approval.
-
-Here: the prompt, its keys, its history, what stands below it. Not here: what a line does (actions),
-what is proposed (completing), how messages look (display).
-"""
+"""The form for a terminal: a prompt under the messages, completion, one key for an approval."""
 
 import shutil
 import signal

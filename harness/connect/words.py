@@ -1,8 +1,4 @@
-"""What a typed line means: a request, a raw message, an answer, or a command of ours.
-
-Here: parsing, and the mistakes that a user can make in one line. Not here: doing any of it
-(session, actions), completion (completing).
-"""
+"""What a typed line means: a request, a raw message, an answer, or a command of ours."""
 
 import json
 import re

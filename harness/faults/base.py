@@ -1,9 +1,4 @@
-"""What a fault is, and how faults are found.
-
-Here: `Fault`, its two forms of change, and the walk over the tables. Not here: the frames that a
-fault picks (selectors), what it does with them (operators, changes), any fault (tables), and
-applying one (stream, stored).
-"""
+"""What a fault is, and how faults are found."""
 
 import importlib
 import pkgutil

@@ -1,7 +1,7 @@
 """When a fault acts: on the first frame that fits, on every one, or on a frame and those after it.
 
-Here: the forms that a row in a table of faults can have. A fault that has none of them is a
-function in its table with the same signature (`Change`), made of `until` and the queue.
+A fault that has none of them is a function in its table with the same signature (`Change`), made of
+`until` and the queue.
 """
 
 from collections.abc import Callable, Generator

@@ -1,7 +1,6 @@
 """Faults of clients: ways to break each duty, made on the stored trace of a client that keeps all.
 
-Here: the table, and `client_faults`. Not here: the duties (rules/duties). They are no faults of
-servers, so they stand apart from `tables`, which `all_faults` reads.
+They are no faults of servers, so they stand apart from `tables`, which `all_faults` reads.
 """
 
 from typing import Any, Final

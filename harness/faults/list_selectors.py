@@ -1,8 +1,7 @@
 """Which pages of thread/list a fault picks, and which threads on them.
 
-Here: questions about the answers to thread/list and their requests. A thread "rests" where a turn
-of it was completed, and nothing of it is under way when the list is asked for: that one must be
-listed. Not here: any fault (tables).
+A thread "rests" where a turn of it was completed, and nothing of it is under way when the list is
+asked for: that one must be listed.
 """
 
 from typing import Any

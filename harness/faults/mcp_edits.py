@@ -1,7 +1,6 @@
 """What a program of `agent mcp` may do wrong, as changes of the end of a run.
 
-Each changes a run in which it has a place, and leaves any other as it is. Here: the changes. Not
-here: which run they are made in (mcp_runs), which rule must notice (tables).
+Each changes a run in which it has a place, and leaves any other as it is.
 """
 
 import json

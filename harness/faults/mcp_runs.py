@@ -1,8 +1,4 @@
-"""The runs of `agent mcp` in a stored play, as faults see them: words, files before and after.
-
-Here: finding the run that a fault can be made in, and putting another end in the place of its own.
-Not here: any fault (tables).
-"""
+"""The runs of `agent mcp` in a stored play, as faults see them: words, files before and after."""
 
 import copy
 import re

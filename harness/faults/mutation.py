@@ -1,8 +1,4 @@
-"""Whether the rules notice faults: every fault on a trace, judged anew.
-
-Here: `mutate`, and what can come of a fault. Not here: the faults, and the reviewed table of what
-fires on the stored traces (matrix).
-"""
+"""Whether the rules notice faults: every fault on a trace, judged anew."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

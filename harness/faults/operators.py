@@ -1,8 +1,4 @@
-"""What faults do with a frame that they picked. Each changes the queue, and nothing else.
-
-Here: drop, duplicate, cut, edit, remove, rewrite, answer, insert. Not here: when they act
-(changes), and changes of more than one frame that only one fault needs (tables).
-"""
+"""What faults do with a frame that they picked. Each changes the queue, and nothing else."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast

@@ -1,8 +1,5 @@
 """The frames that have come and were not passed on yet: all that a fault can still change.
 
-Here: `FrameQueue`, and the type of a fault at work on it. Not here: which frames are picked
-(selectors), what is usually done with them (operators), and who feeds the queue (stream).
-
 All frames are of one connection. Order within one direction is kept, but for what a fault moves on
 purpose. A frame that is held back keeps back what comes after it in its direction, and nothing of
 the other direction.

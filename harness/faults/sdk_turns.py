@@ -1,8 +1,4 @@
-"""The turns of an SDK in a stored play, as faults see them: what was asked, what was started.
-
-Here: finding the turn that a fault can be made in, and putting another message in a place of it.
-Not here: any fault (tables).
-"""
+"""The turns of an SDK in a stored play, as faults see them: what was asked, what was started."""
 
 import copy
 from collections.abc import Callable, Iterator

@@ -1,8 +1,7 @@
 """Which frame a fault picks: named questions about one frame, asked while frames pass.
 
-Here: `Selector`, and those about messages, threads and turns; items and approvals have modules of
-their own. Not here: picking the first or every frame that fits (changes). Only threads and turns
-that the conversation itself started are offered, since rules judge no others.
+Only threads and turns that the conversation itself started are offered, since rules judge no
+others.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""What a fault may know of a conversation: the frames that have come so far, and what they show.
-
-Here: `FaultSite`, fed frame by frame, and `Approval`, one question with all that follows it.
-Not here: picking a frame (selectors), changing one (operators), when a fault acts (changes).
-"""
+"""What a fault may know of a conversation: the frames that have come so far, and what they show."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
-"""Which listings of skills a fault picks, and what it makes of their entries.
-
-Here: questions about one listing, and other entries for it. Not here: any fault (tables/skills).
-"""
+"""Which listings of skills a fault picks, and what it makes of their entries."""
 
 from collections.abc import Callable
 from typing import Any

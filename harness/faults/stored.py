@@ -1,8 +1,6 @@
 """Faults on stored traces: pure functions, the trace given is never touched.
 
-Here: `apply` and `apply_each`, which feed a trace through a fault's stream, and drop, change,
-insert, remark and unmark for faults that cannot stream. Frames are numbered anew, and marks keep
-their place.
+Frames are numbered anew, and marks keep their place.
 """
 
 import copy

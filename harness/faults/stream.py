@@ -1,8 +1,4 @@
-"""One fault at work on frames as they pass between a client and a server, without any I/O.
-
-Here: `FaultStream`, for whoever stands between the two, such as a proxy. Not here: reading and
-writing frames, and the stored form of a fault, which is made with this (stored).
-"""
+"""One fault at work on frames as they pass between a client and a server, without any I/O."""
 
 from collections.abc import Sequence
 

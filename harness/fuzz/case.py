@@ -1,7 +1,6 @@
 """What the searches have in common: the kinds of cases, and the id of a failure.
 
-A case is a scenario document: the plain value of a `*.scenario.yaml` file. Not here: what is
-generated (inputs, frames, sessions), keeping failures (store).
+A case is a scenario document: the plain value of a `*.scenario.yaml` file.
 """
 
 import json

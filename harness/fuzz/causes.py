@@ -2,8 +2,7 @@
 
 A cause is a rule, or the id of a finding; its occasion is what was going on: the request, and how
 the server ended. A server may crash of two defects, so that another occasion of a cause is followed
-up too, but only so often: one defect shows on many occasions. Here: keeping count. Not here: what
-a cause and its occasion are (sessions.play).
+up too, but only so often: one defect shows on many occasions.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
 """Documents of inputs and of raw frames, one after the other from one seed, until a bound.
 
-Here: where the documents come from, and the bounds. Playing, confirming and shrinking are those of
-sessions. Not here: what is generated (inputs, frames), what is told (telling).
+Playing, confirming and shrinking are those of sessions.
 """
 
 import time

@@ -1,9 +1,8 @@
 """Raw frames: cases that send bytes which no client should send, between requests that are right.
 
-Here: from a chooser to a document. Nobody is blamed for raw bytes and nothing is owed for them; the
-requests after them are judged as ever, and so is a server that ends or hangs. Each raw frame ends
-its line, so that it never becomes part of a right request. None asks for anything that changes a
-thread. Not here: playing, judging.
+Nobody is blamed for raw bytes and nothing is owed for them; the requests after them are judged as
+ever, and so is a server that ends or hangs. Each raw frame ends its line, so that it never becomes
+part of a right request. None asks for anything that changes a thread.
 """
 
 import json

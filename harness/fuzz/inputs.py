@@ -1,7 +1,4 @@
-"""Inputs as documents: generated requests of every method, with right, nearly right, wrong params.
-
-Here: from generated requests to a case. Not here: what is generated (params), playing.
-"""
+"""Generated requests of every method, with right, nearly right and wrong params, as documents."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast

@@ -1,7 +1,6 @@
 """Generated requests: every method of the judge's book, with right, nearly right and wrong params.
 
-Made from the book's tables and schemas, not from any server. Not here: the documents that send
-them (inputs).
+Made from the book's tables and schemas, not from any server.
 """
 
 from copy import deepcopy

@@ -1,8 +1,4 @@
-"""A failure, played again: fixed, still there, or there only sometimes.
-
-Here: several plays, each on a process of its own, and what they say together. Not here: the store,
-what is printed (commands).
-"""
+"""A failure, played again: fixed, still there, or there only sometimes."""
 
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,8 +1,4 @@
-"""A whole run of the fuzzers: known failures first, then each kind of case within its share.
-
-Here: the bounds, the store, what was found and what could not be done. Not here: the searches
-(documents, sessions), words for a terminal (telling).
-"""
+"""A whole run of the fuzzers: known failures first, then each kind of case within its share."""
 
 import time
 from collections.abc import Sequence

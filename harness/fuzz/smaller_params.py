@@ -1,8 +1,7 @@
 """Generated params, made smaller: members and elements left out, long texts cut.
 
-Here: what can be smaller in a document, and the document with it. Only requests to which any answer
-will do are touched: what another one asks is what its session is about. Not here: in which order a
-document is made smaller (sessions.shrinking), whether params are right by the book.
+Only requests to which any answer will do are touched: what another one asks is what its session is
+about.
 """
 
 import copy

@@ -2,7 +2,6 @@
 
 `ID.scenario.yaml` is ready to be committed and played; `ID.json` says what is wrong; `ID.jsonl` is
 the trace. Files are exchanged whole, so that a run that ends at any moment leaves no half of one.
-Here: the folder. Not here: playing what is in it (replay).
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""What a run of the fuzzers gave, in words and as JSON.
-
-Here: lines. Not here: searching, deciding what is wrong.
-"""
+"""What a run of the fuzzers gave, in words and as JSON."""
 
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,4 @@
-"""Generated JSON: nonsense, and values that keep to a schema of the judge's book.
-
-Here: hypothesis strategies over values, filling placeholders in. Not here: methods and their
-parameters (params), sending.
-"""
+"""Generated JSON: nonsense, and values that keep to a schema of the judge's book."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,9 +1,8 @@
 """What a rule is, and how rules are found.
 
-Here: `Monitor`, the outcomes it yields, the decorators that say which frames it wants, and the
-registry. Not here: any rule, and the dispatch (judge). A rule is a pure, incremental monitor: it
-gets each frame it asked for once, with the conversation up to and including that frame, and yields
-`Witness` where it judged something and found it right, `Violation` where it found it wrong.
+A rule is a pure, incremental monitor: it gets each frame it asked for once, with the conversation
+up to and including that frame, and yields `Witness` where it judged something and found it right,
+`Violation` where it found it wrong.
 """
 
 import re

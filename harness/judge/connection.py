@@ -1,7 +1,6 @@
 """Judging one connection of a trace: its view, what is owed on it, and its monitors.
 
-Here: dispatch by topic, so that a frame costs what the rules interested in it cost, and rules that
-crash. Not here: which connection gets a frame or mark (judge), what becomes of outcomes (rows).
+Frames are dispatched by topic, so that each costs only what the rules interested in it cost.
 """
 
 from collections import defaultdict

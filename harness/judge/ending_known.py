@@ -1,8 +1,7 @@
 """Whether what is still owed at the end of a trace can be judged.
 
 A trace that the harness played says how it ended. A recording by others does not: what is missing
-may have come after it was cut. Here: the decision, and its reason in words. Not here: what is owed
-(trace.owed), the rules that judge it, printing (stored_traces).
+may have come after it was cut.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,4 @@
-"""Runs all rules over a trace, stored or live.
-
-Here: which connection a frame or mark is of, set-up steps, the end of the trace. Not here: any
-rule; judging one connection (connection); what a frame is and which topics it has (surface); what
-findings mean for the run (baseline, exit status).
-"""
+"""Runs all rules over a trace, stored or live."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,8 +1,4 @@
-"""The rows of one trace: what the monitors of all connections found, bounded.
-
-Here: outcomes made into rows, how many of them are kept, and which rules crashed. Not here: running
-monitors (connection), what rows mean for the run (baseline, exit status).
-"""
+"""The rows of one trace: what the monitors of all connections found, bounded."""
 
 import traceback
 from collections import defaultdict

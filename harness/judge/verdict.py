@@ -1,7 +1,7 @@
 """What a judgement can say.
 
-Here: levels, verdicts, rows. Verdicts have no truth value: "not failed" is not "passed", and code
-that would confuse the two must not run.
+Verdicts have no truth value: "not failed" is not "passed", and code that would confuse the two must
+not run.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an observer is: it says which choice a server made where the text leaves one.
 
-Here: `Choice`, `Scene`, `Observer` and the registry. Not here: any observer, the dispatch
-(observing), what a rule is (judge.base, whose decorators observers use to say what they listen to).
 An observer fails nobody. It gets each frame that it asked for once, in order, and yields a choice
 each time it sees one.
 """

@@ -1,7 +1,6 @@
 """What is known of threads and turns at a moment of a trace, on all its connections.
 
-Here: plain facts that say in which situation a request was sent. Not here: choices (observers). A
-fact is what the server has told; where it told nothing, nothing is assumed.
+A fact is what the server has told; where it told nothing, nothing is assumed.
 """
 
 from collections.abc import Iterable

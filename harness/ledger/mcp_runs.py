@@ -1,8 +1,4 @@
-"""What observers of `agent mcp` ask of a run: what config.toml said, how it ended, its table.
-
-Here: reading a run's files and what it printed. Not here: any observer, what rules ask of a run
-(rules.shared.mcp_runs): neither knows the other.
-"""
+"""What observers of `agent mcp` ask of a run: what config.toml said, how it ended, its table."""
 
 import json
 import re

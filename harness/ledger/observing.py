@@ -1,8 +1,6 @@
 """Running the observers over a trace: every choice in it, bounded.
 
-Here: dispatch by topic, so that a frame costs what the observers interested in it cost; what is
-kept of the choices; observers that crash. Not here: any observer, what several scenarios show
-together (results.seen).
+Frames are dispatched by topic, so that each costs only what the observers interested in it cost.
 """
 
 import traceback

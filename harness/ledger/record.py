@@ -1,7 +1,4 @@
-"""What is recorded of one trace beside verdicts: the choices in it, and the messages spoken.
-
-Here: one pass over a trace for both. Not here: each of them (observing, spoken).
-"""
+"""What is recorded of one trace beside verdicts: the choices in it, and the messages spoken."""
 
 from dataclasses import dataclass, field
 

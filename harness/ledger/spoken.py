@@ -1,8 +1,5 @@
 """The schema that a server really spoke: which members its messages had, and of which types.
 
-Here: gathering it from one trace. Not here: what several traces show together (results.recorded),
-and what changed between two servers (compare.schemas).
-
 A message is named by what it is: "notification item/started", "request item/tool/call", "result
 thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command,
 "result run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any

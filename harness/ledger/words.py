@@ -1,7 +1,4 @@
-"""Short words for what a server did, the same whenever it did the same.
-
-Here: answers, JSON types and names of members as words. Not here: which point they are said of.
-"""
+"""Short words for what a server did, the same whenever it did the same."""
 
 import json
 import re

@@ -1,8 +1,4 @@
-"""A bench on which one fault at a time is at work between the server and the client.
-
-Here: putting the fault between for the length of one scenario, and ending the scenario once the
-verdict is known. Not here: what the fault does (faults.live), which fault and scenario (play).
-"""
+"""A bench on which one fault at a time is at work between the server and the client."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

@@ -2,9 +2,6 @@
 
 There are two rounds. The first plays the scenarios that are known to give the faults a place
 (occasions). The second is for what was not killed then, and looks in all other scenarios.
-
-Here: which job comes when, on which worker, and what several attempts come to. Not here: one job
-(worker), the processes (workers), how it is told (telling).
 """
 
 import time

@@ -1,7 +1,6 @@
 """Which scenarios are known to give each fault a place, so that few need be played.
 
-Here: the table (occasions.yaml, written by `python -m tools.occasions`) and the choice of scenarios
-by it. It only says where to look first: what a fault comes to is always found out by playing.
+It only says where to look first: what a fault comes to is always found out by playing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

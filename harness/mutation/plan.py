@@ -1,8 +1,4 @@
-"""Where each fault can act: each fault, put into the traces of a run without faults.
-
-Here: what one clean trace says of the faults, and the choice of the scenarios in which a fault is
-played live. Not here: playing (play), the order of the work (campaign).
-"""
+"""Where each fault can act: each fault, put into the traces of a run without faults."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

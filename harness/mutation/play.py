@@ -1,8 +1,4 @@
-"""One fault, played live in one scenario after the other until the rule notices it.
-
-Here: one play, what came of it and why the rule said nothing. Not here: where the fault stands
-(bench), which scenarios (plan), several faults (campaign).
-"""
+"""One fault, played live in one scenario after the other until the rule notices it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""What came of each fault, and the score.
-
-Here: the values, and their form in JSON. Not here: how they come about (play, campaign), their form
-for people (telling).
-"""
+"""What came of each fault, and the score."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

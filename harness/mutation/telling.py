@@ -1,7 +1,4 @@
-"""A mutation run for people: what survived and why, and the score.
-
-Here: lines. Not here: the values (result).
-"""
+"""A mutation run for people: what survived and why, and the score."""
 
 from collections.abc import Iterator
 

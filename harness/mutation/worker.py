@@ -1,8 +1,5 @@
 """A worker of a mutation run, a process of its own: jobs come in as lines of JSON, results go out.
 
-Here: what each kind of job does. Not here: which jobs there are and in what order (campaign), the
-processes (workers).
-
 The first line says what is judged (`configure`), which faults are tried and where things are kept.
 Then each line is one job: `{"clean": ID}` plays a scenario without faults and says where faults can
 act; `{"fault": ID, "places": [...], ...}` plays a fault. The end of the input ends the worker.

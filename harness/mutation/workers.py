@@ -1,7 +1,6 @@
 """Worker processes of a mutation run: each is given one job at a time, and answers it.
 
-Here: starting them, asking, bounding, ending. Not here: what a job is (worker), which come when
-(campaign). A worker and all that it started are gone when the block around it ends.
+A worker and all that it started are gone when the block around it ends.
 """
 
 import json

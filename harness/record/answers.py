@@ -1,7 +1,6 @@
 """Reads the answer of a model as it passes: a stream of events of the Responses API, or an error.
 
-Here: what a trace says of an answer, from bytes that come in pieces. What cannot be read is passed
-over: nothing here may keep an answer from its caller. Not here: passing it on (model).
+What cannot be read is passed over: nothing here may keep an answer from its caller.
 """
 
 import json

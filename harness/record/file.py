@@ -1,8 +1,7 @@
 """The file of a recording: a trace that is written line by line while it happens.
 
-Here: one `write` for each line, so that whoever dies, what was written is there; and a disk that is
-full, which ends the recording and not the session. Not here: what is recorded (tap), the format
-(trace.store).
+Each line is one `write`, so that it is kept whoever dies; a full disk ends the recording and not
+the session.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
 """Secrets in what is written down: what is taken for one, and what stands in its place.
 
-Here: `Masker`. It works on text as it is on the wire, so a secret is found in a message, in a
-command line and in a URL alike. Equal secrets get equal masks (`<secret 1>`), so that a reader sees
-that two places hold the same one; and what was once known as a secret is masked wherever it stands
-from then on. Not here: what passes between client and server, which is never changed.
+It works on text as it is on the wire, so a secret is found in a message, in a command line and in a
+URL alike. Equal secrets get equal masks (`<secret 1>`), so that a reader sees that two places hold
+the same one; and what was once known as a secret is masked wherever it stands from then on.
 
 A secret that a model spells out in several messages, a few characters each, cannot be seen.
 """

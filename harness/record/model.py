@@ -1,9 +1,5 @@
 """The model's side of a recording: a proxy on loopback between a server and its real model.
 
-Here: passing a call on and its answer back as they come, and the marks of both, as a run of the
-harness has them, with the whole answer beside them (`ModelSaid`). Not here: which events an answer
-is made of beyond those that are read (backend.wire), playing a model (backend).
-
 What is not a call of the Responses API passes as well; of it a trace has no marks.
 """
 

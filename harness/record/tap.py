@@ -1,9 +1,7 @@
 """What stands between a client and a server and writes down what passes, as it passes.
 
-Here: `Tap`, which a relay feeds with lines as it feeds faults (`faults.live.chain.AtWork`), and
-`ProgramTap` for a program that reads its input whole. Each line is written before it is passed on,
-so that a recording has whatever the other side has seen. Not here: the file (file), masks (masks),
-the reading and writing of both sides (commands).
+Each line is written before it is passed on, so that a recording has whatever the other side has
+seen.
 """
 
 from typing import Any

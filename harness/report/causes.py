@@ -1,8 +1,4 @@
-"""Findings of a recording by cause, with what the server itself said.
-
-Here: which violations have the same cause, and the server's own error messages. Not here: rules,
-printing (commands.stored_traces).
-"""
+"""Findings of a recording by cause, with what the server itself said."""
 
 import re
 from collections import defaultdict

@@ -1,8 +1,5 @@
 """Findings as annotations of GitHub Actions: `::error file=…,line=…,title=…::message`.
 
-Here: the lines, with everything in them escaped as the runner reads it, and the lines between which
-the runner takes nothing for a command. Not here: when they are printed (suite.github).
-
 The runner takes any line for a command that begins with `::` after blanks, and one that has `##[`
 anywhere. What a server said must not become one: it could set a mask over a word of the log, or add
 an error of its own.

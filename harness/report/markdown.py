@@ -1,8 +1,7 @@
 """The report as a Markdown page, for the summary of a CI job or the comment on a pull request.
 
-Here: the page, a function of a report. What a server said is shown as code, in which Markdown and
-HTML mean nothing: it can make no link, image, mention, heading or cell. Not here: where the page is
-written (suite.reporting, suite.github).
+What a server said is shown as code, in which Markdown and HTML mean nothing: it can make no link,
+image, mention, heading or cell.
 """
 
 from collections import Counter

@@ -1,7 +1,4 @@
-"""Checks that a report file can be written, before anything is played.
-
-Here: a check of one path. Not here: what is written (jsonform, markdown, suite.junit).
-"""
+"""Checks that a report file can be written, before anything is played."""
 
 import os
 from pathlib import Path

@@ -1,8 +1,7 @@
 """How many of the specification's requirements a run judged, for every form of report.
 
 A run of a server says nothing about a row of the book that binds clients alone: there the harness
-is the client, and what judges such a row in a run are its own frames. Here: counting them apart.
-Not here: the verdict on each requirement (results.merge), the duties of clients (harness.clients).
+is the client, and what judges such a row in a run are its own frames.
 """
 
 from collections import Counter

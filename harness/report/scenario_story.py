@@ -1,7 +1,4 @@
-"""The story of a scenario that did not pass: what it wanted, the last messages.
-
-Here: the text for one outcome. Not here: the story of a rule (story), parts of which are used here.
-"""
+"""The story of a scenario that did not pass: what it wanted, the last messages."""
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.story import stderr_lines

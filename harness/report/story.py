@@ -1,10 +1,4 @@
-"""The story of one finding: everything that a reader needs, in the order in which it is needed.
-
-Here: the story of a rule, and of a finding of the run: the requirement and its place in the text;
-what was expected, with accepted alternatives; what came; the wire lines (wirelines); the end of the
-server's stderr; the scenario's file and line; the commands that repeat it (results.rerun_command).
-Not here: the story of a scenario (scenario_story).
-"""
+"""The story of one finding: everything that a reader needs, in the order in which it is needed."""
 
 from collections.abc import Iterator
 

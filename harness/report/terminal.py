@@ -1,7 +1,4 @@
-"""The verdict in about ten lines, for a terminal: what failed, what was not judged, and why.
-
-Here: lines of text from a report. Not here: the story of one finding (story).
-"""
+"""The verdict in about ten lines, for a terminal: what failed, what was not judged, and why."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

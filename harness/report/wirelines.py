@@ -1,8 +1,4 @@
-"""Wire lines of a trace for reading: the proof of a finding with the messages around it.
-
-Here: which frames are shown, and a frame as one line in which the relevant members are visible. Not
-here: the rest of a story (story), and shortening one line (trace.excerpt).
-"""
+"""Wire lines of a trace for reading: the proof of a finding with the messages around it."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path

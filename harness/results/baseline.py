@@ -1,8 +1,4 @@
-"""Known findings: a profile's deviations and the entries of a baseline file, one format.
-
-Here: matching rows and findings against entries, and which entries have gone stale. Not here: what
-a profile is (target), whether what an entry names exists (runner.name_checks, baseline_globs).
-"""
+"""Known findings: a profile's deviations and the entries of a baseline file, one format."""
 
 import dataclasses
 import fnmatch

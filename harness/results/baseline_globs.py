@@ -1,9 +1,7 @@
 """Baseline entries about scenarios that do not exist are refused.
 
-Here: whether a glob matches any scenario: a bundled one, a race, or one of the user's below the
-project's folder. Scenarios that are not played now count too, since a run may play only a part of
-what a baseline is about. Not here: which scenarios the user has (users_scenarios), matching
-findings with entries (baseline).
+Scenarios that are not played now count too, since a run may play only a part of what a baseline is
+about.
 """
 
 import fnmatch

@@ -1,8 +1,4 @@
-"""A baseline that writes itself: which entries a run adds to it, and which it takes out.
-
-Here: choosing the entries, and editing the text of the file, whose comments and order stay as they
-are. Not here: when a run does it (suite.baselining), matching findings with entries (baseline).
-"""
+"""A baseline that writes itself: which entries a run adds to it, and which it takes out."""
 
 import json
 import os

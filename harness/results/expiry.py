@@ -1,7 +1,6 @@
 """Known deviations with a last day: which of them still count, and what is told of the others.
 
-Here: comparing days. A day ends at midnight UTC, so that every machine of a project says the same.
-Not here: matching entries with findings (baseline).
+A day ends at midnight UTC, so that every machine of a project says the same.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Merges the outcomes of all scenarios into one report, on the controller.
 
-Here: rows by rule, set-up findings by cause, stale baseline entries, requirements. The order in
-which outcomes arrive makes no difference, so any number of workers gives the same report.
+The order in which outcomes arrive makes no difference, so any number of workers gives the same
+report.
 """
 
 import shlex

@@ -1,8 +1,4 @@
-"""The outcome of one scenario, as plain data that can be sent to another process.
-
-Here: the values and their conversion to and from builtins (a worker's report carries them to the
-controller). Not here: how they are made (runner.bench, runner.judging), merging them (merge).
-"""
+"""The outcome of one scenario, as plain data that can be sent to another process."""
 
 from dataclasses import dataclass, field
 from typing import Any

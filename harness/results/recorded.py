@@ -1,8 +1,5 @@
 """What all scenarios of a run show together: the choices of a server, and the schema it spoke.
 
-Here: the values in a report, and making them from the records of single traces. Not here: how a
-trace is read (ledger), how two runs differ (compare).
-
 A report names scenarios by their places in its list, as ranges: "0-12,15". What shows a thing is
 such ranges with the first scenario and its frame: "0-12,15:0#33". So a report of hundreds of
 scenarios stays small.

@@ -1,8 +1,4 @@
-"""Outcomes looked at again with more known deviations, after a baseline was updated.
-
-Here: rows and findings that become KNOWN, and the verdicts that follow. Not here: matching them
-with entries (baseline), the first verdict (runner.judging).
-"""
+"""Outcomes looked at again with more known deviations, after a baseline was updated."""
 
 from collections.abc import Sequence
 

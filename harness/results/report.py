@@ -1,7 +1,4 @@
-"""The report of one run as a value; every form of output is a function of it.
-
-Here: the values. Not here: how rows are merged (merge), how a report looks (harness.report).
-"""
+"""The report of one run as a value; every form of output is a function of it."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,4 @@
-"""The command that reproduces a finding of a run.
-
-Here: from a finding, or a stale baseline entry, to a command line. Not here: how command lines are
-written (rerun_command), and what the findings mean (spec.findings).
-"""
+"""The command that reproduces a finding of a run."""
 
 from collections.abc import Iterable
 from dataclasses import replace

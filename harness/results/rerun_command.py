@@ -1,8 +1,4 @@
-"""The commands that a report shows: to play something again, with the harness or without it.
-
-Here: command lines, quoted so that they can be pasted into a shell, and paths as a user would type
-them. Not here: stories (report.story), and what the options mean (cli).
-"""
+"""The commands that a report shows: to play something again, with the harness or without it."""
 
 import shlex
 from collections.abc import Sequence

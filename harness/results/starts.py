@@ -1,8 +1,4 @@
-"""Why a run started each process of the server under test.
-
-Here: the words for the reasons, and the value that a report holds. Not here: who starts a process
-(runner.servers).
-"""
+"""Why a run started each process of the server under test."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
 """The user's own scenarios on disk, whether or not a run plays them.
 
 A baseline entry may be about scenarios that a run leaves out. So what a run collected is not enough
-to tell whether the entry matches any scenario, or whether all of its scenarios ran. Here: from
-globs over ids to the ids of files below the project's folder, by file names and rows of families.
-Not here: refusing an entry that matches none (baseline_globs), stale entries (baseline).
+to tell whether the entry matches any scenario, or whether all of its scenarios ran.
 """
 
 import os

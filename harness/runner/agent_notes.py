@@ -1,8 +1,4 @@
-"""The program that an SDK is told is the agent, and what it noted of its starts.
-
-Here: the folder that the two sides share. Not here: the program itself (scripted_agent), what an
-SDK is asked (sdk_player, sdk_turns_player).
-"""
+"""The program that an SDK is told is the agent, and what it noted of its starts."""
 
 import hashlib
 import json

@@ -1,8 +1,4 @@
-"""What an agent's program is given for a play: a home, a workspace, its environment, a model.
-
-Here: for plays whose turns are runs of programs, by `agent exec` and through an SDK alike. Not
-here: the steps (turns_player), starting anything.
-"""
+"""What an agent's program is given for a play: a home, a workspace, its environment, a model."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager

@@ -10,9 +10,6 @@ a conversation:
     async with bench.conversation_of(loaded) as stage, bench.player(loaded, stage) as player:
         while player.next_step is not None:
             await player.step()
-
-Here: which scenario gets which process, and whether the model is reached. Not here: the process
-(servers), the conversation (conversation), judging (judging), merging (merge), pytest (plugin).
 """
 
 from collections.abc import AsyncGenerator, Mapping

@@ -1,8 +1,4 @@
-"""A bench on an event loop in a thread of its own, for callers that are not asynchronous.
-
-Here: when the loop and the bench begin and end, and waiting for what they do. Not here: what is
-played and what becomes of it (session), the bench itself (bench).
-"""
+"""A bench on an event loop in a thread of its own, for callers that are not asynchronous."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence

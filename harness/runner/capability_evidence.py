@@ -1,8 +1,6 @@
 """Which capabilities a server turned out not to offer, read off what a run showed.
 
-Here: one function per capability that a scenario can need and a `spec` target may lack. A profile
-that declares a capability promises it: nothing is probed, its absence is a failure. Not here: what
-is known before a scenario is played (asking).
+A profile that declares a capability promises it: nothing is probed, its absence is a failure.
 """
 
 import json

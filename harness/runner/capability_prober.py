@@ -12,9 +12,6 @@ learned from the scenarios themselves: one that stops early, or asks in its own 
 A probe asks in several ways. It shows a capability to be absent only if all of them failed, and
 shows nothing if it did not come to its end. A capability that is offered in part, or that no probe
 asks for, is decided by each scenario. A probe's trace is kept and, being set-up, not judged.
-
-Here: which probe is played when, and what it shows. Not here: what counts as absent
-(capability_evidence).
 """
 
 from collections.abc import Callable

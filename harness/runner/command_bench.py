@@ -1,7 +1,4 @@
-"""Plays scenarios on `agent mcp`: a home for each, and the servers that are logged in to.
-
-Here: what a scenario's commands get. Not here: the steps (command_player), judging (judging).
-"""
+"""Plays scenarios on `agent mcp`: a home for each, and the servers that are logged in to."""
 
 import time
 from collections.abc import Mapping, Sequence

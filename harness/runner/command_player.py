@@ -1,9 +1,4 @@
-"""Plays a scenario on `agent mcp`: each step is a run of the command, or several at once.
-
-Here: the steps that such a play has, the messages of its trace, the visit of an address that a run
-prints. Not here: the run itself (command_run), the servers that it logs in to (backend.oauth),
-whether it was right (rules).
-"""
+"""Plays a scenario on `agent mcp`: each step is a run of the command, or several at once."""
 
 import json
 import os

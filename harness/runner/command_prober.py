@@ -4,9 +4,6 @@ A command that fails may be broken, and is then judged. One that the agent does 
 like a word that no program knows: so both are run, with the same words behind them, and the agent
 is asked whether it says the same of both. It must name the word and end with the same status, not
 0; who says anything else of the command knows it.
-
-Here: running both, and comparing what they say. Not here: the same for a server
-(capability_prober), which scenario needs which command (scenario.surfaces).
 """
 
 import contextlib

@@ -1,9 +1,4 @@
-"""One run of `agent mcp`: its output on both streams, its end, and the files of the home.
-
-Here: starting it within bounds, reading both streams while it runs, what of the home is written
-down. Not here: the messages that tell of it (command_player), what an address that it prints is
-good for (backend.oauth).
-"""
+"""One run of `agent mcp`: its output on both streams, its end, and the files of the home."""
 
 import os
 import stat

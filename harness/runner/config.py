@@ -1,7 +1,4 @@
-"""What a run was asked to do, checked before any server is started.
-
-Here: `Config`, and `configure`, which makes it from the options. Not here: playing (session).
-"""
+"""What a run was asked to do, checked before any server is started."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

@@ -1,8 +1,6 @@
 """The connections of one conversation, and the process behind them, as a scenario reaches them.
 
-Here: which connection a scenario's name stands for now, their ends by our own doing, restarts over
-the same home. Connections are numbered in the trace: c1, c2, ... in the order in which they began.
-Not here: how a server is started (servers), what a step means (scenario).
+Connections are numbered in the trace: c1, c2, ... in the order in which they began.
 """
 
 import contextlib

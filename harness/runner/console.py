@@ -1,7 +1,6 @@
 """Standard output that may lose its reader: `harness list | head` ends quietly.
 
-Here: the stream, and Ctrl-C before anything was started. Imported before anything else of the
-harness, so it imports nothing of ours. Not here: what is printed, signals of a run (interruption).
+Imported before anything else of the harness, so it imports nothing of ours.
 """
 
 import io

@@ -1,8 +1,4 @@
-"""One conversation with a server, as a block: its caller speaks, then the trace is ended.
-
-Here: recording, the model's side, a private workspace, what becomes of an exception in the block,
-the ending. Not here: what is said (the caller), which server it is (servers), judging (judging).
-"""
+"""One conversation with a server, as a block: its caller speaks, then the trace is ended."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence

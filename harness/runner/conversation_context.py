@@ -1,9 +1,4 @@
-"""A conversation that is being held: what its caller speaks with, and what it gave in the end.
-
-Here: the connections, the model's side and the workspace of one conversation, and the few ways in
-which nearly everybody speaks (send, request, wait), each within the bound of a step. Not here: how
-a conversation begins and ends (conversation), a scenario's steps (player).
-"""
+"""A conversation that is being held: what its caller speaks with, and what it gave in the end."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,8 +1,4 @@
-"""Plays scenarios on `agent exec`, one after the other.
-
-Here: a scenario's run, and set-up findings. Not here: what its processes get (agent_stage), the
-steps (exec_player), the session's server (bench), judging (judging).
-"""
+"""Plays scenarios on `agent exec`, one after the other."""
 
 import shlex
 import time

@@ -1,8 +1,4 @@
-"""The command line of `agent exec` for one turn: what is wanted, as words of a profile.
-
-Here: the order of the words, and what a profile's program cannot be told. Not here: running it
-(exec_player), the table of words (target.profile).
-"""
+"""The command line of `agent exec` for one turn: what is wanted, as words of a profile."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,4 @@
-"""Which capabilities a program turned out not to offer, read off the events that it wrote.
-
-Here: what a run of `agent exec`, or of an SDK on an agent, shows of a scenario's needs where its
-profile promises nothing. Not here: the same for the session (capability_evidence).
-"""
+"""Which capabilities a program turned out not to offer, read off the events that it wrote."""
 
 from typing import Final
 

@@ -1,9 +1,4 @@
-"""Plays a scenario on `agent exec`: each turn is one process, and its trace one connection.
-
-Here: how a turn becomes a process. Not here: the steps of such a play and their bounds
-(turns_player), the words of the command line (exec_command), running a program (program_run),
-whether what came was right (rules, scenario.exec_expect).
-"""
+"""Plays a scenario on `agent exec`: each turn is one process, and its trace one connection."""
 
 import json
 

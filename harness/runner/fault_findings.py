@@ -1,7 +1,4 @@
-"""What a scenario with faults has to show: that each acted, and that the rules it names noticed.
-
-Here: the findings. Not here: the rows, which are not the server's (judging), and the faults.
-"""
+"""What a scenario with faults has to show: that each acted, and that the rules it names noticed."""
 
 from collections.abc import Iterator, Sequence
 

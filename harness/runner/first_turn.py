@@ -9,9 +9,6 @@ Only silence is a set-up finding: an answer that does not come, a turn that does
 that does not come to rest. Refusals, failures and crashes cost no waiting, and the scenarios report
 them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn gets a
 fresh process, and twice the time that the silent scenario had.
-
-Here: when the plain turn is played, what its silence means, the text of the finding. Not here:
-playing it, and what the finding blocks (bench).
 """
 
 from collections import Counter

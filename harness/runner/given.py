@@ -1,9 +1,4 @@
-"""What a run was given that no message shows: the part of its scenario that stands in its trace.
-
-Here: which members of a scenario those are, files that it copies as they are, masks in the place of
-secrets. Not here: the header that holds them (trace), who makes a scenario of them again
-(scenario.from_trace).
-"""
+"""What a run was given that no message shows: the part of its scenario that stands in its trace."""
 
 import base64
 import json

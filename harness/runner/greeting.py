@@ -1,8 +1,4 @@
-"""What a server sent in the place of an answer to `initialize`, in words.
-
-Here: an answer under another id, and one that came too late, read off the trace of the set-up. Not
-here: waiting for the answer (servers), and what to do about it (ailments).
-"""
+"""What a server sent in the place of an answer to `initialize`, in words."""
 
 import json
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """What a server leaves behind or does beside the protocol: findings that break no rule of it.
 
-Here: `hygiene.*`, from what others saw of a process and of a conversation. Their level is the
-profile's: INFO, or MUST where a server is held to it. Not here: looking at processes (target),
-when it is looked (servers, bench).
+Their level is the profile's: INFO, or MUST where a server is held to it.
 """
 
 from harness.judge.verdict import Level

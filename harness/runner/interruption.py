@@ -7,8 +7,6 @@ process, without a report.
 
 Workers are told by the controller, whoever sent the signal to whom: a terminal sends it to all of
 them, `kill` to one. So a worker only stops playing; a second signal means nothing to it.
-
-Here: signals, and what a second one does. Not here: what is reported (live, merge).
 """
 
 import contextlib

@@ -1,8 +1,4 @@
-"""From a run to a scenario's outcome: rules, the scenario's own verdicts, what does not apply.
-
-Here: the judgement of one scenario in the worker that played it. Not here: what several scenarios
-mean together (merge).
-"""
+"""From a run to a scenario's outcome: rules, the scenario's own verdicts, what does not apply."""
 
 from collections.abc import Sequence
 

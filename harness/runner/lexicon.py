@@ -1,8 +1,4 @@
-"""The words of the protocol for the loader of scenarios: read off the book and the method table.
-
-Here: names of methods from the table of what can be composed, everything within a message from the
-book's schemas, each with the nearest valid word. Not here: where a scenario holds words (scenario).
-"""
+"""The words of the protocol for the loader of scenarios: read off the book and the method table."""
 
 from collections.abc import Collection, Iterator
 from functools import cache

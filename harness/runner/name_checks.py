@@ -1,8 +1,6 @@
 """Names in a profile or a baseline that nothing has: refused before a server is started.
 
-Here: what the types of the TOML cannot say, since the book and the rules say it: capabilities,
-methods, members, rules, findings, and what is nearly a placeholder. Each mistake is one line with
-its place. Not here: globs over scenarios (globs), the words of scenarios (lexicon).
+Each mistake is one line with its place.
 """
 
 from collections.abc import Collection, Iterable, Iterator

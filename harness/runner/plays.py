@@ -1,8 +1,6 @@
 """How often a scenario is played, and until when: `--repeat`, `--retries`, `--max-time`.
 
-Here: which of several plays speaks for a scenario, and what is told where they differ. What
-differs is told as `unsteady`, whatever the verdict. Not here: one play (session), and the plays
-with which a failure is looked into in any case (repeat).
+What differs is told as `unsteady`, whatever the verdict.
 """
 
 import time

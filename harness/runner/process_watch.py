@@ -1,8 +1,5 @@
 """What is seen of one server process beside the protocol, from conversation to conversation.
 
-Here: when it is looked (at the end of a conversation, before the next one, when the process has
-ended), and how a finding is told from noise. Not here: the findings' words (hygiene).
-
 Descriptors are counted when a conversation has come to rest, files of the home left out. They have
 grown when the least of the last five counts is well above the greatest of the first five: what is
 opened once, or is open now and then, makes no such step.

@@ -1,8 +1,4 @@
-"""What the plays of all programs have in common: the head of their traces, and their runs.
-
-Here: for `agent exec`, `agent mcp` and SDKs. Not here: how one of them is played (exec_bench,
-command_bench, sdk_bench), servers of the session protocol (conversation).
-"""
+"""What the plays of all programs have in common: the head of their traces, and their runs."""
 
 import shlex
 from collections.abc import Sequence

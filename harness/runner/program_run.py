@@ -1,8 +1,7 @@
 """One run of a program, recorded: its input, the lines that it writes, its errors and its end.
 
-Here: starting it with bounds, recording, and that nothing of it is left. Not here: what its lines
-mean (surface), judging. Of standard error and standard output nobody knows the order, so standard
-error is one mark, written when the program has ended.
+Of standard error and standard output nobody knows the order, so standard error is one mark, written
+when the program has ended.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,4 @@
-"""Races: plays one action at every position of a scenario, and sums up what was found.
-
-Here: how often a placement is played, what it means that a position was not reached, how a server
-must exit when its input ends. Not here: the positions and the steps (scenario), judging a run
-(judging), pytest (items).
-"""
+"""Races: plays one action at every position of a scenario, and sums up what was found."""
 
 import re
 from collections.abc import Callable

@@ -7,8 +7,6 @@ scenarios as before, and on a fresh process. A finding that appeared on the used
 and on the fresh one neither time is `leaks-state`; any other difference is `unsteady`. Both are
 reported beside the verdict and change none.
 
-Here: which repetitions are made and what they mean. Not here: playing and judging (session).
-
 Repetitions are limited, so that a server that hangs in every scenario is not waited for twice in
 each. A run that ended because the server floods is not repeated. A finding that two scenarios of
 this worker confirmed is believed without a repetition, until it turns out unsteady; but a crash on

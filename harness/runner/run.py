@@ -1,7 +1,4 @@
-"""What playing one scenario gives, before any judgement.
-
-Here: the values. Not here: how they come about (conversation), what they mean (judging).
-"""
+"""What playing one scenario gives, before any judgement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

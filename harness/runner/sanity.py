@@ -6,8 +6,6 @@ new. A scenario whose last turn completed has shown the same itself, and a faile
 its process. So it is played before the process is used again after a scenario that completed no
 turn, or whose last turn was interrupted or failed; and not before some scenario has completed a
 turn on this target, since until then a failing turn proves nothing about the process.
-
-Here: the turn, when it is needed, what is wrong with one. Not here: the process (servers).
 """
 
 from harness.runner.run import Run

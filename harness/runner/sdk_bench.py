@@ -1,8 +1,4 @@
-"""Plays scenarios on an SDK, by its driver program.
-
-Here: what a driver gets. Not here: the steps (sdk_player for calls on a scripted agent,
-sdk_turns_player for a session's scenario on the agent's own program), judging.
-"""
+"""Plays scenarios on an SDK, by its driver program."""
 
 import time
 

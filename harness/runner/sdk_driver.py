@@ -1,8 +1,4 @@
-"""One run of a driver program: its request, its lines as they come, its end.
-
-Here: the protocol of drivers, which docs/sdk-judging.md describes. Not here: what is asked of one
-(sdk_player with a scripted agent, sdk_turns_player with a real one), whether it was right (rules).
-"""
+"""One run of a driver program: its request, its lines as they come, its end."""
 
 import contextlib
 import json

@@ -1,8 +1,4 @@
-"""Plays a scenario on an SDK: each step is a run of the driver program, with scripted agents.
-
-Here: the driver's request and answers, the agent's notes, the messages of the trace. Not here: the
-driver's process (sdk_driver), the agent's binary (scripted_agent), whether it was right (rules).
-"""
+"""Plays a scenario on an SDK: each step is a run of the driver program, with scripted agents."""
 
 import json
 import os

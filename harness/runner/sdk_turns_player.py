@@ -1,9 +1,7 @@
 """Plays a session's scenario through an SDK, on the agent's own program.
 
 Each thread is a run of the driver program, which is asked for all of the thread's turns at once and
-runs them one after the other: a step that starts a later turn finds it begun. Here: the options
-that stand for a thread's and a turn's parameters, the messages of the trace. Not here: the steps
-and their bounds (turns_player), the driver's process (sdk_driver), judging.
+runs them one after the other: a step that starts a later turn finds it begun.
 """
 
 import json

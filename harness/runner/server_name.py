@@ -1,8 +1,4 @@
-"""What a server calls itself in its answer to `initialize`, usually a name and a version.
-
-Here: reading that off a trace. Not here: judging the answer (rules), and what is wrong where there
-is none (greeting).
-"""
+"""What a server calls itself in its answer to `initialize`, usually a name and a version."""
 
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace

@@ -1,8 +1,4 @@
-"""A worker's servers under test: one process for each kind of settings that scenarios ask for.
-
-Here: starting one, the handshake, handing it out, retiring it, the set-up findings. Not here: what
-is played on it (bench), what it left behind (hygiene).
-"""
+"""A worker's servers under test: one process for each kind of settings that scenarios ask for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """One worker's session: what becomes of each scenario that it is given, from first to last.
 
-Here: whether a scenario is played at all, that it is judged, kept and repeated. What is learned of
-the server on the way is shared with other lanes (knowledge). Not here: pytest's hooks (suite),
-playing (bench, bench_thread), judging (judging), several sessions at once (lanes).
+What is learned of the server on the way is shared with other lanes (knowledge).
 """
 
 import contextlib

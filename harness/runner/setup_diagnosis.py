@@ -1,8 +1,4 @@
-"""Why a server cannot be used at all, in words for its author, with what to do about it.
-
-Here: reading it off the set-up's trace. Not here: any question that a usable server is asked
-(doctor), and the findings of a run (servers).
-"""
+"""Why a server cannot be used at all, in words for its author, with what to do about it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -18,8 +18,7 @@ scenarios come to their end, less is suspect. A silence that a baseline knows do
 Which two scenarios wait the full bound depends on their order. All of them are played and judged in
 any case.
 
-Here: traits, which silences are the same, which bound is short. A server with which no turn can be
-had at all is `first_turn`'s; playing is the session's.
+A server with which no turn can be had at all is `first_turn`'s; playing is the session's.
 """
 
 from collections import defaultdict

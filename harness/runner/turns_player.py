@@ -1,9 +1,4 @@
-"""Plays a scenario whose turns are runs of programs: the steps that such a play has.
-
-Here: the steps (scenario.surfaces), their bounds, and what becomes of a step that cannot be done.
-Not here: how a turn is run (exec_player for `agent exec`, sdk_turns_player for an SDK), whether
-what came was right (rules, scenario.expect).
-"""
+"""Plays a scenario whose turns are runs of programs: the steps that such a play has."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping

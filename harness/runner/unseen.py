@@ -3,7 +3,7 @@
 A client that has left a thread may start a turn on it. Some servers run that turn and tell its
 starter nothing of it, since the text does not say who is told of what. Its model calls can come
 after the silence that ends the conversation, and would then be counted in the next one. So the
-process is not used again. Not here: what is owed to whom (owed).
+process is not used again.
 """
 
 from typing import Final

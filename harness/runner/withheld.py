@@ -2,10 +2,6 @@
 
 They are withdrawn from what the profile promises, so that what needs them is NOT_APPLICABLE, with
 the program that is missing as the reason. Whoever asks for one with `--require` gets an error.
-
-Here: withdrawing, the outcome of a scenario that is not played because of it, and the hint for one
-that fails for want of it. Not here: asking the machine (target.host), what the report says
-(results.withheld).
 """
 
 from collections.abc import Collection, Sequence

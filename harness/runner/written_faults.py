@@ -1,8 +1,4 @@
-"""The faults that a scenario writes down, as live faults.
-
-Here: from an entry of `faults:` to the change that it means, and whether each acted. Not here: the
-form of an entry (scenario.faults), and what a live fault does with lines (faults.live).
-"""
+"""The faults that a scenario writes down, as live faults."""
 
 from collections.abc import Collection, Sequence
 from functools import cache

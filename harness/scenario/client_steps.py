@@ -1,10 +1,9 @@
 """What the client's side of a scenario can do: the pydantic models of its steps.
 
-Here: names, types and defaults of each step, and nothing that plays one (`steps/`). Fields with
-the same name mean the same everywhere, and the loader checks them by that name: `thread` and
-`turn` name what an earlier step started, `as` gives a name to what comes back, `on` names a
-connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `message` and `result`
-stand for values that came back earlier.
+Fields with the same name mean the same everywhere, and the loader checks them by that name:
+`thread` and `turn` name what an earlier step started, `as` gives a name to what comes back, `on`
+names a connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `message` and
+`result` stand for values that came back earlier.
 """
 
 from base64 import b64decode

@@ -1,7 +1,6 @@
 """What a scenario can do on the surface `command`: the pydantic models of its steps.
 
-Here: names, types and defaults, and nothing that plays one (runner.command_player). Such a scenario
-has no other steps but those that write and remove files.
+Such a scenario has no other steps but those that write and remove files.
 """
 
 from typing import Literal

@@ -1,8 +1,6 @@
 """The end of a trace: when nothing more is to be expected, and who is to blame if it does not come.
 
-The only module that may wait by the clock. Here: opening all gates, answering what is still asked,
-the barrier, the silence, the bounds (design: "End of a trace; owed events"). Not here: any rule;
-what is owed is counted by `harness.trace.owed_on_connections`.
+The only module that may wait by the clock.
 """
 
 from collections.abc import Callable, Sequence

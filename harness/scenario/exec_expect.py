@@ -1,8 +1,7 @@
 """What a scenario expects, asked of the events of `agent exec`.
 
-A scenario has the session protocol's words. Here: what stands for them in these events, by the two
-documents' tables of items. A type that the second does not have, and a member whose values it does
-not list, is not asked for. Not here: comparing (expect), reading the events (exec_told).
+A scenario has the session protocol's words. A type that the second does not have, and a member
+whose values it does not list, is not asked for.
 """
 
 from collections.abc import Mapping, Sequence

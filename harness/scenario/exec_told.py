@@ -1,8 +1,4 @@
-"""What the events of one process of `agent exec` told: its thread, how its turn ended, its items.
-
-Here: reading them off a trace, for whoever plays a scenario and for its expectations. Not here:
-whether they are right (rules).
-"""
+"""The events of one process of `agent exec`: its thread, how its turn ended, its items."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,6 @@
 """Whether a scenario's own expectations were met.
 
-Here: comparing what a run gave with `expect`; the answer is a list of problems, empty when all is
-met. Expectations are partial: what they do not mention is free. Not here: rules of the protocol.
+Expectations are partial: what they do not mention is free.
 """
 
 import difflib

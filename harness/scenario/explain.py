@@ -1,8 +1,4 @@
-"""Turns a validator's errors into sentences for the author of a scenario.
-
-Here: which keys are valid at a place (read off the models), the nearest name, and the wording. Not
-here: places in the file (yaml12), the order of checks (loader).
-"""
+"""Turns a validator's errors into sentences for the author of a scenario."""
 
 from pathlib import Path
 from types import UnionType

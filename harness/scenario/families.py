@@ -1,9 +1,4 @@
-"""A family of scenarios: one template, and a table whose rows fill its parts in.
-
-Here: the models of a `*.family.yaml` file, which scenarios it makes, and their documents. Not here:
-how a part is put in its place (parts), what a scenario is (model), the paths and ids of rows
-(identity).
-"""
+"""A family of scenarios: one template, and a table whose rows fill its parts in."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

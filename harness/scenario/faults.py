@@ -1,8 +1,4 @@
-"""`faults:` of a scenario: what goes wrong between the server and whoever speaks to it.
-
-Here: the models of its entries, and what their types cannot say. Not here: making such a fault
-(runner.written_faults), which faults there are by name: the loader is told (lexicon).
-"""
+"""`faults:` of a scenario: what goes wrong between the server and whoever speaks to it."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args

@@ -1,8 +1,4 @@
-"""Looking at the files of a server: is one there, and which of them hold a text.
-
-Here: reading the disk, within bounds, and what a mark says of it and of files that the harness
-wrote. Not here: when it is looked at (steps/files), and what it means (rules).
-"""
+"""Looking at the files of a server: is one there, and which of them hold a text."""
 
 import hashlib
 import os

@@ -1,9 +1,4 @@
-"""What a scenario is called: its id, which says the same wherever and however its file was named.
-
-Here: the place of the bundled scenarios, the folder below which an id is told, the id, and the
-path of a scenario that is a row of a family. Not here: finding a scenario by its id (named),
-reading it (loader), making it (families).
-"""
+"""The id of a scenario, which is the same wherever and however its file was named."""
 
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The words of the protocol, as the loader is given them.
 
-Here: what a lexicon can be asked. Not here: any word. Who loads a scenario to play it makes one
-from the judge's book (suite); the loader alone knows none.
+Who loads a scenario to play it makes one from the judge's book (suite); the loader alone knows
+none.
 """
 
 from collections.abc import Collection

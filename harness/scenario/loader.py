@@ -1,9 +1,4 @@
-"""From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`.
-
-Here: the order of checks, and filler texts. Not here: YAML (yaml12), wording (explain), the tables
-that make scenarios (families), what types cannot say (names), words of the protocol (spelling),
-playing.
-"""
+"""From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator

@@ -1,6 +1,5 @@
 """What a scenario is: the pydantic models of the YAML format.
 
-Here: names, types, defaults of everything a scenario file may hold, and nothing that plays it.
 The model's side is `harness.backend.script`, the client's `client_steps`; errors with line and
 column are the loader's.
 """

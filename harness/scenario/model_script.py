@@ -1,8 +1,4 @@
-"""The model's side of a file alone: of a scenario, or of a file that holds nothing else.
-
-Here: which scripts a file has, and where their steps stand. Not here: playing them (backend), the
-rest of a scenario (loader).
-"""
+"""The model's side of a file alone: of a scenario, or of a file that holds nothing else."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """What a user may write where a scenario is wanted: a path, an id as reports print it, a pattern.
 
-Here: from such words to files. A file or folder of that name wins over an id. Not here: what the
-words mean to a run of pytest (suite.arguments), reading files (loader).
+A file or folder of that name wins over an id.
 """
 
 import fnmatch

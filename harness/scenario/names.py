@@ -1,8 +1,7 @@
 """What the types of a scenario cannot say: names exist before they are used, gates are held.
 
-Here: the walk over the steps in the order in which they are played. Fields are known by their
-names (`thread`, `turn`, `as`, `on`, and those that may hold references), so a new step is checked
-without a line here. Not here: wording of type errors (explain), playing.
+Fields are known by their names (`thread`, `turn`, `as`, `on`, and those that may hold references),
+so a new step is checked without a line here.
 """
 
 from collections.abc import Collection

@@ -1,9 +1,8 @@
 """How the named parts of a family are put into its template.
 
-Here: `<name>` within any value. A text that is nothing else stands for the part, whatever it is; a
-part that is a list takes the place of that element in a list. Within a longer text the part must be
-a text, a number, true or false. `<<name>` stands for the text `<name>`. Not here: which parts a
-scenario has (families).
+A text that is nothing else stands for the part, whatever it is; a part that is a list takes the
+place of that element in a list. Within a longer text the part must be a text, a number, true or
+false. `<<name>` stands for the text `<name>`.
 """
 
 import re

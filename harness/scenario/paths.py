@@ -1,10 +1,6 @@
 """Dotted paths of a scenario, such as `item.content.0.text`: a number is an index of a list.
 
 `*` in a path is any element of a list: one of them has to have the value.
-
-Here: following one, comparing a message with several, building the value that several describe,
-and telling which message came nearest. Not here: which steps hold them (steps), whether the
-protocol has such members (spelling).
 """
 
 from collections.abc import Sequence

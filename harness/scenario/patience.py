@@ -1,7 +1,4 @@
-"""Bounds that count silence: a server that goes on telling of a turn is slow, not silent.
-
-Here: which message shows that a turn goes on, and how often a bound begins anew because of it.
-"""
+"""Bounds that count silence: a server that goes on telling of a turn is slow, not silent."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

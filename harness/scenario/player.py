@@ -1,9 +1,4 @@
-"""Plays a scenario's client side against a connected server, step by step. It never judges.
-
-Here: the order of steps, their bounds, and what becomes of a step that cannot be done. Not here:
-how a step is played (steps), the model's side (backend), the end of the trace (ending), whether
-what came was right (rules, expect).
-"""
+"""Plays a scenario's client side against a connected server, step by step. It never judges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,5 @@
 """Where an action can be placed in a turn: semantic positions, read off the scenario file alone.
 
-Here: the positions of the scenario's one turn, in the order of the file; what must be seen at
-each; and the gate that holds the model's stream there. Not here: the actions (races), playing.
-
 A position is `settled` where the server cannot go on by itself: the model's stream is held right
 there, or the server waits for an answer of ours. At any other the server is on its way to the next
 gate, and nobody can say where it is when the action arrives.

@@ -1,8 +1,4 @@
-"""The id of a race and of its placements, as reports print it and users write it.
-
-Here: the value, its text, and the reading of that text; nothing else takes such an id apart. Not
-here: which actions and positions there are (races, positions).
-"""
+"""The id of a race and of its placements, as reports print it and users write it."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,8 @@
 """A race: one action placed at one position of a scenario's turn, as a play of its own.
 
-Here: which placements a scenario has, and the scenario that is derived for each. What the file
-demands of its own play (`expect`, `covers`, waits for certain ends) is left out: an action in the
-middle changes it. What every server owes whatever comes in between is the rules' business.
-Not here: the positions (positions), how the steps are played (steps/racing), judging.
+What the file demands of its own play (`expect`, `covers`, waits for certain ends) is left out: an
+action in the middle changes it. What every server owes whatever comes in between is the rules'
+business.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,6 @@
 """Values that came back earlier, in what is sent later: `$t.thread.id`.
 
-Here: finding such texts in a value, and putting in what they stand for. Only a whole text is a
-reference; `$$` at its beginning stands for one `$`. Not here: where a step may hold them.
+Only a whole text is a reference; `$$` at its beginning stands for one `$`.
 """
 
 import re

@@ -1,9 +1,8 @@
 """The JSON Schemas of scenario and family files, for editors: made from the models, so they cannot
 lag behind.
 
-Here: what the models' own schema does not say (short forms, filler texts, parts of a family). They
-are looser than the loader: what must be exactly one of several keys, and which names exist, only
-the loader knows.
+They are looser than the loader: what must be exactly one of several keys, and which names exist,
+only the loader knows.
 """
 
 import json

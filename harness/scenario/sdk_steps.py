@@ -1,7 +1,6 @@
 """What a scenario can do on the surface `sdk`: the pydantic model of its step.
 
-Here: names, types and defaults, and nothing that plays it (runner.sdk_player). Such a scenario has
-no other steps.
+Such a scenario has no other steps.
 """
 
 from typing import Any, Literal

@@ -1,8 +1,4 @@
-"""What a call of an SDK told of its turn: how it ended, the id of its thread, its items.
-
-Here: reading it off a trace of calls (surface.sdk), and what a play on any surface of programs told
-of its turns. Not here: whether it is right (rules).
-"""
+"""What a call of an SDK told of its turn: how it ended, the id of its thread, its items."""
 
 from collections.abc import Mapping
 

@@ -1,9 +1,7 @@
 """Words of the protocol in a scenario: methods, members, values, item types, placeholders.
 
-Here: where a scenario holds such words, and which of them are left alone: what is wrong on purpose
-(`deliberate`), what a server has beside the protocol (`extensions`), what stands for a value that
-comes back later (`$t.thread.id`). Not here: the words (lexicon), names that the file itself gives
-(names).
+Left alone are words that are wrong on purpose (`deliberate`), those that a server has beside the
+protocol (`extensions`), and what stands for a later value (`$t.thread.id`).
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Which steps of a scenario leave no process that can be given to the next one.
-
-Here: that question alone. Not here: what else makes a scenario want a process of its own (model).
-"""
+"""Which steps of a scenario leave no process that can be given to the next one."""
 
 from collections.abc import Iterable
 

@@ -2,8 +2,7 @@
 
 The session plays every step. `agent exec` is a process for each turn: it can begin a thread or go
 on with one, and nobody can speak to it while it runs, but it can be told to end. An SDK runs the
-turns of a thread one after the other, and nothing else can be done between them. Here: which steps
-and parameters such runs have. Not here: playing (runner), what it is called there (trace.surfaces).
+turns of a thread one after the other, and nothing else can be done between them.
 """
 
 from harness.scenario.client_steps import (

@@ -1,9 +1,4 @@
-"""Every word of a scenario that may be a name which only one server has.
-
-Here: the members and the texts of what is sent, looked for and expected, for who asks whether an
-extension is used at all. Not here: which words are the protocol's own (lexicon), and whether an
-extension may stand where it does (spelling).
-"""
+"""Every word of a scenario that may be a name which only one server has."""
 
 from collections.abc import Iterator
 from typing import Any, cast

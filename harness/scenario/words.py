@@ -1,7 +1,6 @@
 """Which words the protocol has: methods by the table of what can be composed, items by the book.
 
-Here: the names of each kind. Not here: what a message may hold (suite), or where a scenario holds
-words (spelling). Who only plays the model's side never imports this.
+Who only plays the model's side never imports this.
 """
 
 from harness.scenario.lexicon import Kind

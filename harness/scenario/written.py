@@ -1,8 +1,4 @@
-"""A scenario as the text of a file: one that a table makes, to be read or to begin one's own with.
-
-Here: plain values as YAML that the loader reads back as the same values. Not here: which scenario
-(suite.shipped), what its values mean (model).
-"""
+"""A scenario of a table as the text of a file, to be read or to begin one's own with."""
 
 from typing import Any
 

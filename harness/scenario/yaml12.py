@@ -1,8 +1,7 @@
 """YAML as scenarios use it: a strict subset of YAML 1.2, with the place of every value.
 
-Here: from text to plain values and positions. Only true, false, null and numbers are special
-scalars; anchors, aliases, tags, merge keys, duplicate keys, several documents and files over
-8 MiB are refused. Not here: what a scenario is.
+Only true, false, null and numbers are special scalars; anchors, aliases, tags, merge keys,
+duplicate keys, several documents and files over 8 MiB are refused.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 A message more shifts the numbers of all names after it: `<item 3>` is `<item 4>` from there on.
 Here the names of the earlier transcript are changed to those that the later one has in the same
-places, so that only what truly differs does. Not here: what a difference means (changes).
+places, so that only what truly differs does.
 """
 
 import re

@@ -1,10 +1,8 @@
 """What a changed transcript means for the protocol, one sentence a change, the gravest first.
 
-    one message more: turn/plan/updated after item/started (plan)
-    field gone: thread.preview in the answer to thread/read
-    another value: turn.status in turn/completed: "completed" -> "failed"
-
-Here: sentences. Not here: which messages are compared (alignment), how they are shown (sides).
+one message more: turn/plan/updated after item/started (plan)
+field gone: thread.preview in the answer to thread/read
+another value: turn.status in turn/completed: "completed" -> "failed"
 """
 
 from collections.abc import Iterable, Iterator

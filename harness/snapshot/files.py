@@ -13,8 +13,6 @@
 The last line holds four digits for each line before it, so that an edit by hand is told with its
 line: a transcript is what a server said, and nobody may mistake an edit for that. `order: free` is
 that of a transcript whose order differs from play to play.
-
-Here: the format. Not here: where files lie, and writing them (folder).
 """
 
 import json

@@ -6,8 +6,6 @@
 
 A file is written beside its place and moved there, so that a full disk or a kill leaves the former
 one whole. Each scenario has files of its own: any number of workers write at the same time.
-
-Here: places, reading, writing. Not here: what a file holds (files), when one is pending (keeping).
 """
 
 import contextlib

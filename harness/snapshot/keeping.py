@@ -4,9 +4,6 @@ One that is as accepted needs nothing. One that is not is played twice more, the
 fresh process: if it is as accepted then, its difference was chance; if it is not, what all plays
 have in common is pending. Where nothing but the order differs from what is accepted it is played
 more often. So a scenario whose messages race does not wait for review in every run.
-
-Here: one scenario on one worker. Not here: unused snapshots, which only a whole run can tell
-(unused), and what a reader is told (changes).
 """
 
 from collections.abc import Iterator

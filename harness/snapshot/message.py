@@ -1,8 +1,4 @@
-"""A transcript as a value: messages without what differs from run to run, and how they ended.
-
-Here: `Message`, `Transcript`, the text of a message, and what a message is called when people are
-told about it. Not here: making one of a trace (portable), files (files), differences (changes).
-"""
+"""A transcript as a value: messages without what differs from run to run, and how they ended."""
 
 import json
 import re

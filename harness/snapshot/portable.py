@@ -4,8 +4,6 @@ As in `trace.normalise`, ids become ordinals, folders and times names, and a req
 before its answer. Beyond that, members of an object have one order, deltas that follow each other
 are one, messages about several threads stand together by thread between two answers, and secrets
 are hidden. What orders two messages is what `Trace.before` knows: one connection and one direction.
-
-Here: from a trace to a `Transcript`. Not here: what still differs from play to play (stability).
 """
 
 import json

@@ -1,8 +1,4 @@
-"""The review of what waits, in a terminal: one snapshot after the other, one key each.
-
-Here: what is shown, and what a key does. Not here: reading keys from a terminal (the command gives
-a function), what differs (sides), what it means (changes).
-"""
+"""The review of what waits, in a terminal: one snapshot after the other, one key each."""
 
 import re
 from collections import Counter

@@ -1,7 +1,7 @@
 """The two sides of a changed transcript, line by line: what a reader sees of each message.
 
 Only messages that differ are shown, as JSON over several lines, with what stands around the
-difference. Here: lines as values, and as a unified text. Not here: colours and keys (review).
+difference.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,6 @@
 """What several plays of one scenario have in common: the transcript that each of them shows again.
 
-Here: from the transcripts of a few plays to one in which `<varies>` stands for what differed, and
-whether a play shows such a transcript. Where the order of messages differs, it is not kept. Not
-here: playing (keeping), what two transcripts mean for a reader (changes).
+Where the order of messages differs, it is not kept.
 """
 
 import re

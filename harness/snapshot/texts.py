@@ -1,8 +1,4 @@
-"""What in a text is of one machine, or of one moment, and the name that stands for it.
-
-Here: times, ids that are random by their shape, ports, folders of the machine, and the cut of very
-long texts. Not here: names of threads, turns and items (trace.normalise), secrets (record.masks).
-"""
+"""What in a text is of one machine, or of one moment, and the name that stands for it."""
 
 import hashlib
 import re

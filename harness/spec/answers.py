@@ -1,8 +1,4 @@
-"""Whether an answer fits a schema that a client gave.
-
-Here: JSON Schemas that come with a conversation, which are somebody else's and may be anything.
-Not here: the book's own schemas (schemas).
-"""
+"""Whether an answer fits a schema that a client gave."""
 
 from typing import Any
 

@@ -1,9 +1,4 @@
-"""The judge's book: everything that the specification says, as one value.
-
-Here: `Book`, through which rules, reports and tools read the book. Not here: reading its files
-(loading), the checks between them (check), any judgement beyond the shape of one message, and
-anything of `harness.wire`: the book is written from the documents alone.
-"""
+"""The judge's book: everything that the specification says, as one value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

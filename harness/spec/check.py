@@ -1,7 +1,6 @@
 """The checks between the files of the judge's book, made once when it is loaded.
 
-Here: what the files say about one another: cited clauses, lines, references, capabilities. Not
-here: the shape of a single row (rows). Every failure is a one-line `BookError` with file and row.
+Every failure is a one-line `BookError` with file and row.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,4 @@
-"""What is wrong with a message, in words.
-
-Here: `SchemaError`, and turning an error of the schema library into one short sentence. Not here:
-schemas, and the places of clauses.
-"""
+"""What is wrong with a message, in words."""
 
 import json
 from collections.abc import Iterable

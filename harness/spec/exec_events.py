@@ -1,7 +1,4 @@
-"""The events of a stream and the items in them, as the second document's tables have them.
-
-Here: reading exec_events.yaml. Not here: judging an event (rules), what a line is (surface).
-"""
+"""The events of a stream and the items in them, as the second document's tables have them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """The list of findings outside the rules: `scenario.*`, `setup.*`, `hygiene.*` and more.
 
-Here: `finding_kinds`, which says which ids there are and what each means; explain, baselines and
-docs/reports.md take them from here. The texts are in findings.yaml. Not here: the findings of a run
-(results), and the rules, which say themselves what they judge.
+Explain, baselines and docs/reports.md take the ids and meanings from `finding_kinds`. The texts are
+in findings.yaml.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """What the book says of each item type beside the shape of its members.
 
-Here: the reading of two keywords that a type in schema/item.json may have in addition to those of
-JSON Schema. `traits` are words of `TRAITS`, which rules ask for; `about` names the members that
-tell what the item is about. Also: which notification adds to items of which type. Rules ask when
-their modules are imported, so this reads the two files on items alone.
+`traits` are words of `TRAITS`, which rules ask for; `about` names the members that tell what the
+item is about. Also: which notification adds to items of which type. Rules ask when their modules
+are imported, so this reads the two files on items alone.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""Members of a message that its schema does not list. They are allowed: every object is open.
-
-Here: the paths of such members, and the members that the schema lists there, for a caller that
-looks for misspelt ones. Not here: whether one is misspelt, and judging (schemas).
-"""
+"""Members of a message that its schema does not list. They are allowed: every object is open."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

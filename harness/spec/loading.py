@@ -1,7 +1,4 @@
-"""Loads the judge's book: reads its files, makes the rows, checks them against each other, once.
-
-Here: `load_book`. Not here: what a row must hold (rows), what files say of one another (check).
-"""
+"""Loads the judge's book: reads its files, makes the rows, checks them against each other, once."""
 
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,8 +1,4 @@
-"""What a schema of the book says about an object's members, in words for a page.
-
-Here: `shape_of`, one value for one schema type: its listed values, its members, and those that it
-has for one value of `type`. Not here: the pages (report), and judging (schemas).
-"""
+"""What a schema of the book says about an object's members, in words for a page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

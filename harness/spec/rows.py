@@ -1,8 +1,4 @@
-"""The rows of the book's tables as values, and the checks that each must pass.
-
-Here: `Clause`, `Requirement`, `MethodRow`, `EventRow`, `Unspecified`, `Capability`, `Document`, and
-one reader per file. Not here: schemas, or checks between files (book).
-"""
+"""The rows of the book's tables as values, and the checks that each must pass."""
 
 import re
 from collections.abc import Callable, Collection

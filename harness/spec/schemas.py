@@ -1,9 +1,5 @@
 """The book's schemas: finding, compiling and traversing them.
 
-Here: `SchemaBook`, which holds the JSON Schema files of `schema/`, compiles a validator when a
-message of its kind first comes by, and finds where objects of a type occur in a message. Not here:
-how an error reads (errors), and which message has which schema (book).
-
 In addition to the keywords of JSON Schema an object may have `hinted`: the `required` members that
 the text names without saying that they are always present, each with its requirement. If such a
 member is missing or null, the error is only a hint.

@@ -1,8 +1,4 @@
-"""The paths of skills in a request: which there are, and whether each is as it has to be.
-
-Here: what the text asks of them beside their type, which is a string. Not here: the shapes
-(schema/skills.json, schema/input.json), and who is blamed (rules/skills/own_requests).
-"""
+"""The paths of skills in a request: which there are, and whether each is as it has to be."""
 
 import posixpath
 from collections.abc import Iterator

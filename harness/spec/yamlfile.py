@@ -1,8 +1,6 @@
 """Reading the book's YAML and JSON files strictly.
 
-Here: loading one data file of this package, refusing duplicate keys, and checking the keys of its
-rows. Not here: what the rows mean (rows), or the schemas (schemas). Every error is a `BookError` of
-one line that names the file and the row.
+Every error is a `BookError` of one line that names the file and the row.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Which scenario a connection gets: the one that it names by its path, else the next.
-
-Here: loading what the command line names, and counting what was begun. Not here: the connections.
-"""
+"""Which scenario a connection gets: the one that it names by its path, else the next."""
 
 from collections.abc import Sequence
 from pathlib import Path

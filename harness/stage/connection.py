@@ -1,8 +1,4 @@
-"""One connection of a client: what is said on it, and what it came to.
-
-Here: what a server tells of a connection, the judging of its client, and the result. Not here: the
-folders, the faults, the wording of problems.
-"""
+"""One connection of a client: what is said on it, and what it came to."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

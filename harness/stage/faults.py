@@ -1,7 +1,4 @@
-"""The faults of a scenario, between a server and its client in one process.
-
-Here: both ends as a server has them, and the passing on. Not here: what a fault does (faults.live).
-"""
+"""The faults of a scenario, between a server and its client in one process."""
 
 import contextlib
 from collections.abc import Callable

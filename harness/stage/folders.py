@@ -1,8 +1,4 @@
-"""What is laid out for one connection: its home, its workspace, its model and MCP servers.
-
-Here: the folders of a connection and what its scenario puts there, as `harness run --target
-reference` would. Not here: removing the folders, and the server that works in them.
-"""
+"""What is laid out for one connection: its home, its workspace, its model and MCP servers."""
 
 import contextlib
 import os

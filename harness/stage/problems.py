@@ -1,8 +1,4 @@
-"""What was wrong with a connection, beside the duties of its client.
-
-Here: the model's script and what it expected, and the file's own expectations, as far as a server
-can see them. Not here: duties of clients (clients), printing.
-"""
+"""What was wrong with a connection, beside the duties of its client."""
 
 from collections.abc import Iterator
 from pathlib import Path

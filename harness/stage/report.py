@@ -1,7 +1,4 @@
-"""What is told of the connections: lines for people as each ends, one JSON object at the end.
-
-Here: wording and form. Not here: what is wrong (problems, clients).
-"""
+"""What is told of the connections: lines for people as each ends, one JSON object at the end."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,4 @@
-"""The fixture `agent_server`: a server that plays a script to the client that a test is about.
-
-Here: starting `agent app-server --scenario` as a command, and reading what it found of its client
-at the end of the test. Not here: the server, its script and its judge, which are that command's;
-the fixture itself (plugin), which imports this where a test uses it.
-"""
+"""The fixture `agent_server`: a server that plays a script to the client that a test is about."""
 
 import json
 import os

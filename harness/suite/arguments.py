@@ -1,8 +1,4 @@
-"""What the arguments of a run ask for: paths for pytest, scenarios by id, rules.
-
-Here: telling them apart, before anything is collected. Not here: from an id to files
-(scenario.named), collecting (live), `--race` and `-m` (selection).
-"""
+"""What the arguments of a run ask for: paths for pytest, scenarios by id, rules."""
 
 import re
 from collections.abc import Iterable

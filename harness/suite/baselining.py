@@ -1,8 +1,4 @@
-"""`--update-baseline`: the run writes what it found into the baseline file, and judges by that.
-
-Here: the options, and when the file is read and written. Not here: which entries there are and how
-the file is edited (results.baseline_update).
-"""
+"""`--update-baseline`: the run writes what it found into the baseline file, and judges by that."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""What pytest collects in a run with a target: scenarios, and the user's own tests.
-
-Here: the hooks for collecting, on the controller and on each worker. Not here: what the arguments
-mean (arguments), the collector and its items (items), which items are kept (picking).
-"""
+"""What pytest collects in a run with a target: scenarios, and the user's own tests."""
 
 import argparse
 from collections.abc import Callable, Generator, Iterator

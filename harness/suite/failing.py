@@ -2,9 +2,6 @@
 
 A rule is reported after the last scenario, by a report without an item. To stop at it, or to play
 it again, is to stop at, or play again, the scenario that broke it.
-
-Here: watching reports on the controller and on each worker, stopping, what is stored for the next
-run. Not here: judging, merging.
 """
 
 from typing import Any

@@ -1,7 +1,6 @@
 """`pytest -m fuzz`: an item for each kind of generated case, all of them within `--max-time`.
 
-Here: the items. What goes wrong is the failure of an item, told as `harness fuzz` tells it. Not
-here: searching (harness.fuzz), which is imported only where something is fuzzed.
+What goes wrong is the failure of an item, told as `harness fuzz` tells it.
 """
 
 import argparse

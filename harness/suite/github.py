@@ -1,7 +1,7 @@
 """`harness run` in a job of GitHub Actions: a summary of the job, and annotations.
 
-Here: when they are written. What the page and the lines say is in report.markdown and
-report.github. Not in somebody's own pytest run, whose output and annotations are his.
+What the page and the lines say is in report.markdown and report.github. Not in somebody's own
+pytest run, whose output and annotations are his.
 """
 
 import os

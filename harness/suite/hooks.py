@@ -1,9 +1,7 @@
 """The pytest hooks of a run with a target.
 
-Here: attaching outcomes to reports, and merging them on the controller. A worker judges its own
-traces; only the controller merges, so that any number of workers gives the same verdicts. Not here:
-what is collected (collecting), how a report reaches pytest and the user (reporting), pytest's own
-options and broken rules (failing), signals (stopping).
+A worker judges its own traces; only the controller merges, so that any number of workers gives the
+same verdicts.
 """
 
 import argparse

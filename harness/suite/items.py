@@ -1,8 +1,4 @@
-"""What pytest collects: one item per scenario file, and one per action that is raced in it.
-
-Here: the collector and the items, and how an outcome becomes passed, failed, skipped or xfailed.
-Not here: options and hooks (plugin, hooks), playing and judging (runner.session).
-"""
+"""What pytest collects: one item per scenario file, and one per action that is raced in it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""Names of scenarios and rules in JUnit files, so that tools can group them and find files.
-
-Here: class name, name and file of a test case, and the properties of the run. Not here: the rest of
-the file, which pytest writes.
-"""
+"""Names of scenarios and rules in JUnit files, so that tools can group them and find files."""
 
 from collections.abc import Iterator
 from pathlib import Path

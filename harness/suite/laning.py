@@ -1,7 +1,6 @@
 """The items of a pytest session as jobs of lanes.
 
-Here: which items come next, in this process or in a worker of pytest-xdist, how each is played, and
-how many lanes there are. Playing ahead and confirming failures is `runner.lanes`.
+Playing ahead and confirming failures is `runner.lanes`.
 """
 
 from collections.abc import Callable, Iterator

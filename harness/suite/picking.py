@@ -1,8 +1,4 @@
-"""Which of the collected scenarios are played, and a message where none is.
-
-Here: functions over pytest's items. Not here: how they are collected (collecting, items), what the
-arguments name (arguments).
-"""
+"""Which of the collected scenarios are played, and a message where none is."""
 
 import contextlib
 from collections.abc import Collection, Sequence

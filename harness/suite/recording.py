@@ -1,8 +1,4 @@
-"""Keeps the report of a run beside its traces, and names runs.
-
-Here: the folder of one run in `.harness/history`. Not here: reports that a user asks for
-(reporting), and keeping traces (runner.session).
-"""
+"""Keeps the report of a run beside its traces, and names runs."""
 
 import contextlib
 import json

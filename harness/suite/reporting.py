@@ -1,9 +1,4 @@
-"""Passes a run's report on to pytest and the user.
-
-Here: one synthetic test report per rule and per finding of the run, warnings for findings that do
-not count, the terminal section, the JSON file. Not here: making the report (results.merge), and the
-time when it is shown (hooks).
-"""
+"""Passes a run's report on to pytest and the user."""
 
 import contextlib
 import json

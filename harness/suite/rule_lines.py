@@ -1,8 +1,7 @@
 """What pytest prints of a rule while it counts it: a letter, or with -v a line.
 
 A run of one scenario has two hundred rules to count, most of which kept silent: without -v only
-those are shown that found something. Here: which, and the word for a finding that does not count.
-Not here: the reports themselves (reporting), the summary (harness.report.terminal).
+those are shown that found something.
 """
 
 from typing import Any

@@ -1,8 +1,4 @@
-"""Which items a run wants of each scenario file: the scenario, races, or single placements.
-
-Here: what `--race`, `-m` and `--tag` choose. Not here: collecting (items), what the arguments name
-(arguments).
-"""
+"""Which items a run wants of each scenario file: the scenario, races, or single placements."""
 
 from dataclasses import dataclass
 

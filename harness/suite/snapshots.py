@@ -1,9 +1,4 @@
-"""Snapshots in a run: `--snapshots DIR`, and what of them is unused.
-
-Here: keeping the transcript of each scenario that passed (on each worker), which of the accepted
-ones no whole run plays (on the controller), and what the run says of both. Not here: transcripts
-and the folder (harness.snapshot), the review (commands.snapshot_options).
-"""
+"""Snapshots in a run: `--snapshots DIR`, and what of them is unused."""
 
 import argparse
 import os

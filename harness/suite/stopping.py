@@ -1,9 +1,4 @@
-"""A pytest session that is stopped by a signal: its workers, and what was not played.
-
-Here: the hooks that connect signals (runner.interruption) to the session and its workers, the exit
-status, outcomes for what was not played. Not here: what the report says about it (results.merge,
-report.terminal).
-"""
+"""A pytest session that is stopped by a signal: its workers, and what was not played."""
 
 import contextlib
 import os

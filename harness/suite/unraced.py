@@ -1,8 +1,4 @@
-"""Why `--race` chooses no scenario of a run, and what to do about it.
-
-Here: reading the key `races` and the positions in the files. Not here: the values of `--race`
-(selection), races that are named by id (arguments).
-"""
+"""Why `--race` chooses no scenario of a run, and what to do about it."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -2,8 +2,7 @@
 
 A surface says what kind of message a line is, which rules want to see it, what a conversation looks
 like so far, and what is still owed. Each kind of conversation has one: `session` (JSON-RPC over a
-connection), `exec` (the events that one process writes). Here: that contract. Not here: any
-surface, the list of them (known), rules.
+connection), `exec` (the events that one process writes).
 
 A connection is whatever has an order of its own: a connection to a server, or one process.
 """

@@ -17,8 +17,7 @@ between the two, and so does what it was answered, and the address that was visi
     {"id": 1, "visits": "http://127.0.0.1:…", "status": 302}
 
 All runs of a play are one connection, so that their order is known: runs that overlap were started
-before the others had ended. Here: the kinds of these messages, the runs so far. Not here: starting
-programs (runner), what config.toml says (rules).
+before the others had ended.
 """
 
 from collections.abc import Mapping

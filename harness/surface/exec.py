@@ -4,8 +4,6 @@ Its lines on standard output are JSON objects that say their `type`; it reads it
 text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
 known by its place in the stream. How the program was started and how it ended are marks that name
 the connection (trace.marks: ProgramStarted, ProgramErrors, ProgramEnded).
-
-Here: the kinds of lines, the view, what is owed. Not here: starting programs (runner), rules.
 """
 
 from dataclasses import dataclass, field

@@ -22,8 +22,6 @@ of it are messages: `wrote` for each event that the agent wrote, `ended` with it
 `started` is what the agent was given: of its environment only what the play speaks of, and the JSON
 of files that its words name. `over` is `result`, `error` (with `error.name` and `error.message`) or
 `events`, the end of a stream.
-
-Here: the kinds of these messages, the turns so far. Not here: drivers (sdk/), playing (runner).
 """
 
 from dataclasses import dataclass, field

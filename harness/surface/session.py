@@ -1,8 +1,4 @@
-"""The session protocol: JSON-RPC messages over a connection to a server.
-
-Here: the topics of a message, and where the session's parts are. Not here: the parts themselves:
-the forms of messages (trace.frame), the view (trace.views), obligations (trace.owed).
-"""
+"""The session protocol: JSON-RPC messages over a connection to a server."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""The processes that a server started: finding them, whether they run, and ending them.
-
-Here: descendants by parent, and by a mark in the environment, which also finds those whose parent
-ended or that left the session. Not here: the server's own process (process).
-"""
+"""The processes that a server started: finding them, whether they run, and ending them."""
 
 import contextlib
 import os

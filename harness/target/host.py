@@ -3,9 +3,6 @@
 A server can provide some capabilities only with a program on the machine, for example a sandbox
 with bubblewrap. A profile names the program under `[host.CAPABILITY]`, with a harmless command that
 shows whether it works.
-
-Here: running that command with a time limit, and saying in one line what is missing and what to do.
-Not here: what happens to scenarios and rules that need it (runner.withheld).
 """
 
 import contextlib

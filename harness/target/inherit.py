@@ -1,8 +1,4 @@
-"""Inheritance between profiles: merging the tables of two files, each value with its place.
-
-Here: merging and omitting, on plain TOML values. Not here: which file is extended, and what its
-keys mean (profile).
-"""
+"""Inheritance between profiles: merging the tables of two files, each value with its place."""
 
 from typing import Any, cast
 

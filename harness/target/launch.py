@@ -1,8 +1,4 @@
-"""Starts the server of a profile and connects to it.
-
-Here: the home, the placeholders, the environment, the address and the first connection, in order.
-Not here: how each of them works (place, profile, process, ready), and what is sent to the server.
-"""
+"""Starts the server of a profile and connects to it."""
 
 from pathlib import Path
 

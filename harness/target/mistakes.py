@@ -1,8 +1,4 @@
-"""What is wrong with a TOML file of the harness, in one line: place, mistake, what is expected.
-
-Here: the errors of pydantic in words, for profiles and baselines. Not here: reading TOML
-(tomltext), names that only the book knows (runner.name_checks).
-"""
+"""What is wrong with a TOML file of the harness, in one line: place, mistake, what is expected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Valid names in a profile: its own name, names of files, names of variables.
 
-Here: a type for each, so that a mistake is reported with its place. No file that a profile names
-may be outside the folder that it belongs in. Not here: the wording of mistakes (mistakes), names
-that only the book knows (runner.name_checks).
+No file that a profile names may be outside the folder that it belongs in.
 """
 
 import re

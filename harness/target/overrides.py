@@ -1,8 +1,4 @@
-"""A profile with what one scenario adds: further configuration, a server that listens.
-
-Here: what is added to the profile, the values of the placeholders in scenarios, and how a profile
-passes the model's address to the server. Not here: starting anything.
-"""
+"""A profile with what one scenario adds: further configuration, a server that listens."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,4 @@
-"""One server process: started without a shell, and verified to have ended.
-
-Here: the start, the standard streams or the connections to its address, the end (end of input,
-TERM, KILL, each verified). Not here: what is sent, its descendants (family).
-"""
+"""One server process: started without a shell, and verified to have ended."""
 
 import contextlib
 import os

@@ -1,9 +1,4 @@
-"""Profiles: how to start and reach one kind of server, and its known deviations.
-
-Here: the TOML format of a profile, finding and reading one with what it extends, and the
-placeholders. Not here: how two files are merged (inherit), the wording of mistakes (mistakes),
-whether names in it exist (runner.name_checks), starting anything.
-"""
+"""Profiles: how to start and reach one kind of server, and its known deviations."""
 
 import re
 import shlex

@@ -1,8 +1,4 @@
-"""The program of a command: where it is, and in one line why it cannot be run.
-
-Here: what can be checked in the file before the start, and the meaning of the system's error when
-it refuses to start it. Not here: starting (process), what only a shell would do (shell).
-"""
+"""The program of a command: where it is, and in one line why it cannot be run."""
 
 import errno
 import os

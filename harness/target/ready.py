@@ -1,8 +1,5 @@
 """A server that listens: choosing its address, and connecting as soon as possible.
 
-Here: a free address of each kind, and attempts to connect until the server listens, ends, or the
-time is over. Not here: valid addresses (transport.connect), starting (process).
-
 There is no event when another process begins to listen: servers print what they like, and reading
 the system's tables is polling too. So connections are tried, and between two attempts the end of
 the process is awaited for a short time. A server that ends is therefore noticed at once.

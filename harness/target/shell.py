@@ -1,7 +1,6 @@
 """Shell syntax in a server's command, which no shell runs.
 
-A command is split as by a shell, but run without one. Here: finding syntax that only a shell would
-understand, and hints what to write instead. Not here: splitting and running (profile, process).
+A command is split as by a shell, but run without one.
 """
 
 import re

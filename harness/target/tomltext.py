@@ -1,7 +1,7 @@
 """TOML with the place of every key and value, which the standard library does not give.
 
-Here: from a text to plain values and places. `tomllib` parses the text and reports errors; then the
-text is scanned a second time for the places alone. Not here: what a profile or a baseline is.
+`tomllib` parses the text and reports errors; then the text is scanned a second time for the places
+alone.
 """
 
 import re

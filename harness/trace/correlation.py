@@ -1,8 +1,5 @@
 """Which request an answer belongs to: the only definition of it.
 
-Here: when two ids are the same, and pairing answers with requests. Not here: whether an answer is
-right, or is missing (rules).
-
 The specification says that a response carries the `id` of the request it answers ("Message forms",
 rule 1) and that the id of a request is a number. JSON-RPC 2.0 also has strings, and null where the
 id of a request could not be read. From these:

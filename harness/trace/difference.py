@@ -1,8 +1,6 @@
 """Telling two JSON values apart: the place where they first differ, and both sides of it there.
 
-Here: values as short texts for a reader, and the difference of two of them, bounded and never the
-same text twice. Rules, expectations of scenarios and reports all tell differences by it. Not here:
-what the values mean, and wire lines (excerpt).
+Rules, expectations of scenarios and reports all tell differences by it.
 """
 
 import json

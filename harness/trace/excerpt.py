@@ -1,8 +1,4 @@
-"""One wire line cut so that the members that matter stay in it.
-
-Here: where a JSON path lies in the bytes of a line, and the cut around it. Not here: which members
-matter (rules), and lines of a report (report).
-"""
+"""One wire line cut so that the members that matter stay in it."""
 
 import json
 import re

@@ -1,10 +1,8 @@
 """Recordings by others, read as traces: one message an object, with its time and direction.
 
-Here: a recording's format, and telling it from a trace of our own. Lines are `{"t": seconds,
-"dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead of `"msg"` for text that
-was no JSON or was cut; `dir` `##` is a note of the recorder, which may be a mark of the model's
-side: `{"mark": "model-call" | "model-end", "data": {...}}`. Not here: our own format (store),
-judging.
+Lines are `{"t": seconds, "dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead
+of `"msg"` for text that was no JSON or was cut; `dir` `##` is a note of the recorder, which may be
+a mark of the model's side: `{"mark": "model-call" | "model-end", "data": {...}}`.
 
 Nobody knows how a recording ended, so its end is `closed`; what it owes is for report.owing to say.
 Its client is not the harness, so what it sent is not judged (commands.stored_traces).

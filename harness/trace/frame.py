@@ -1,8 +1,4 @@
-"""One wire message and what is known of it.
-
-Here: the value `Frame`, its enumerations, and the classification of one line of bytes.
-Not here: what a message means (views), whether it is right (rules), where it came from (transport).
-"""
+"""One wire message and what is known of it."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,8 +1,5 @@
 """Marks as rows of a trace file: what a mark says, as JSON members, and back.
 
-Here: writing a body, reading it with checked types, reading what version 1 wrote. Not here: the
-classes (marks), the file around the rows (store).
-
 A field with its default value is not written. A kind or a member that this version does not have
 is an error: rules rest on marks, so a file that says more than is understood must not be judged.
 """

@@ -1,9 +1,7 @@
 """What happens between the frames of a trace: a class for each kind of mark.
 
 A mark is written by the harness (by a recorder, for what another program recorded) and read by
-rules, by what judges the end of a trace, and by reports. Here: the classes, their fields, the
-version of the whole. Not here: when and after which frame it happened (`trace.Mark`), how it is
-written to a file (mark_rows), who writes and who reads it.
+rules, by what judges the end of a trace, and by reports.
 
 Adding a field with a default keeps old files readable. Any other change needs a new
 `MARKS_VERSION` and a way to read the former one (mark_rows).

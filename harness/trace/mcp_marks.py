@@ -1,8 +1,6 @@
 """What passed between an agent and the MCP servers that the harness plays: a class for each mark.
 
-Here: how a server was configured, what its program was started with, what it was asked and what it
-answered. Not here: the servers (backend), who judges it (rules). No value of a variable and no
-token is in a mark: it says whether they are those of the play.
+No value of a variable and no token is in a mark: it says whether they are those of the play.
 """
 
 from dataclasses import dataclass

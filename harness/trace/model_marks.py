@@ -1,7 +1,6 @@
 """What a model said, word for word, as a mark of a trace.
 
-Here: the mark that a recorder of the model's side writes. A run of the harness writes none: there
-the script is known, and `ModelEnd` says what rules ask for.
+A run of the harness writes none: there the script is known, and `ModelEnd` says what rules ask for.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """How a name that nothing has is answered: with the nearest of those that there are.
 
-Here: the wording, which the errors of scenarios, profiles and command lines share. It stands in the
-lowest layer, so that each of them can have it. Not here: which names there are, and the command
-that lists them.
+It stands in the lowest layer, so that each of them can have it.
 """
 
 import difflib

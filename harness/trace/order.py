@@ -1,9 +1,5 @@
 """The order in which the client sent and received messages.
 
-Here: every question about that order, so that nothing else compares sequence numbers. Not here:
-what the server did first; only `Trace.before` answers that, and where it knows an answer, the order
-here is the same.
-
 A message that the client received after it had sent another may have been written before that other
 arrived. So this order can tell that a message may be due to a request, or may no longer be; what
 must have been written first is a question for `Trace.before`. For messages of two connections it is

@@ -1,8 +1,7 @@
 """What is still owed on each connection of a trace: one ledger for each.
 
-Here: which ledger gets which frame and mark, and what is asked of all of them together. The judge
-and the end of a live conversation both use it, so that a live conversation and its stored trace owe
-the same. Not here: what is owed for which message (owed).
+The judge and the end of a live conversation both use it, so that a live conversation and its stored
+trace owe the same.
 """
 
 from harness.trace.frame import Direction, Frame

@@ -1,8 +1,4 @@
-"""Stamps raw bytes before anything looks at them, and tells listeners.
-
-Here: numbering, time, parsing, the pairing of ids with methods that renames need, and the bound
-on how much one trace may hold. Not here: judging, files, sockets.
-"""
+"""Stamps raw bytes before anything looks at them, and tells listeners."""
 
 import time
 from collections.abc import Callable

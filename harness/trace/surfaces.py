@@ -1,8 +1,4 @@
-"""What a scenario is called on a surface: `turns/plain-turn`, and `turns/plain-turn@exec`.
-
-Here: the names of the surfaces on which scenarios are played, and the ids. Not here: what a
-surface is (harness.surface), which steps can be played on one (scenario.surfaces).
-"""
+"""What a scenario is called on a surface: `turns/plain-turn`, and `turns/plain-turn@exec`."""
 
 from typing import Final
 

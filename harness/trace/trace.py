@@ -1,8 +1,4 @@
-"""The record of one run: frames in the order seen, marks between them, and how it ended.
-
-Here: the values `Mark`, `Header`, `End`, `Trace`, and the only legal question about order.
-Not here: writing and reading files (store), recording (recorder), meaning (views).
-"""
+"""The record of one run: frames in the order seen, marks between them, and how it ended."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
 """What a transport is: it sends whole lines to a server and receives them.
 
-Here: the interface of every transport. `tests/contract` runs one suite over all of them. A
-transport never parses a message.
+`tests/contract` runs one suite over all of them. A transport never parses a message.
 """
 
 from typing import Protocol

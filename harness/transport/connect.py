@@ -1,9 +1,4 @@
-"""From an address to a connection, on this machine only.
-
-Here: the forms of an address, `ws://127.0.0.1:PORT`, `unix:PATH` and `ws+unix:PATH` (a WebSocket
-over a unix socket), what is refused, and the connection itself. Not here: choosing an address and
-waiting until somebody listens (target).
-"""
+"""From an address to a connection, on this machine only."""
 
 import ipaddress
 from typing import Protocol

@@ -1,6 +1,5 @@
 """JSON Lines, without I/O: bytes in, lines out.
 
-Here: cutting a byte stream into lines, and the bound on one line. Not here: what a line means.
 The specification leaves the transport open; implementations send one message per line on stdio
 (spec/unspecified.yaml).
 """

@@ -1,7 +1,4 @@
-"""JSON Lines over a pair of byte streams: the pipes of a process, or memory.
-
-Here: the implementation that both share. Not here: starting processes (target).
-"""
+"""JSON Lines over a pair of byte streams: the pipes of a process, or memory."""
 
 from collections.abc import Awaitable, Callable
 

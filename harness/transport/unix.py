@@ -1,7 +1,6 @@
 """JSON Lines over a socket: one connection to a server that listens on a path.
 
-Here: the difference to a pair of pipes: a socket carries both directions, so our close only ends
-the sending direction. Not here: splitting lines (jsonl), addresses (connect).
+A socket carries both directions, so our close only ends the sending direction.
 """
 
 import contextlib

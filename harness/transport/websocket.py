@@ -1,9 +1,7 @@
 """WebSocket, the client's side: one message a text frame (RFC 6455), on loopback.
 
-Here: frames to messages and back, the opening and closing handshakes, the bound on one message.
 The protocol is implemented by a library, used without its I/O: invalid UTF-8, half a message and a
-binary frame must reach the recorder as they came, and a complete client would hide them. Not here:
-addresses (connect), what a message means.
+binary frame must reach the recorder as they came, and a complete client would hide them.
 
 A line is a message: what is sent up to a line end becomes one text frame, and bytes without a line
 end become an unfinished frame.

@@ -1,6 +1,5 @@
 """The nouns of the protocol: one pydantic model per message, one table row per method.
 
-Here live names and shapes for code that *composes* messages (the harness's client, the reference
-server). No I/O and no behaviour: ids, order, state and persistence belong to each side's own code,
-and the judge reads raw JSON against `harness.spec` instead. Imports: standard library, pydantic.
+No I/O and no behaviour: ids, order, state and persistence belong to each side's own code, and the
+judge reads raw JSON against `harness.spec` instead. Imports: standard library, pydantic.
 """

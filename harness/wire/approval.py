@@ -1,7 +1,6 @@
 """Approvals: what the server asks, what the client decides, and that it is settled.
 
-Here live the two server requests with their answers, and `serverRequest/resolved`. Source:
-session-protocol "Approval sequence", "Server requests", "Events".
+Source: session-protocol "Approval sequence", "Server requests", "Events".
 
 In the document each decision is a word. The shipping server's clients give the two amendments as
 objects with what is to be amended; a server that takes both forms serves both kinds of client.

@@ -1,7 +1,6 @@
 """The base of every wire model, and how "missing" is told apart from null.
 
-Here lives what all messages share: camelCase names, strict types, tolerance of extra fields, and
-the rule for writing. No message of the protocol is defined here.
+No message of the protocol is defined here.
 
 **Missing and null.** A field whose default is None may be absent: it is written only when it was
 given a value, and giving it None writes null. Every other field (no default, or a default that is

@@ -1,6 +1,5 @@
 """TurnError, its classification, and the `error` notification.
 
-Here lives what says that a *turn* went wrong; a refused request is `harness.wire.rpc`.
 Source: session-protocol "TurnError", "Events", "Errors" 1-2.
 """
 

@@ -1,7 +1,7 @@
 """The handshake: `initialize` and the `initialized` notification.
 
-Here lives the set-up of a connection. The document does not show it ("Transport and connection
-set-up: not shown"); the shapes are those of the shipping server, everything optional.
+The document does not show it ("Transport and connection set-up: not shown"); the shapes are those
+of the shipping server, everything optional.
 """
 
 from harness.wire.base import WireModel

@@ -1,6 +1,6 @@
 """UserInput: the elements of a turn's `input` and of a userMessage's `content`.
 
-Here lives one class per `type`. Source: session-protocol "UserInput".
+Source: session-protocol "UserInput".
 """
 
 from typing import Annotated, Literal

@@ -1,10 +1,9 @@
 """Thread items: what a turn is made of.
 
-Here lives one class per item `type`; what is inside a call of a tool is `harness.wire.tool`, the
-notifications of an item's life are `harness.wire.item_events`. Source: session-protocol
-"ThreadItem", "Item lifecycle" (the words of each status). "Not shown" there, so ours by choice and
-open for others': MessagePhase, CommandAction, FileUpdateChange `kind` and `diff`, and the webSearch
-actions other than `search`; the shapes are the shipping server's, the spelling the document's.
+Source: session-protocol "ThreadItem", "Item lifecycle" (the words of each status). "Not shown"
+there, so ours by choice and open for others': MessagePhase, CommandAction, FileUpdateChange `kind`
+and `diff`, and the webSearch actions other than `search`; the shapes are the shipping server's, the
+spelling the document's.
 """
 
 from typing import Annotated, Literal

@@ -1,8 +1,7 @@
 """The notifications of an item's life: started, deltas, completed.
 
-Here lives one class per notification `item/*` but those of a tool's progress
-(`harness.wire.tool`). `delta` stands last in each, which is what lets a writer put a line together
-from a prefix. Source: session-protocol "Item lifecycle", "Events".
+`delta` stands last in each, which is what lets a writer put a line together from a prefix. Source:
+session-protocol "Item lifecycle", "Events".
 """
 
 from harness.wire.base import Number, WireModel

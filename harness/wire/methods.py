@@ -1,9 +1,9 @@
 """The method table: one row per request and notification.
 
-Here live the rows and the look-up by name. Routers, clients, docs and the agreement test read
-them; no behaviour hangs on a row. Source: session-protocol "Endpoints", "Server requests",
-"Events". A row names its models, and their module is imported when one is asked for: a process
-that never lists skills never reads how a list of skills looks.
+Routers, clients, docs and the agreement test read them; no behaviour hangs on a row. Source:
+session-protocol "Endpoints", "Server requests", "Events". A row names its models, and their module
+is imported when one is asked for: a process that never lists skills never reads how a list of
+skills looks.
 """
 
 from enum import StrEnum

@@ -1,7 +1,7 @@
 """Reviews: how one is begun.
 
-Here lives `review/start`. The document has the items of a review and no request for one
-(session-protocol "ThreadItem": enteredReviewMode, exitedReviewMode); this is the shipping server's.
+The document has the items of a review and no request for one (session-protocol "ThreadItem":
+enteredReviewMode, exitedReviewMode); this is the shipping server's.
 """
 
 from typing import Annotated, Literal

@@ -1,8 +1,7 @@
 """The envelopes: request, response, error response, notification, and the error codes.
 
-Here live shapes only; how lines are read, matched and refused is each side's own behaviour.
-Source: session-protocol "What the service does" (message forms); the error object and its codes
-are not shown there, so the JSON-RPC 2.0 ones are taken.
+Source: session-protocol "What the service does" (message forms); the error object and its codes are
+not shown there, so the JSON-RPC 2.0 ones are taken.
 """
 
 from enum import IntEnum

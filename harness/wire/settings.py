@@ -1,7 +1,6 @@
 """The settings a thread or a turn runs under: approval policy, sandbox, personality, effort.
 
-Here live the closed enumerations and the SandboxPolicy object. What a policy *does* is not here.
-Source: session-protocol "Enumerations", "SandboxPolicy (object)".
+What a policy *does* is not here. Source: session-protocol "Enumerations", "SandboxPolicy (object)".
 """
 
 from typing import Annotated, Literal

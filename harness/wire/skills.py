@@ -1,8 +1,8 @@
 """Skills: what is known of one, listing and switching them.
 
-Here lives everything named `skills/*`. Source: session-protocol "Skill (SkillMetadata)",
-"skills/list", "skills/config/write", "skills/remote/list and skills/remote/export". The two remote
-methods are under development there; what of them is not shown is the shipping server's.
+Source: session-protocol "Skill (SkillMetadata)", "skills/list", "skills/config/write",
+"skills/remote/list and skills/remote/export". The two remote methods are under development there;
+what of them is not shown is the shipping server's.
 """
 
 from typing import Annotated

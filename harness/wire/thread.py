@@ -1,8 +1,7 @@
 """Threads: the resource, its status, how one is begun, and what is told of it.
 
-Here live the thread and start, resume, fork and read; what is done to stored and loaded threads is
-`harness.wire.thread_operations`. Source: session-protocol "Thread", "Thread status",
-"thread/start", "thread/resume", "thread/fork", "thread/read", "Events".
+Source: session-protocol "Thread", "Thread status", "thread/start", "thread/resume", "thread/fork",
+"thread/read", "Events".
 """
 
 from typing import Annotated, Literal

@@ -1,9 +1,8 @@
 """What is done to threads that exist: list, archive, name, unload, roll back, compact.
 
-Here live those requests and the notifications that follow from them. Source: session-protocol
-"thread/list", "thread/archive", "Other thread operations", "Events". The document shows the params
-of the six other operations and four of the payloads here not at all: those are the shipping
-server's.
+Source: session-protocol "thread/list", "thread/archive", "Other thread operations", "Events". The
+document shows the params of the six other operations and four of the payloads here not at all:
+those are the shipping server's.
 """
 
 from typing import Literal

@@ -1,8 +1,7 @@
 """Tools: what their calls carry, and the tools that a client offers itself.
 
-Here live the results inside mcpToolCall and dynamicToolCall items, the dynamic tools of
-`thread/start` and the server request that calls one. None of it is shown in the document
-(session-protocol "ThreadItem": internal shapes not shown); the shapes are the shipping server's.
+None of it is shown in the document (session-protocol "ThreadItem": internal shapes not shown); the
+shapes are the shipping server's.
 """
 
 from typing import Annotated, Literal

@@ -1,7 +1,6 @@
 """Turns: the resource, its requests and its notifications.
 
-Here lives everything named `turn/*`, and `model/rerouted`, which is news of a turn. Source:
-session-protocol "Turn", "turn/start", "turn/interrupt", "turn/steer", "Events".
+Source: session-protocol "Turn", "turn/start", "turn/interrupt", "turn/steer", "Events".
 """
 
 from typing import Literal

@@ -1,7 +1,6 @@
 """The `agent` command.
 
-Here lives the choice of the subcommand. Nothing heavy is imported before: a server has 0.2 s from
-its start to its first answer.
+Nothing heavy is imported before: a server has 0.2 s from its start to its first answer.
 """
 
 import gc

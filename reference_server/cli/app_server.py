@@ -1,7 +1,4 @@
-"""`agent app-server`: the protocol on standard input and output, or on a socket (`listening`).
-
-Here lives how a server is started from the command line and the environment, and what signals do.
-"""
+"""`agent app-server`: the protocol on standard input and output, or on a socket (`listening`)."""
 
 import asyncio
 import os

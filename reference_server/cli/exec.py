@@ -1,7 +1,4 @@
-"""`agent exec`: one turn, whose events go to standard output.
-
-Here lives how a run is put together from the command line and the environment, and what signals do.
-"""
+"""`agent exec`: one turn, whose events go to standard output."""
 
 import asyncio
 import gc

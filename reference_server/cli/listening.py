@@ -1,8 +1,6 @@
 """`agent app-server --listen`: where it listens, and whom it admits.
 
-Here live the options of a server that listens, the checks of them, and the one line of error where
-it cannot. Connections live in `reference_server.reception`. A server on standard streams never
-imports this.
+Connections live in `reference_server.reception`. A server on standard streams never imports this.
 """
 
 import os

@@ -1,6 +1,5 @@
 """`agent mcp`: the MCP servers of config.toml.
 
-Here live the choice of the subcommand, and what each does where something is missing or in the way.
 `list`, `get`, `add` and `remove` live in `cli.mcp_servers`, `login` and `logout` in
 `cli.mcp_login`. Source: mcp-cli-and-sdk "Command-line commands"; it shows no exit status.
 """

@@ -1,8 +1,7 @@
 """`agent mcp login` and `agent mcp logout`.
 
-Here live their arguments, what they print, and their exit statuses: 0, 1 where there is no login, 2
-for wrong usage or a config.toml that cannot be used, 130 after Ctrl-C. Source: mcp-cli-and-sdk
-"Command-line commands".
+Exit statuses: 0, 1 if there is no login, 2 for wrong usage or a config.toml that cannot be used,
+130 after Ctrl-C. Source: mcp-cli-and-sdk "Command-line commands".
 """
 
 import argparse

@@ -1,7 +1,6 @@
 """`agent mcp list`, `get`, `add` and `remove`.
 
-Here live their arguments and what they print. What is done lives in `mcp_command`. Source:
-mcp-cli-and-sdk "Command-line commands".
+What is done lives in `mcp_command`. Source: mcp-cli-and-sdk "Command-line commands".
 """
 
 import argparse

@@ -1,7 +1,4 @@
-"""A parser of options that tells a mistake in one message, not behind ten lines of usage.
-
-Here: the parser, and the numbers that options take. Not here: which options there are (app_server).
-"""
+"""A parser of options that tells a mistake in one message, not behind ten lines of usage."""
 
 import argparse
 import difflib

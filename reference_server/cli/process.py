@@ -1,8 +1,4 @@
-"""What every long-running command does with its own process: log, helper, end.
-
-Here live the log without secrets, the helper that starts commands, and an end that waits for no
-hung thread.
-"""
+"""What every long-running command does with its own process: log, helper, end."""
 
 import logging
 import os

@@ -1,7 +1,7 @@
 """`--scenario`: the model's side comes from a scenario, without a network.
 
-Here lives how the option's value is found, and the one line of error where it cannot be played. The
-faults of a scenario are none of the server's: `harness faulty` puts them between it and its client.
+The faults of a scenario are none of the server's: `harness faulty` puts them between it and its
+client.
 """
 
 import os

@@ -1,8 +1,6 @@
 """`agent app-server --scenario … --listen …`: from the options to the exit status of a stage.
 
-Here live the options as they were given, the one line of error where they cannot be played, the
-stage's private folder, its signals, what is said on standard error, and the file of `--json`. A
-plain server never imports this.
+A plain server never imports this.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """What the server needs of its environment: standard streams, a UTF-8 locale, a home.
 
-Here live the checks at the start, and the one line of error where something is missing. Settings
-live in `config`; folders of threads are checked when a request names them.
+Settings live in `config`; folders of threads are checked when a request names them.
 """
 
 import os

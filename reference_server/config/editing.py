@@ -1,9 +1,9 @@
 """Changing config.toml on disk: whole or not at all, one writer at a time.
 
-Here live the lock and the exchange of the file; every part of the agent that writes the file does
-it through here. What is changed in the text is the caller's. The file belongs to its user: it keeps
-its permissions, owner and place behind a link, and a file that somebody else saves meanwhile is
-read again, not overwritten.
+Every part of the agent that writes the file does it through this module, under a lock. What is
+changed in the text is the caller's. The file belongs to its user: it keeps its permissions, owner
+and place behind a link, and a file that somebody else saves meanwhile is read again, not
+overwritten.
 """
 
 import contextlib

@@ -1,6 +1,5 @@
 """What config.toml may say: one model for each of its tables.
 
-Here live the keys, the values that each may have, and the words for a value that it may not have.
 Defaults are `config.model`'s: a key that the file leaves out is None here. Imported only where
 there is a file, since most homes have none.
 """

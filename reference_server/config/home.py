@@ -1,7 +1,4 @@
-"""The home folder and the places inside it.
-
-Here live path names only; nothing is read or written here.
-"""
+"""The home folder and the places inside it."""
 
 import contextlib
 import os

@@ -1,8 +1,7 @@
 """Keys of config.toml that are not known.
 
-Here lives how they are found and what is said of each. A key that is not known has no effect and is
-no mistake, since one file may serve several versions of the server: a warning is all. The known
-ones are in `config.file`.
+A key that is not known has no effect and is no mistake, since one file may serve several versions
+of the server: a warning is all. The known ones are in `config.file`.
 """
 
 from collections.abc import Iterator, Mapping

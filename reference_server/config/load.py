@@ -1,7 +1,7 @@
 """Reading the settings: config.toml, and `--config key=value` laid over it.
 
-Here lives the way from the text to the values. What the file may say is in `config.file`; how a
-mistake is told in `config.mistakes`; a key that is not known is told and ignored (`config.keys`).
+What the file may say is in `config.file`; how a mistake is told in `config.mistakes`; a key that is
+not known is told and ignored (`config.keys`).
 """
 
 import re

@@ -1,6 +1,6 @@
 """What is configured of one MCP server, as a value.
 
-Here live the defaults. How they are written in config.toml is in `config.mcp_tables`.
+How they are written in config.toml is in `config.mcp_tables`.
 """
 
 from collections.abc import Mapping, Set

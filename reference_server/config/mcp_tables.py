@@ -1,9 +1,8 @@
 """`[mcp_servers.NAME]` of config.toml.
 
-Here live its keys and what is checked of them together. Source: mcp-cli-and-sdk "MCP server
-configuration": `transport` is an inline table. The shipping server writes `command`, `args` and
-`url` beside the other keys instead: both forms are read. Keys that the document lacks (`cwd`, the
-times, the lists of tools) are the shipping server's.
+Source: mcp-cli-and-sdk "MCP server configuration": `transport` is an inline table. The shipping
+server writes `command`, `args` and `url` beside the other keys instead: both forms are read. Keys
+that the document lacks (`cwd`, the times, the lists of tools) are the shipping server's.
 """
 
 from typing import Annotated, Literal, Self

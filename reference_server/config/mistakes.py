@@ -1,7 +1,6 @@
 """What is told of a mistake in the settings: where it is, what it is, and what there could be.
 
-Here live the two sources of settings (`config.toml`, and `--config key=value` of the command line)
-and the place of a value in either, as users read it: `path:line:column` or `--config key=value`.
+A place is `path:line:column` in `config.toml`, or `--config key=value` of the command line.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """The settings as values, with their defaults.
 
-Here lives also how a provider is chosen. Reading the file lives in `config.load`.
+Reading the file lives in `config.load`.
 """
 
 from collections.abc import Mapping

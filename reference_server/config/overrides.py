@@ -1,8 +1,8 @@
 """`--config key=value` of the command line.
 
-Here lives how such an argument is read, and how it is laid over the file. The key may be dotted, as
-in TOML (`model_providers.mock.base_url="…"`); the value is TOML too, and what is no TOML is a
-string, so that `--config model=some-model` needs no quotes. The last one of several counts.
+The key may be dotted, as in TOML (`model_providers.mock.base_url="…"`); the value is TOML too, and
+what is no TOML is a string, so that `--config model=some-model` needs no quotes. The last one of
+several counts.
 """
 
 import re

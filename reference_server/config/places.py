@@ -1,9 +1,9 @@
 """Where keys and values stand in the text of config.toml.
 
-Here lives a walk through the text of a file that `tomllib` has accepted: a TOML parser gives values
-without their places. It looks at no more than it needs to find the next key, and must not be
-given text that is no TOML. Messages name these places; `config.text_edits` changes the text there.
-Source: TOML 1.0, "Keys", "Table", "Inline Table", "Array of Tables".
+The text is one that `tomllib` has accepted: a TOML parser gives values without their places. It
+looks at no more than it needs to find the next key, and must not be given text that is no TOML.
+Messages name these places; `config.text_edits` changes the text there. Source: TOML 1.0, "Keys",
+"Table", "Inline Table", "Array of Tables".
 """
 
 import re

@@ -1,8 +1,7 @@
 """What config.toml may say of skills: `[skills]`, and `[features]`, which switches methods on.
 
-Here live the shapes of these tables. `[[skills.config]]` is also written by the server
-(`skills.switches`). The document does not show where that is kept; the keys are the shipping
-server's.
+`[[skills.config]]` is also written by the server (`skills.switches`). The document does not show
+where that is kept; the keys are the shipping server's.
 """
 
 from pydantic import Field

@@ -1,7 +1,6 @@
 """The text of config.toml, as it is on disk.
 
-Here lives what is refused before anything is parsed. A pipe or a device is never opened: reading it
-could last for ever.
+A pipe or a device is never opened: reading it could last for ever.
 """
 
 import os

@@ -1,9 +1,8 @@
 """Putting a table into the text of config.toml, and taking one out.
 
-Here lives the change of the text: what is not asked for stays byte for byte, comments and blank
-lines too. A table that is put in stands at the end; taking it out again gives the text that was
-there before. Files are `config.editing`'s. Texts must be TOML; whether the result is, and says what
-it should, is checked with `says_the_same`.
+All else stays byte for byte, comments and blank lines too. A table that is put in stands at the
+end; taking it out again gives the text that was there before. Files are `config.editing`'s. Texts
+must be TOML; whether the result is, and says what it should, is checked with `says_the_same`.
 """
 
 import re

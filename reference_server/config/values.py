@@ -1,7 +1,6 @@
 """The kinds of values in config.toml, each with its words for a value that it may not have.
 
-Here live the base of all tables and what several of them use. The tables are in `config.file`
-and `config.mcp_tables`.
+The tables are in `config.file` and `config.mcp_tables`.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """Approval requests to the client, and what its decisions mean.
 
-Here live the two approval requests of a turn and the reading of their answers. `policy` says when
-to ask; the tool carries a decision out. Source: session-protocol "Approval sequence", "Server
-requests". An error, or an answer that is not one of the decisions, counts as decline: nothing runs
-that was not approved.
+`policy` says when to ask; the tool carries a decision out. Source: session-protocol "Approval
+sequence", "Server requests". An error, or an answer that is not one of the decisions, counts as
+decline: nothing runs that was not approved.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The tool calls of a model.
 
-Here lives what a call is and how its output is written. The shapes are the Responses API's: a
-function tool takes a JSON object as text, a custom tool takes free text.
+The shapes are the Responses API's: a function tool takes a JSON object as text, a custom tool takes
+free text.
 """
 
 import json

@@ -1,9 +1,8 @@
 """The tools that a client brings for a thread: `dynamicTools` of thread/start.
 
-Here lives which of them are taken, and how the model is told of them. Calling them lives in
-`tools.dynamic`, which takes longer to import. Source: session-protocol "ThreadItem"
-(dynamicToolCall); how such a tool is offered is not shown: the member is the shipping server's, the
-bounds are ours.
+Calling them lives in `tools.dynamic`, which takes longer to import. Source: session-protocol
+"ThreadItem" (dynamicToolCall); how such a tool is offered is not shown: the member is the shipping
+server's, the bounds are ours.
 """
 
 import json

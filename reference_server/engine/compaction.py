@@ -1,11 +1,11 @@
 """Compacting a thread's conversation with the model.
 
-Here live what is summarised, what stays as it is, and the contextCompaction item. A compaction
-happens when the context is nearly full (`usage`), or when the client asks (`thread/compact/start`).
-Source: session-protocol "ThreadItem" ("emitted when conversation history is compacted"), "Other
-thread operations". What the history holds afterwards is not shown there. Here it is the user's own
-messages, the newest ones up to `KEPT_CHARACTERS`; then the summary; then what the user said since
-the model's last answer. A compaction that fails or is interrupted leaves the history as it was.
+A compaction happens when the context is nearly full (`usage`), or when the client asks
+(`thread/compact/start`). Source: session-protocol "ThreadItem" ("emitted when conversation history
+is compacted"), "Other thread operations". What the history holds afterwards is not shown there.
+Here it is the user's own messages, the newest ones up to `KEPT_CHARACTERS`; then the summary; then
+what the user said since the model's last answer. A compaction that fails or is interrupted leaves
+the history as it was.
 """
 
 from typing import Any

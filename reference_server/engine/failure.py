@@ -1,6 +1,6 @@
 """TurnErrors: how failures of a turn are put in terms of the protocol.
 
-Here live also the limits on a whole turn. Source: session-protocol "TurnError", "Errors" 1-2.
+Source: session-protocol "TurnError", "Errors" 1-2.
 """
 
 from typing import Any, cast

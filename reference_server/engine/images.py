@@ -1,9 +1,8 @@
 """Images of the local disk, as they are sent to the model.
 
-Here lives which file may be read for a model, and how it becomes a content part of the Responses
-API. It does not matter whether the model or the client names the file: it is read only if the
-sandbox policy lets a command read it, and sent only if its first bytes are those of an image. Files
-of the kernel (/proc, /sys, /dev) are never read.
+It does not matter whether the model or the client names the file: it is read only if the sandbox
+policy lets a command read it, and sent only if its first bytes are those of an image. Files of the
+kernel (/proc, /sys, /dev) are never read.
 """
 
 import base64

@@ -1,7 +1,6 @@
 """Items while they grow: started, deltas, completed.
 
-Here lives the life of an item on the wire and in the rollout. Which item to open when is
-`sampling`'s matter. Source: session-protocol "Item lifecycle".
+Which item to open when is `sampling`'s matter. Source: session-protocol "Item lifecycle".
 """
 
 from collections.abc import Callable

@@ -1,9 +1,8 @@
 """outputSchema: the JSON Schema of a turn's final message.
 
-Here lives whether a text fits it, and what is said where it does not. Source: session-protocol
-"turn/start" ("constraining the final assistant message"). What happens to a message that does not
-fit is not shown: the model is told once what is wrong; if its next answer does not fit either, the
-turn fails.
+Source: session-protocol "turn/start" ("constraining the final assistant message"). What happens to
+a message that does not fit is not shown: the model is told once what is wrong; if its next answer
+does not fit either, the turn fails.
 
 Each check runs in a process of its own (`schema_process`) with limits on time and memory, since
 even a small schema can take for ever. Turns without a schema start no process.

@@ -1,7 +1,6 @@
 """The journal of a patch that a turn makes.
 
-Here lives what it says about the thread and the item: if this server is killed, the next one
-records from it what became of the patch.
+If this server is killed, the next one records from it what became of the patch.
 """
 
 from harness.wire.item import FileChangeItem

@@ -1,10 +1,9 @@
 """Whether an operation may run, must be asked about, or is denied.
 
-Here live the rules of the approval policies; the tools carry them out. Source:
-session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted operations),
-`on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all approval requests).
-What is untrusted and when a failure is asked about is not shown there: the choices are in
-docs/approvals.md.
+Source: session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted
+operations), `on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all
+approval requests). What is untrusted and when a failure is asked about is not shown there: the
+choices are in docs/approvals.md.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """What is sent to the model.
 
-Here lives the body of a model call. Sending lives in `reference_server.model`, what was said as
-Responses API items in `reference_server.words`.
+Sending lives in `reference_server.model`, what was said as Responses API items in
+`reference_server.words`.
 """
 
 from typing import Any

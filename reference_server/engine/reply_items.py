@@ -1,9 +1,8 @@
 """The items of one message of the model: an agentMessage, and plan items where it proposes plans.
 
-Here lives which part of the text goes into which item. The agentMessage item begins with the
-message, so it is empty if all the text is a plan. Source: session-protocol "ThreadItem" (plan: the
-completed item is authoritative and may differ from its deltas), "Events" (agentMessage deltas
-rebuild the reply).
+The agentMessage item begins with the message, so it is empty if all the text is a plan. Source:
+session-protocol "ThreadItem" (plan: the completed item is authoritative and may differ from its
+deltas), "Events" (agentMessage deltas rebuild the reply).
 """
 
 from harness.wire.item import PlanItem

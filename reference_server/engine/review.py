@@ -1,10 +1,9 @@
 """Reviews: the model reviews changes, in a conversation apart from that of the thread.
 
-Here live what the reviewer is asked, its work, and the two items around it; the handler of
-`review/start` begins it. The document has only the items (session-protocol "ThreadItem":
-enteredReviewMode, a short label; exitedReviewMode, the full plain-text review). The rest is as in
-the shipping server, except that the reviewer's JSON answer is not shown as a message. The plain
-text of the review is added to the thread's own conversation.
+The document has only the items (session-protocol "ThreadItem": enteredReviewMode, a short label;
+exitedReviewMode, the full plain-text review). The rest is as in the shipping server, except that
+the reviewer's JSON answer is not shown as a message. The plain text of the review is added to the
+thread's own conversation.
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
 """A reviewer's JSON answer, and the plain text that is made of it.
 
-Here live the schema of the answer and its reading. An answer that is not such JSON is the review as
-it stands. Source: session-protocol "ThreadItem" (exitedReviewMode: "overall notes plus bullet
-findings").
+An answer that is not such JSON is the review as it stands. Source: session-protocol "ThreadItem"
+(exitedReviewMode: "overall notes plus bullet findings").
 """
 
 import json

@@ -1,7 +1,7 @@
 """Turning the events of one model call into items and history.
 
-Here lives what each event of a model's stream means for the turn. Failures and retries are up to
-the caller, who calls `cut` where a stream breaks. Source: session-protocol "ThreadItem", "Events".
+Failures and retries are up to the caller, who calls `cut` where a stream breaks. Source:
+session-protocol "ThreadItem", "Events".
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,6 @@
 """Starting turns.
 
-Here lives what happens between `turn/start` and a running turn: a thread has one active turn at
-most, the params change its settings, a task is started. Source: session-protocol "turn/start".
+Source: session-protocol "turn/start".
 """
 
 import json

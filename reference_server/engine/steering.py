@@ -1,8 +1,8 @@
 """Input that joins a turn while it runs.
 
-Here lives what happens to the input of `turn/steer`. It is recorded before the request is answered,
-so that it survives the end of the turn and of the server. It joins the conversation with the next
-model call, since the current call was made without it. Source: session-protocol "turn/steer".
+It is recorded before the request is answered, so that it survives the end of the turn and of the
+server. It joins the conversation with the next model call, since the current call was made without
+it. Source: session-protocol "turn/steer".
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """One turn, from `turn/started` to `turn/completed`.
 
-Here lives the order of its notifications: turn/started, status active, the user's message, the
-model's items, token usage, status idle (or systemError), turn/completed. The document orders only
+Its notifications come in this order: turn/started, status active, the user's message, the model's
+items, token usage, status idle (or systemError), turn/completed. The document orders only
 turn/started, items and turn/completed ("Ordering"). The status comes after turn/started and before
 turn/completed, so that a client that sees the turn end finds the thread idle.
 """

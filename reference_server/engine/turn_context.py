@@ -1,7 +1,7 @@
 """What a compaction or a review is given of the turn that it runs in.
 
-Here lives this interface alone: the turn (`turn`) implements it, and `compaction` and `review` are
-written against it, so that neither side imports the other. The work itself does not live here.
+`turn` implements it, and `compaction` and `review` are written against it, so that neither side
+imports the other. The work itself does not live here.
 """
 
 from collections.abc import Awaitable, Callable

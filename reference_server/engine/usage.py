@@ -1,10 +1,9 @@
 """Token counts, and how full the model's context is.
 
-Here live the reading of `usage` in response.completed, thread/tokenUsage/updated, and when the
-history is to be compacted. The payload of the notification is not shown in the document; its shape
-is the shipping server's. The size at which compaction triggers is not shown either ("Limits"): here
-it is `model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`;
-without both it never triggers.
+The payload of the notification is not shown in the document; its shape is the shipping server's.
+The size at which compaction triggers is not shown either ("Limits"): here it is
+`model_auto_compact_token_limit` of config.toml, else nine tenths of `model_context_window`; without
+both it never triggers.
 """
 
 from typing import Any, NamedTuple, cast

@@ -1,8 +1,7 @@
 """webSearch items: web searches that the provider carried out itself.
 
-Here lives the reading of a web_search_call of the Responses API. Source: session-protocol
-"ThreadItem" (webSearch); the members of the actions other than `search` are not shown there, so
-they are the shipping server's.
+Source: session-protocol "ThreadItem" (webSearch); the members of the actions other than `search`
+are not shown there, so they are the shipping server's.
 """
 
 from typing import Any, cast

@@ -1,6 +1,5 @@
 """The items of a running command and of a file change under way.
 
-Here live their notifications: started, output, completed, with started and completed exactly once.
 Running and changing live in the tools. Source: session-protocol "ThreadItem", "Item lifecycle".
 """
 

@@ -1,7 +1,6 @@
 """The server's side of the helper process, which forks a warden for each command.
 
-Here live starting and ending the helper, and handing it two descriptors for each command. What the
-helper does is in `warden.py`, what a command is in `process.py`.
+What the helper does is in `warden.py`, what a command is in `process.py`.
 """
 
 import atexit

@@ -1,7 +1,6 @@
 """Symbolic links in the paths of writable roots, which an earlier command may have made.
 
-Here lives what is remembered about the folders that the client named: where each led when it was
-first used. A link that a command makes while another starts is noticed by `warden.py`.
+A link that a command makes while another starts is noticed by `warden.py`.
 """
 
 import os

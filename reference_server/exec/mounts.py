@@ -1,9 +1,8 @@
 """Which files a policy allows to read and write, as mounts of bubblewrap.
 
-Here lives the plan: which paths are writable, protected or hidden, and in which order they are
-mounted. Commands run under these mounts; for patches and images, which the server itself writes and
-reads, the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where
-secrets and sockets are in `places.py`. The plan changes nothing in the file system.
+Commands run under these mounts; for patches and images, which the server itself writes and reads,
+the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where secrets
+and sockets are in `places.py`. The plan changes nothing in the file system.
 
 How it holds:
 

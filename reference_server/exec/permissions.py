@@ -1,8 +1,8 @@
 """Which files a confined command could read if the server runs as root.
 
 Such a command has none of root's capabilities: permissions apply to it, though not to the server.
-Here lives the check of owner, group and others, as the kernel does it. For any other user the
-kernel applies them to the server itself. An access control list is not read; it counts as refusing.
+For any other user the kernel applies them to the server itself. An access control list is not read;
+it counts as refusing.
 """
 
 import os

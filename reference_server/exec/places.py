@@ -1,6 +1,5 @@
 """Places in the file system that are hidden from confined commands, or protected from them.
 
-Here lives where secrets, sockets of programs outside the sandbox, and the server's own code are.
 What is mounted on them is in `mounts.py`.
 """
 

@@ -1,7 +1,7 @@
 """Whether bubblewrap is installed and works on this machine.
 
-Here live finding it and trying it once. A machine can have it and still not allow it: user
-namespaces may be off, or /proc may not be mountable inside another container.
+A machine can have it and still not allow it: user namespaces may be off, or /proc may not be
+mountable inside another container.
 """
 
 import os

@@ -1,10 +1,8 @@
 """Running one command: its output is streamed, and all its processes are gone afterwards.
 
-Here lives the server's side; the process tree is held by the command's warden (`warden.py`), and
-what is kept of the output is decided in `output.py`.
-
-A command is over when its main process has ended. Background processes that it leaves have `DRAIN`
-seconds to print something, and are then ended too.
+The process tree is held by the command's warden (`warden.py`); `output.py` decides what is kept of
+the output. A command is over when its main process has ended. Background processes that it leaves
+have `DRAIN` seconds to print something, and are then ended too.
 """
 
 import contextlib

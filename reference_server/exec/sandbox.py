@@ -1,8 +1,8 @@
 """Enforcing a sandbox policy: the bubblewrap command line in front of a command's argv.
 
-Here lives what each policy means. `mounts.py` has the view of the file system, `places.py` the
-places that are hidden, `links.py` the check that no command has redirected a root, `probe.py`
-whether bubblewrap works here. Source: session-protocol "SandboxPolicy (object)".
+`mounts.py` has the view of the file system, `places.py` the places that are hidden, `links.py` the
+check that no command has redirected a root, `probe.py` whether bubblewrap works here. Source:
+session-protocol "SandboxPolicy (object)".
 
 | policy | files | network |
 |---|---|---|

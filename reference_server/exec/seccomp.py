@@ -1,7 +1,6 @@
 """System calls that a confined command may not make: a program for bubblewrap's `--seccomp`.
 
-Here lives how its few instructions are made (classic BPF, as seccomp(2) takes them). Namespaces
-confine files, processes and the network, but not these:
+Namespaces confine files, processes and the network, but not these:
 
 - **keyrings** (keyctl, add_key, request_key): the keys of the user who runs the server;
 - **sockets of other families** than Unix, Internet and netlink, such as AF_VSOCK, which reaches

@@ -1,7 +1,7 @@
 """One function per method, in files per resource, found by walking this package.
 
-Here lives what each request does, step by step: check, change state, answer, then go on. A handler
-raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a function here.
+A handler raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a function
+here.
 """
 
 import importlib

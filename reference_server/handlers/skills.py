@@ -1,7 +1,6 @@
 """`skills/list` and `skills/config/write`.
 
-Here lives what each does, step by step; skills themselves live in `skills`. Source:
-session-protocol "skills/list", "skills/config/write".
+Source: session-protocol "skills/list", "skills/config/write".
 """
 
 import os

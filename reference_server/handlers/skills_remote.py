@@ -1,7 +1,6 @@
 """`skills/remote/list` and `skills/remote/export`: under development, so off unless switched on.
 
-Here lives what each does, step by step; the catalogue lives in `skills.catalogue`. Source:
-session-protocol "skills/remote/list and skills/remote/export"; the shapes are the shipping
+Source: session-protocol "skills/remote/list and skills/remote/export"; the shapes are the shipping
 server's.
 """
 

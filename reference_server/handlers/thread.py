@@ -1,7 +1,6 @@
 """Beginning and showing threads: `thread/start`, `thread/resume`, `thread/fork`, `thread/read`.
 
-Here lives what each does, step by step; state lives in `session`. Source: session-protocol
-"thread/start", "thread/resume", "thread/fork", "thread/read".
+Source: session-protocol "thread/start", "thread/resume", "thread/fork", "thread/read".
 """
 
 from harness.wire.thread import (

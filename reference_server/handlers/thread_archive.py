@@ -1,9 +1,8 @@
 """`thread/archive` and `thread/unarchive`.
 
-Here lives what they do, step by step; moving the file lives in `rollout.archive`. Source:
-session-protocol "Thread storage and loading", "thread/archive". Not shown there: an active turn is
-interrupted and a loaded thread is unloaded before it is archived; what is archived already, or is
-not when it is to come back, is refused; an ephemeral thread has nothing to archive.
+Source: session-protocol "Thread storage and loading", "thread/archive". Not shown there: an active
+turn is interrupted and a loaded thread is unloaded before it is archived; what is archived already,
+or is not when it is to come back, is refused; an ephemeral thread has nothing to archive.
 """
 
 from harness.wire.rpc import Empty

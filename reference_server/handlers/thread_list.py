@@ -1,8 +1,7 @@
 """`thread/list`.
 
-Here live what the params mean and what a listed thread looks like; finding the threads lives in
-`index`. Source: session-protocol "thread/list". Our choices where the text is silent: the newest
-come first, a loaded thread has its live status, and a limit below 1 is refused.
+Source: session-protocol "thread/list". Our choices where the text is silent: the newest come first,
+a loaded thread has its live status, and a limit below 1 is refused.
 """
 
 from typing import TYPE_CHECKING

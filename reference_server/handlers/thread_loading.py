@@ -1,8 +1,8 @@
 """Which threads are in memory: `thread/unsubscribe`, `thread/loaded/list`.
 
-Here lives what each does, step by step. Source: session-protocol "Thread storage and loading",
-"Other thread operations". Not shown there: an active turn is interrupted, and its end told, before
-its thread is unloaded; the order of the answer, the status notLoaded and thread/closed.
+Source: session-protocol "Thread storage and loading", "Other thread operations". Not shown there:
+an active turn is interrupted, and its end told, before its thread is unloaded; the order of the
+answer, the status notLoaded and thread/closed.
 """
 
 from harness.wire.thread_operations import (

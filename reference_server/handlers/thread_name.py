@@ -1,8 +1,8 @@
 """`thread/name/set`.
 
-Here lives what a name may be. Source: session-protocol "Other thread operations" ("sets or updates
-the user-facing name"). Not shown there: blanks around a name are cut off, and an empty one takes
-the name away; a thread that is not loaded can be named too.
+Source: session-protocol "Other thread operations" ("sets or updates the user-facing name"). Not
+shown there: blanks around a name are cut off, and an empty one takes the name away; a thread that
+is not loaded can be named too.
 """
 
 import unicodedata

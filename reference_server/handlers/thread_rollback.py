@@ -1,10 +1,8 @@
 """`thread/rollback`.
 
-Here lives what it does, step by step; what remains of the turns and of the conversation with the
-model is worked out in `rollout.fold`. Source: session-protocol "Other thread operations" ("drops
-the last N turns"). Not shown there: it is refused while a turn is active; more turns than there are
-leaves none; files that turns have changed stay as they are. The rollout keeps what was dropped, and
-a record says that it was.
+Source: session-protocol "Other thread operations" ("drops the last N turns"). Not shown there: it
+is refused while a turn is active; more turns than there are leaves none; files that turns have
+changed stay as they are. The rollout keeps what was dropped, and a record says that it was.
 """
 
 from harness.wire.thread_operations import ThreadRollbackParams, ThreadRollbackResult

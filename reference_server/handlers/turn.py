@@ -1,7 +1,6 @@
 """The `turn/*` requests.
 
-Here lives what each does, step by step; running a turn lives in `engine`. Source: session-protocol
-"turn/start", "turn/interrupt", "turn/steer".
+Source: session-protocol "turn/start", "turn/interrupt", "turn/steer".
 """
 
 from harness.wire.rpc import Empty

@@ -1,7 +1,7 @@
 """Cursors of `thread/list`: opaque text by which the next page is found.
 
-Here lives how a position becomes text and back. A cursor is good for one home and for the filters
-and the order of the request that it came from; a checksum tells a damaged one.
+A cursor is good for one home and for the filters and the order of the request that it came from; a
+checksum tells a damaged one.
 """
 
 import base64

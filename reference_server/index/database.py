@@ -1,9 +1,9 @@
 """The file of the index: where it lies, how it is opened, and how a new one takes its place.
 
-Here live the schema and the files, not what is in the rows. `index/current-<version>` names the
-database in use; a new one is built under a new name and named there when it is complete. So nobody
-sees a half-built index, and no name is used twice: SQLite removes files by name when the last user
-of a database closes it, also those of a successor of the same name.
+`index/current-<version>` names the database in use; a new one is built under a new name and named
+there when it is complete. So nobody sees a half-built index, and no name is used twice: SQLite
+removes files by name when the last user of a database closes it, also those of a successor of the
+same name.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
 """The index of one home, as one server uses it.
 
-Here live opening it, in whatever state it is, and what is done before a page is given: what this
-server wrote is read, the folders are looked at, and every file of the page is compared with its
-row. Where the disk gives no place for an index, it is kept in memory. All of this blocks; `lists`
-calls it in a worker thread.
+Before a page is given, what this server wrote is read, the folders are looked at, and every file of
+the page is compared with its row. Where the disk gives no place for an index, it is kept in memory.
+All of this blocks; `lists` calls it in a worker thread.
 """
 
 import logging

@@ -1,6 +1,5 @@
 """Lists of threads without blocking the event loop, and what is noted of threads that change.
 
-Here live the worker thread, and the time at which changes are written down for other servers.
 SQLite and the rest of the index are imported when they are first needed.
 """
 

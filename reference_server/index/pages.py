@@ -1,8 +1,8 @@
 """One page of a list, from the rows.
 
-Here live the queries. Each walks an index in the order of the page and stops when the page is full,
-so its cost does not grow with the number of threads; what it walks past are rows that a further
-filter or the search leaves out.
+Each walks an index in the order of the page and stops when the page is full, so its cost does not
+grow with the number of threads; what it walks past are rows that a further filter or the search
+leaves out.
 
 A thread that nobody touches has its place in the order, and the cursor says where the last page
 ended: so each comes once. But a touch can become known late, when another server writes it down or

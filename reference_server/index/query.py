@@ -1,6 +1,6 @@
 """What a list asks of the index.
 
-Here live the order, the filters and the size of a page. Source: session-protocol "thread/list".
+Source: session-protocol "thread/list".
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The rows of the index: one for each rollout file.
 
-Here live writing and reading them, and which of several files of one thread is shown: the one that
-`rollout.store` would find. When a row is written lives in `upkeep`, which rows a list shows in
-`pages`.
+When a row is written lives in `upkeep`, which rows a list shows in `pages`.
 """
 
 import os

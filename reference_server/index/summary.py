@@ -1,7 +1,7 @@
 """What a list shows of a stored thread, read from its rollout.
 
-Here lives the fast way through the lines: only those that change what a list shows are parsed. What
-the records mean lives in `rollout.records`; `rollout.reader` reads a thread whole.
+Only lines that change what a list shows are parsed. What the records mean lives in
+`rollout.records`; `rollout.reader` reads a thread whole.
 """
 
 import os

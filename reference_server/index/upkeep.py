@@ -1,8 +1,8 @@
 """Keeping the index in step with the files, whoever changes them.
 
-Here live looking at the folders and reading what has changed. A folder's time tells of files that
-came or went, a file's stamp of what was written. Every look at all files, the first of a process
-among them, takes nothing on trust but that a file of the same stamp is the same.
+A folder's time tells of files that came or went, a file's stamp of what was written. Every look at
+all files, the first of a process among them, takes nothing on trust but that a file of the same
+stamp is the same.
 """
 
 import contextlib

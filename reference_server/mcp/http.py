@@ -1,7 +1,7 @@
 """MCP over streamable HTTP, as the SDK's sessions want it.
 
-Here live the HTTP client and its bounds. The SDK keeps a redirect to another origin from being
-followed, so that the token goes to the configured address alone. Source: MCP "Transports".
+The SDK keeps a redirect to another origin from being followed, so that the token goes to the
+configured address alone. Source: MCP "Transports".
 """
 
 import re

@@ -1,6 +1,6 @@
 """One MCP server, started when it is first needed, and again when it has ended.
 
-Here live its states and what is waited for. Nothing of the SDK is imported before the first start.
+Nothing of the SDK is imported before the first start.
 """
 
 import logging

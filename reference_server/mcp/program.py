@@ -1,8 +1,7 @@
 """The program of an MCP server over stdio: its process and its three streams.
 
-Here live starting it, lines in and out, and its end. A warden holds all its processes (`exec`), so
-that nothing of it is left when it is closed, nor when this server is killed. What the lines mean is
-not known here.
+A warden holds all its processes (`exec`), so that nothing of it is left when it is closed, nor when
+this server is killed. What the lines mean is not known here.
 """
 
 import os

@@ -1,6 +1,6 @@
 """All MCP servers of this process, shared by its threads.
 
-Here lives what the engine uses: tools to offer, calls, the end. One server is `link`'s matter.
+One server is `link`'s matter.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

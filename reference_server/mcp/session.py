@@ -1,7 +1,6 @@
 """A session with one MCP server, from the handshake to its end.
 
-Here lives all use of the SDK's session: which version is spoken, the list of tools, calls, and the
-words for what fails. How the server is reached is in `stdio` and `http`, when in `link`.
+How the server is reached is in `stdio` and `http`, when in `link`.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """MCP over the streams of a program, as the SDK's sessions want it.
 
-Here lives the way between lines and messages. The SDK has a transport of its own, which keeps a
-line of any length, lets a program outlive a server that is killed, and hands it its own standard
-error. Source of the format: MCP "Transports" (stdio).
+The SDK has a transport of its own, which keeps a line of any length, lets a program outlive a
+server that is killed, and hands it its own standard error. Source of the format: MCP "Transports"
+(stdio).
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The tools of MCP servers as they are offered to a model.
 
-Here live the bounds: what a server says of its tools goes into each model call, and servers are not
+They are bounded: what a server says of its tools goes into each model call, and servers are not
 trusted.
 """
 

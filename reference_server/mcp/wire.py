@@ -1,7 +1,6 @@
 """What a connection to an MCP server is, however it is made.
 
-Here live the streams that the SDK's session speaks over, and the reason why they ended. The two
-ways are in `stdio` and `http`.
+The two ways are in `stdio` and `http`.
 """
 
 from collections.abc import Callable

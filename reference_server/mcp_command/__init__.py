@@ -1,7 +1,7 @@
 """What `agent mcp` does: the MCP servers of config.toml are listed, shown, added and removed.
 
-Here live values, texts and edits. The command line lives in `cli.mcp_servers`, reading and writing
-the file in `config`. Source: mcp-cli-and-sdk "Command-line commands", "MCP server configuration".
+The command line lives in `cli.mcp_servers`, reading and writing the file in `config`. Source:
+mcp-cli-and-sdk "Command-line commands", "MCP server configuration".
 
 | module | what lives there |
 |---|---|

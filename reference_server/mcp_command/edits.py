@@ -1,7 +1,6 @@
 """Adding an MCP server to the text of config.toml, and removing one.
 
-Here live what is written and the check that the new text says what the old one said plus the
-change. What is written is the document's form, source: mcp-cli-and-sdk "MCP server configuration".
+What is written is the document's form, source: mcp-cli-and-sdk "MCP server configuration".
 """
 
 import tomllib

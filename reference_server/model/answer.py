@@ -1,7 +1,7 @@
 """The interface of a connection to a model, whichever way it takes.
 
-Here live what a connection does, what an answer is, and the one exception that both raise. The ways
-are `direct` (plain HTTP), `through_httpx` (everything else) and `scripted` (in this process).
+The ways are `direct` (plain HTTP), `through_httpx` (everything else) and `scripted` (in this
+process).
 """
 
 from collections.abc import AsyncGenerator, Mapping

@@ -1,6 +1,5 @@
 """One model call: request out, events in.
 
-Here lives all HTTP with the model, with its own time limits (an in-process transport has none).
 Retries live in the engine, since clients are notified of each. The ways to the model are in
 `direct` and `through_httpx`.
 """

@@ -1,8 +1,7 @@
 """Plain HTTP to a model, without a proxy: what a server on this machine or in its network speaks.
 
-Here live the socket, the request, and when the connection may be used again. What an answer is made
-of lives in `http_reading`. A client library would take a third of a short turn, and a fifth of the
-time to the first one.
+What an answer is made of lives in `http_reading`. A client library would take a third of a short
+turn, and a fifth of the time to the first one.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Decoding a response body (Content-Encoding).
 
 Every call asks for none (`Accept-Encoding: identity`), since events are read as they arrive, but
-some proxies encode all the same. Here live the decoders that the standard library has, with output
-in pieces of limited size, however much a few bytes decode to.
+some proxies encode all the same.
 """
 
 import zlib

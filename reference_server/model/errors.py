@@ -1,8 +1,7 @@
 """What can go wrong with a model call, and how the protocol names it.
 
-Here live the one error type of the model client, and the tables from HTTP status, provider's code
-and network error to AgentErrorInfo. Source: session-protocol "TurnError"; which cause has which
-value is not shown there beyond the names.
+Source: session-protocol "TurnError"; which cause has which value is not shown there beyond the
+names.
 """
 
 import json

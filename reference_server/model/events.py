@@ -1,7 +1,7 @@
 """The events of a model's stream, as values.
 
-Here lives the reading of one event's data. Events of unknown types are skipped, since providers add
-new ones. What an event means for a turn lives in `engine.sampling`.
+Events of unknown types are skipped, since providers add new ones. What an event means for a turn
+lives in `engine.sampling`.
 """
 
 import json

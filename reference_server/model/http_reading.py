@@ -1,7 +1,7 @@
 """The bytes of an HTTP/1.1 answer: its head, and where its body ends (RFC 9112). No I/O.
 
-Here lives only what an answer to a POST needs. A malformed answer raises TransportError with the
-words that httpx has for it, since clients are shown them.
+A malformed answer raises TransportError with the words that httpx has for it, since clients are
+shown them.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Limits on one answer of the model.
 
-Here live the counting, and the failure of an answer that exceeds a limit; it is not retried, since
-the next answer would be as long. The limits on a whole turn live in `engine.failure`.
+An answer that exceeds one is not retried, since the next answer would be as long. The limits on a
+whole turn live in `engine.failure`.
 """
 
 from reference_server.model.errors import ModelError

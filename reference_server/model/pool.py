@@ -1,8 +1,7 @@
 """Connections to the models, kept alive between calls.
 
-Here lives which connection a call uses, and which way it goes: plain HTTP directly, TLS and proxies
-through httpx, which is imported for them alone. The connection used last is used first, so that
-idle ones expire.
+Plain HTTP goes directly, TLS and proxies through httpx, which is imported for them alone. The
+connection used last is used first, so that idle ones expire.
 """
 
 import os

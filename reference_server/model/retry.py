@@ -1,7 +1,4 @@
-"""When a failed model call is tried again, and after how long.
-
-Here lives the arithmetic only; the engine waits, and notifies the client.
-"""
+"""When a failed model call is tried again, and after how long."""
 
 import random
 from collections.abc import Callable

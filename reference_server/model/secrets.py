@@ -1,8 +1,8 @@
 """Taking secrets (keys and passwords) out of texts.
 
-Here lives how a secret is found in a text: as it is, with the escapes of JSON, URLs and HTML, and
-in base64, alone or after other text (`user:key`). Callers choose the texts: `model.client` cleans
-its errors, `cli` standard error.
+A secret is found as it is, with the escapes of JSON, URLs and HTML, and in base64, alone or after
+other text (`user:key`). Callers choose the texts: `model.client` cleans its errors, `cli` standard
+error.
 
 A secret shorter than `SHORTEST` is a placeholder ("none", "x") that may be part of ordinary words:
 it is taken out only where a credential is expected (after `Bearer`, or as the password in a URL).

@@ -1,7 +1,7 @@
 """Server-sent events without I/O: bytes in, the data of whole events out.
 
-Here lives the line format of the HTML standard, as far as a model's stream uses it: `data` and
-`event` fields, comments and other fields passed over. What the data means is not known here.
+Of the HTML standard's format, `data` and `event` fields are read; comments and other fields are
+passed over. What the data means is not known here.
 """
 
 EVENT_LIMIT = 8 << 20

@@ -1,9 +1,8 @@
 """Connections to a model through httpx: TLS, proxies, and the transports that callers bring.
 
-Here lives what httpx is asked for and how its errors are told. Each connection is an httpx
-transport with a single connection: its pool looks at every connection for every call, which with 20
-turns at once takes longer than the turns; its client (redirects, cookies, authentication: not
-needed) would take a fifth of a short turn.
+Each connection is an httpx transport with a single connection: its pool looks at every connection
+for every call, which with 20 turns at once takes longer than the turns; its client (redirects,
+cookies, authentication: not needed) would take a fifth of a short turn.
 """
 
 import importlib

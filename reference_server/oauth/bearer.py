@@ -1,9 +1,8 @@
 """The access token of one MCP server, for the turns that call it.
 
-Here lives when it is read, and when it is renewed: one renewal serves all who wait for it, in this
-process and in others, since most authorization servers take a refresh token once. A renewal that
-has begun is not given up with the turn that asked for it: its answer would be lost, and the login
-with it.
+One renewal serves all who wait for it, in this process and in others, since most authorization
+servers take a refresh token once. A renewal that has begun is not given up with the turn that asked
+for it: its answer would be lost, and the login with it.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """The address on this machine to which the browser comes back.
 
-Here lives a small HTTP server on 127.0.0.1 for one login: it gives the answer of the authorization
-server to `login`, and shows in the browser how the login ended. Anybody on this machine, and any
-page in the browser, can send it requests: only one with the `state` of the login counts.
+A small HTTP server on 127.0.0.1 gives the answer of the authorization server to `login`, and shows
+in the browser how the login ended. Anybody on this machine, and any page in the browser, can send
+it requests: only one with the `state` of the login counts.
 """
 
 import html

@@ -1,6 +1,6 @@
 """What is kept of a login, as a value and as JSON.
 
-Here lives the form of one entry of the store. Where it is kept is in `store`.
+Where it is kept is in `store`.
 """
 
 import hashlib

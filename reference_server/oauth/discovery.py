@@ -1,9 +1,8 @@
 """Finding the authorization server of an MCP server.
 
-Here lives which documents are asked for, in which order, and what is checked of them: metadata of
-the protected resource (RFC 9728), then of the authorization server (RFC 8414, or OpenID Connect
-Discovery). A server that has no metadata of its own may be its own authorization server, as MCP had
-it in 2025-03-26. Source: MCP "Authorization".
+The metadata of the protected resource is asked for first (RFC 9728), then that of the authorization
+server (RFC 8414, or OpenID Connect Discovery). A server that has no metadata of its own may be its
+own authorization server, as MCP had it in 2025-03-26. Source: MCP "Authorization".
 """
 
 import re

@@ -1,8 +1,8 @@
 """A file of the home that nobody else may read.
 
-Here lives how it is read and replaced: a JSON object of entries, mode 0600, replaced as a whole
-under a lock, so that neither a crash nor a second process leaves half of it or loses an entry. The
-last entry takes the file with it. What an entry says is the matter of `store`.
+The file is a JSON object of entries, mode 0600, replaced as a whole under a lock, so that neither a
+crash nor a second process leaves half of it or loses an entry. The last entry takes the file with
+it. What an entry says is the matter of `store`.
 """
 
 import contextlib

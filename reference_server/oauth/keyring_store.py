@@ -1,8 +1,8 @@
 """The keyring of the system.
 
-Here lives how the `keyring` package is asked: it is imported with the first question, and asked in
-a thread that is left behind when it does not answer, as a desktop may hang or wait for somebody to
-unlock the keyring. What it says in an error is not passed on: it may quote what it was given.
+The `keyring` package is imported with the first question, and asked in a thread that is left behind
+if it does not answer: a desktop may hang or wait for somebody to unlock the keyring. What it says
+in an error is not passed on: it may quote what it was given.
 """
 
 import hashlib

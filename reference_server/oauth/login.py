@@ -1,7 +1,6 @@
 """One login, from the address of an MCP server to its credentials.
 
-Here lives the order of the steps (the authorization code grant with PKCE, RFC 7636). What is
-printed, and whether a browser is opened, is the caller's.
+What is printed, and whether a browser is opened, is the caller's.
 """
 
 import base64

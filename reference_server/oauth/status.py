@@ -1,7 +1,7 @@
 """Whether an MCP server has credentials, without asking it.
 
-Here live the words of the column Auth of `agent mcp list`. Source: mcp-cli-and-sdk "MCP server
-configuration" has `authenticated` and `unsupported`; the others are ours.
+Source: mcp-cli-and-sdk "MCP server configuration" has `authenticated` and `unsupported`; the others
+are ours.
 """
 
 from typing import Literal

@@ -1,9 +1,8 @@
 """Where credentials are kept: in the keyring of the system, or in a file of the home.
 
-Here lives the choice of the two (`mcp_oauth_credentials_store` of config.toml), which decides where
-a login puts them. The file says for each login where they are, so that the keyring is asked only
-for what is in it: nobody is asked to unlock it for a server that needs no login. An entry is the
-credentials, or, where the keyring has them, what is known of them that is no secret.
+The file says for each login where they are, so that the keyring is asked only for what is in it:
+nobody is asked to unlock it for a server that needs no login. An entry is the credentials, or,
+where the keyring has them, what is known of them that is no secret.
 """
 
 import json

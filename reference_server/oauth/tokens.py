@@ -1,7 +1,6 @@
 """Getting tokens: registering a client, exchanging a code, renewing.
 
-Here live the requests to an authorization server that carry secrets, and what is checked of the
-answers. Errors quote its words, but nothing that it was sent. Sources: RFC 6749, RFC 7591.
+Errors quote its words, but nothing that it was sent. Sources: RFC 6749, RFC 7591.
 """
 
 import base64

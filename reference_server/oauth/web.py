@@ -1,7 +1,6 @@
 """Requests of a login: bounded, to addresses that tokens may be sent to, following nothing.
 
-Here lives what is asked of every address that somebody else names, and one request. What the
-answers mean is in `discovery` and `tokens`.
+What the answers mean is in `discovery` and `tokens`.
 """
 
 import ipaddress

@@ -1,10 +1,8 @@
 """The events of one turn, made from the notifications of its thread.
 
-Here lives which notification gives which events, and their order: `thread.started`,
-`turn.started`, items, and one of `turn.completed` and `turn.failed` (mcp-cli-and-sdk "Events"). Not
-shown there, so our choices: usage is that of this turn; a failure after which the turn goes on is
-an error item, since the text calls the event `error` fatal; a plan is one todo_list item, which is
-completed as the turn ends.
+Not shown there, so our choices: usage is that of this turn; a failure after which the turn goes on
+is an error item, since the text calls the event `error` fatal; a plan is one todo_list item, which
+is completed as the turn ends.
 """
 
 from collections.abc import Callable

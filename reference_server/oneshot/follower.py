@@ -1,7 +1,6 @@
 """The one subscriber of the thread: it stands where an app server has a connection.
 
-Here live the reading of the notifications that an outbox hands over, and the answers to requests of
-the server. Nobody is there who could be asked, so every approval is declined.
+Nobody is there who could be asked, so every approval is declined.
 """
 
 import json

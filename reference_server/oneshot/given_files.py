@@ -1,7 +1,7 @@
 """Files that the command line names: images and the schema of the final message.
 
-Here lives what is checked of them before anything is done. Only regular files are opened: a pipe
-would wait for a writer, a device may never end. Raises NotBegun with one line.
+Only regular files are opened: a pipe would wait for a writer, a device may never end. Raises
+NotBegun with one line.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The form for people: progress on standard error, the final message on standard output.
 
-Here lives what each event looks like. What the model or a command says may hold control characters,
-which could change what a terminal shows: there they are made visible. Rich is imported here, so
-this module is imported only where people read.
+What the model or a command says may hold control characters, which could change what a terminal
+shows: there they are made visible. Rich is imported here, so this module is imported only where
+people read.
 """
 
 import io

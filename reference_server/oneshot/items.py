@@ -1,6 +1,5 @@
 """Protocol items in the words of the SDK.
 
-Here lives the shape of each SDK item, made from the item of the protocol as it stands on the wire.
 Both vocabularies have the same ids, so an item can be found in the thread again. Source:
 mcp-cli-and-sdk "SDK thread items"; fields that it lacks (`id`, the status words, `null` for what is
 not known yet) are the shipping program's. Items that the SDK has no word for are not shown.

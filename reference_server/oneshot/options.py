@@ -1,8 +1,7 @@
 """The command line of `agent exec`.
 
-Here lives the reading of the words, and nothing is looked up: a wrong word ends the command with
-status 2 and one line. The order of the SDK is read as well as any other: options before and after
-`resume ID`.
+Nothing is looked up: a wrong word ends the command with status 2 and one line. The order of the SDK
+is read as well as any other: options before and after `resume ID`.
 """
 
 import argparse

@@ -1,7 +1,4 @@
-"""Standard output: claimed for the events, and written without holding up anything else.
-
-Here live the claim (what a library prints goes to standard error) and the JSON Lines of a run.
-"""
+"""Standard output: claimed for the events, and written without holding up anything else."""
 
 import asyncio
 import json

@@ -1,7 +1,6 @@
 """Where the prompt comes from: the argument, or standard input.
 
-Here lives the reading of standard input, and that who writes to it is never left with a broken
-pipe: what is not needed is read too, within bounds.
+Who writes to it is never left with a broken pipe: what is not needed is read too, within bounds.
 """
 
 import os

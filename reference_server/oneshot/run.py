@@ -1,7 +1,7 @@
 """One turn, from its thread to its last event, on the engine of the app server.
 
-Here lives the order of the steps. A failure before the thread is there raises `NotBegun`, and
-nothing was told; afterwards there is a last event, `turn.failed` or `error`, whatever happens.
+A failure before the thread is there raises `NotBegun`, and nothing was told; afterwards there is a
+last event, `turn.failed` or `error`, whatever happens.
 """
 
 import logging

@@ -1,8 +1,6 @@
 """The configuration of a run: config.toml, the environment, and the command line over both.
 
-Here live the one default that `agent exec` has of its own, the names that the SDK gives to
-variables, what a resumed thread takes over, and the check of the working directory. Mistakes raise
-NotBegun or ConfigError, each with one line.
+Mistakes raise NotBegun or ConfigError, each with one line.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A patch that comes as a shell command: `apply_patch <<'EOF' … EOF`.
 
-Here lives recognising such a command; its patch is parsed elsewhere (`parse`). A command that does
-anything else too, or whose words the shell would expand, is no patch: the shell has to run it.
+A command that does anything else too, or whose words the shell would expand, is no patch: the shell
+has to run it.
 """
 
 import re

@@ -1,9 +1,8 @@
 """The journal of a patch: what it will do, written to disk before it does it.
 
 If the server is killed while it applies the patch, a later server reads the journal and completes
-or undoes the patch (`settle`). Here live the file, its three states, and reading it. One line has
-the state, another which files change, with their old and new contents' digests. Changing the state
-overwrites ten bytes, which works on a full disk, too.
+or undoes the patch (`settle`). One line has the state, another which files change, with their old
+and new contents' digests. Changing the state overwrites ten bytes, which works on a full disk, too.
 """
 
 import hashlib

@@ -1,11 +1,10 @@
 """Applying hunks to a text, without I/O.
 
-Here lives where in a text a hunk belongs, and how its lines are replaced; the search lives in
-`find`. A hunk is searched after the hunk before it and after the lines of its `@@`: first as it is,
-then without white space at the ends of lines, then with all white space taken as equal; the first
-match counts. A hunk that only adds lines adds them below the line of its `@@`, or without one at
-the end of the file. Context lines, line endings, a byte order mark, and whether the last line has
-an end stay as they are in the file; added lines get the line ending that most lines have.
+A hunk is searched after the hunk before it and after the lines of its `@@`: first as it is, then
+without white space at the ends of lines, then with all white space taken as equal; the first match
+counts. A hunk that only adds lines adds them below the line of its `@@`, or without one at the end
+of the file. Context lines, line endings, a byte order mark, and whether the last line has an end
+stay as they are in the file; added lines get the line ending that most lines have.
 """
 
 import codecs

@@ -1,10 +1,10 @@
 """Parsing the text of a patch, as models write it, without I/O.
 
-Here lives the format. Tolerated are white space around the whole and around the markers, CR LF, a
-heredoc's markers around the patch, a missing newline at the end, a blank context line without its
-space, blank lines between sections, a first hunk without `@@`. Everything else is one clear error,
-such as a line without its mark, a patch without its end (it may be cut off), line numbers after
-`@@`. The files themselves are read elsewhere (`plan`).
+Tolerated are white space around the whole and around the markers, CR LF, a heredoc's markers around
+the patch, a missing newline at the end, a blank context line without its space, blank lines between
+sections, a first hunk without `@@`. Everything else is one clear error, such as a line without its
+mark, a patch without its end (it may be cut off), line numbers after `@@`. The files themselves are
+read elsewhere (`plan`).
 """
 
 import re

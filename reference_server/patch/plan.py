@@ -1,12 +1,12 @@
 """Planning a patch: what every file will be, without writing anything.
 
-Here lives what a patch may do to a tree. Our choices: a file that is added over another replaces
-it, as in the real servers (models rewrite files in this way), and is shown as added; moving onto
-another file is refused, since no client would be shown that this file is lost; a file named twice
-is refused; a deleted file may be binary. Folders in a path may be links, and the plan has their
-real paths; a file that is a link itself is refused. Callers say which paths may not be read
-(`Forbids`): it is called before a file is opened, and again with the open file, which is reached
-through no link, since names may lead elsewhere by then.
+Our choices: a file that is added over another replaces it, as in the real servers (models rewrite
+files in this way), and is shown as added; moving onto another file is refused, since no client
+would be shown that this file is lost; a file named twice is refused; a deleted file may be binary.
+Folders in a path may be links, and the plan has their real paths; a file that is a link itself is
+refused. Callers say which paths may not be read (`Forbids`): it is called before a file is opened,
+and again with the open file, which is reached through no link, since names may lead elsewhere by
+then.
 """
 
 import os

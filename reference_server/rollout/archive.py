@@ -1,8 +1,7 @@
 """Moving rollouts into the archive of their home, and back.
 
-Here lives the move of a file. Its place in the archive is the one that it had among the sessions,
-so that it comes back to where it was. Source: session-protocol "Thread storage and loading"; the
-folders are not shown there.
+Its place in the archive is the one that it had among the sessions, so that it comes back to where
+it was. Source: session-protocol "Thread storage and loading"; the folders are not shown there.
 """
 
 import errno

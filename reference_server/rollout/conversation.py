@@ -1,8 +1,8 @@
 """The conversation with the model, from the records of a rollout.
 
-Here lives what makes it one that a provider takes: each tool call has one output, and each output
-its call, whatever a server did not live to write and whatever lines a file has lost. Also here is
-what the client was shown of a turn that was cut off, before it was added to the conversation.
+Each tool call has one output, and each output its call, whatever a server did not live to write and
+whatever lines a file has lost. Also here is what the client was shown of a turn that was cut off,
+before it was added to the conversation.
 """
 
 from typing import Any

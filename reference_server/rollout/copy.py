@@ -1,8 +1,8 @@
 """Copying the records of a thread for another one.
 
-Here lives what of a rollout a fork takes over: all but the names, with new ids for turns. A turn
-that is active is copied as far as it got, and no server runs the copy: it reads as interrupted. The
-copy rests on nothing of the original, which may be removed afterwards.
+It takes over all but the names, with new ids for turns. A turn that is active is copied as far as
+it got, and no server runs the copy: it reads as interrupted. The copy rests on nothing of the
+original, which may be removed afterwards.
 """
 
 import contextlib

@@ -1,8 +1,6 @@
 """From the records of a rollout back to a thread.
 
-Here lives how records make up the turns with their items, the settings and the name; how they make
-up the conversation with the model lives in `conversation`. Where the records come from is the
-caller's matter.
+Where the records come from is the caller's matter.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """Reading a rollout file.
 
-Here lives how lines become records, and which of them are skipped; what the records say of the
-thread is `fold`'s matter. Lines that cannot be read (one cut short by a crash, a record type of
-another version) are skipped.
+Lines that cannot be read (one cut short by a crash, a record type of another version) are skipped.
 
 A thread that is loaded may grow while it is read. So a file is read piece by piece: most of it in a
 worker thread, then what was added meanwhile.

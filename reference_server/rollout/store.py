@@ -1,7 +1,7 @@
 """Where the rollouts of a home are.
 
-Here live naming and finding: `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived
-ones below `archived_sessions`. The content of the files lives in `records` and `reader`.
+Their files are `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived ones below
+`archived_sessions`. The content of the files lives in `records` and `reader`.
 
 A home may hold tens of thousands of rollouts, so the content of a folder is remembered until the
 folder changes. Other servers of the home add, move and remove rollouts at any time.

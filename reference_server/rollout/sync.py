@@ -1,8 +1,8 @@
 """Calling fsync on rollouts without making turns wait for it.
 
-Here lives the one thread that calls fsync, after turn/completed is sent: fsync takes milliseconds,
-longer than all the rest of a short turn. Requests that come during a call share the next one. The
-thread is kept, since starting a worker for each request would cost a tenth of a turn.
+One thread calls fsync, after turn/completed is sent: fsync takes milliseconds, longer than all the
+rest of a short turn. Requests that come during a call share the next one. The thread is kept, since
+starting a worker for each request would cost a tenth of a turn.
 """
 
 import contextlib

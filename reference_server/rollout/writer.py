@@ -1,7 +1,7 @@
 """Where a thread's records go: a file, or memory for an ephemeral thread.
 
-Here lives appending. A record is one write(2), done before its notification is sent, so that what
-clients were told is in the file even if the server dies.
+A record is one write(2), done before its notification is sent, so that what clients were told is in
+the file even if the server dies.
 """
 
 import errno

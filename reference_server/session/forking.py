@@ -1,9 +1,9 @@
 """Copying a thread: what a fork is made of.
 
-Here lives how the copy comes about, from a thread that is loaded, stored or ephemeral. Which
-records it has lives in `rollout.copy`. Source: session-protocol "thread/fork" ("copied history").
-Not shown there: an active turn is copied as far as it is complete, interrupted; turns get new ids,
-items keep theirs; the name stays with the original; the settings, and being ephemeral, do not.
+Which records it has lives in `rollout.copy`. Source: session-protocol "thread/fork" ("copied
+history"). Not shown there: an active turn is copied as far as it is complete, interrupted; turns
+get new ids, items keep theirs; the name stays with the original; the settings, and being ephemeral,
+do not.
 """
 
 from functools import partial

@@ -1,9 +1,9 @@
 """Reading threads from their rollouts, loaded or not.
 
-Here live the ways: a thread that is not loaded is read as a whole; one that is loaded goes on
-while it is read, and a client that is shown it must be told of everything that comes after and of
-nothing twice. So most of a loaded thread's rollout is read in a worker thread, and what was added
-meanwhile at the moment of the answer, without letting the turn go on in between.
+A loaded thread goes on while it is read, and a client that is shown it must be told of everything
+that comes after and of nothing twice. So most of a loaded thread's rollout is read in a worker
+thread, and what was added meanwhile at the moment of the answer, without letting the turn go on in
+between.
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """The threads of one server: those in memory, and those on disk.
 
-Here live starting, finding, reading, loading and unloading threads. What is done to the files of
-stored threads is `storage`'s matter. Source: session-protocol "thread/start", "thread/resume",
-"thread/read", "Thread storage and loading".
+What is done to the files of stored threads is `storage`'s matter. Source: session-protocol
+"thread/start", "thread/resume", "thread/read", "Thread storage and loading".
 """
 
 import logging

@@ -1,12 +1,11 @@
 """Requests from the server to its clients, such as approval requests, and their answers.
 
-Here live the ids, which clients are asked, which answer counts, and the notification that the
-request is resolved. What an answer means is up to the caller. Source: session-protocol "Server
-request" (message forms), "Approval sequence". Not shown there: all subscribers are sent the request
-under one id, and the first answer counts; an answer that is late, double, or from a client that was
-not asked changes nothing and is logged. A request stays open when the clients that were asked have
-left: the turn waits for a subscriber to answer, or to be interrupted. A client that resumes the
-thread meanwhile is sent the request too.
+What an answer means is up to the caller. Source: session-protocol "Server request" (message forms),
+"Approval sequence". Not shown there: all subscribers are sent the request under one id, and the
+first answer counts; an answer that is late, double, or from a client that was not asked changes
+nothing and is logged. A request stays open when the clients that were asked have left: the turn
+waits for a subscriber to answer, or to be interrupted. A client that resumes the thread meanwhile
+is sent the request too.
 """
 
 import itertools

@@ -1,8 +1,7 @@
 """What kind of client a thread was made for: its source.
 
-Here live the kinds, and how a client's name gives its kind. Source: session-protocol "thread/list"
-(`sourceKinds`: "`cli`, `vscode`, and others"); which others, and by what a server knows its client,
-is not shown.
+Source: session-protocol "thread/list" (`sourceKinds`: "`cli`, `vscode`, and others"); which others,
+and by what a server knows its client, is not shown.
 """
 
 from reference_server.rollout.records import APP_SERVER

@@ -1,10 +1,10 @@
 """The connections that are sent what happens on a thread, and all that are sent news of threads.
 
-Here live the sets of their outboxes. Each message is encoded once for all of them. A turn goes at
-the pace of the subscriber that reads fastest: the others never wait for a slow one. Which
-notifications go to every connection is not shown in the document: here, as in the shipping server,
-those after which a list of threads is another (started, archived, closed, named, and the like),
-since a client shows that list whoever has changed it.
+Each message is encoded once for all of them. A turn goes at the pace of the subscriber that reads
+fastest: the others never wait for a slow one. Which notifications go to every connection is not
+shown in the document: here, as in the shipping server, those after which a list of threads is
+another (started, archived, closed, named, and the like), since a client shows that list whoever has
+changed it.
 """
 
 import time

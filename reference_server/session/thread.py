@@ -1,8 +1,7 @@
 """A thread in memory.
 
-Here live its state, its settings, its history, its subscribers and its rollout. Loading, unloading
-and finding threads is `registry`'s matter; running a turn lives in `engine`. Source:
-session-protocol "Thread", "Thread status".
+Loading, unloading and finding threads is `registry`'s matter; running a turn lives in `engine`.
+Source: session-protocol "Thread", "Thread status".
 """
 
 import time

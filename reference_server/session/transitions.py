@@ -1,8 +1,7 @@
 """State tables of threads and turns.
 
-Here live the tables and the functions that read them; callers do what follows from a transition
-(notifications, records). Source: session-protocol "Turn status"; the transitions of a thread's
-status are not shown there, so they are the shipping server's.
+Source: session-protocol "Turn status"; the transitions of a thread's status are not shown there, so
+they are the shipping server's.
 """
 
 from typing import Literal

@@ -1,7 +1,7 @@
 """Who is told that a stored thread has changed, such as an index of the home's threads.
 
-Here lives the interface alone, and the watcher that does nothing. What is told is only that what a
-list shows of the thread may be different now; the rollout says what it is.
+What is told is only that what a list shows of the thread may be different now; the rollout says
+what it is.
 """
 
 from pathlib import Path

@@ -1,8 +1,7 @@
 """Remote skills, from a folder of this machine: `[skills] catalogue` in config.toml.
 
-Here live finding the skills of the catalogue and copying one to the user's. A skill's id is the
-name of its folder, and the copy keeps that name. The document has the two methods under development
-and does not show where skills come from.
+A skill's id is the name of its folder, and the copy keeps that name. The document has the two
+methods under development and does not show where skills come from.
 """
 
 import contextlib

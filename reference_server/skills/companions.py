@@ -1,8 +1,7 @@
 """What may lie beside a SKILL.md: `icon.svg`, `icon-large.svg` and `config.toml`.
 
-Here lives what they say of how a skill is shown. One that is wrong is told and left out; the skill
-is none the worse for it. Source: session-protocol "Skill (SkillMetadata)"; which keys config.toml
-has is not shown.
+One that is wrong is told and left out; the skill is none the worse for it. Source: session-protocol
+"Skill (SkillMetadata)"; which keys config.toml has is not shown.
 """
 
 import os

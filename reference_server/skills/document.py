@@ -1,9 +1,9 @@
 """SKILL.md: what it says of its skill.
 
-Here live name, description and sections: the front matter says the first two, else the title
-heading and the first paragraph below it. What a paragraph or a heading is, is CommonMark's matter.
-Source: session-protocol "Skill (SkillMetadata)" ("a title heading (skill name), a brief
-description, an Instructions section, an Examples section and a Dependencies section").
+The front matter says name and description, else the title heading and the first paragraph below it.
+What a paragraph or a heading is, is CommonMark's matter. Source: session-protocol "Skill
+(SkillMetadata)" ("a title heading (skill name), a brief description, an Instructions section, an
+Examples section and a Dependencies section").
 """
 
 import re

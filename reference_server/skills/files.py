@@ -1,8 +1,8 @@
 """Reading one file of a skill.
 
-Here lives what is refused: files that are none (a pipe would wait for its writer, a device may
-never end), files that are too large, and links that lead to a file of another name, which is how
-somebody's project would have a key read as a skill.
+Refused are files that are none (a pipe would wait for its writer, a device may never end), files
+that are too large, and links that lead to a file of another name, which is how somebody's project
+would have a key read as a skill.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The front matter of a SKILL.md: YAML between two lines `---` at its beginning.
 
-Here lives which YAML is taken: a mapping with plain texts under the keys that are asked for, and
-anything but aliases and deep nesting under others. It is read as events, so nothing is built from
-what it says. The document does not show front matter; skill folders in use have it.
+Taken is a mapping with plain texts under the keys that are asked for, and anything but aliases and
+deep nesting under others. It is read as events, so nothing is built from what it says. The document
+does not show front matter; skill folders in use have it.
 """
 
 import re

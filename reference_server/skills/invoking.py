@@ -1,10 +1,9 @@
 """What the model is told of the skills that an input names.
 
-Here lives which skill an input means, and which file is read for it. A `skill` item means the file
-that it names; `$name` alone means the nearest enabled skill of that name. Either is read only if it
-is a SKILL.md, and the sandbox policy lets a command read it: so a client cannot have a file sent to
-the model that the policy hides, nor can a project with a link to one. Source: session-protocol
-"turn/start" ("Skill invocation").
+A `skill` item means the file that it names; `$name` alone means the nearest enabled skill of that
+name. Either is read only if it is a SKILL.md, and the sandbox policy lets a command read it: so a
+client cannot have a file sent to the model that the policy hides, nor can a project with a link to
+one. Source: session-protocol "turn/start" ("Skill invocation").
 """
 
 import os

@@ -1,8 +1,6 @@
 """The skills of each working directory: what is listed, and what `$name` can mean.
 
-Here live the folders of each scope, the cache of what they hold, and which of several skills of one
-name counts. What one folder holds is found by `scan`. Source: session-protocol "skills/list",
-"Skill scopes".
+What one folder holds is found by `scan`. Source: session-protocol "skills/list", "Skill scopes".
 """
 
 import os

@@ -1,8 +1,8 @@
 """Finding `$name` in what the user wrote.
 
-Here lives what counts as the name of a skill in a text: the whole name, exactly, which does not go
-on after it. Words after a `$` that name no skill (`$HOME`, `$5`) are text like any other. Source:
-session-protocol "turn/start" ("the text input contains `$<skill-name>`").
+Only the whole name counts, exactly, and only if it does not go on after it. Words after a `$` that
+name no skill (`$HOME`, `$5`) are text like any other. Source: session-protocol "turn/start" ("the
+text input contains `$<skill-name>`").
 """
 
 import re

@@ -1,8 +1,8 @@
 """All skills of one folder of skills.
 
-Here lives the walk: a folder with a SKILL.md is a skill, one without may hold others. It is bounded
-in entries, depth and time, so that no folder, whatever is in it, holds a listing up; what could not
-be read is told, and the rest is found all the same.
+A folder with a SKILL.md is a skill, one without may hold others. It is bounded in entries, depth
+and time, so that no folder, whatever is in it, holds a listing up; what could not be read is told,
+and the rest is found all the same.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Which skills are disabled: `[[skills.config]]` in config.toml of the home.
 
-Here live reading these entries and changing one. Everything else in the file stays as its user
-wrote it; the file is changed by `config.editing`. The document does not show where it is kept; the
-form is the shipping server's.
+Everything else in the file stays as its user wrote it; the file is changed by `config.editing`. The
+document does not show where it is kept; the form is the shipping server's.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The private folder of a stage: made, held, and removed, also after a stage that was killed.
 
-Here lives the lock that says that a folder is in use: the system releases it however a stage ends.
+A lock says that a folder is in use: the system releases it however a stage ends.
 """
 
 import contextlib

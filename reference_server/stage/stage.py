@@ -1,6 +1,5 @@
 """The stage: each connection gets a scenario, and a server of its own that plays it.
 
-Here lives a connection from its first message to its result, and when the stage ends by itself.
 Where connections come from is not known here (`reception`, standard streams).
 """
 

@@ -1,6 +1,6 @@
 """The wire of a staged connection: what passes is shown, and faults may stand between.
 
-Here live transports around a transport. What passes is judged elsewhere (`harness.stage`).
+What passes is judged elsewhere (`harness.stage`).
 """
 
 from collections.abc import Callable, Sequence

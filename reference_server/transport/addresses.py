@@ -1,7 +1,6 @@
 """The address of `--listen`: which kinds there are, and how each is written.
 
-Here lives the reading of an address, without touching the network or the disk. Which addresses need
-a token lives with the policy (`handshake`); opening the socket in `listener`.
+Which addresses need a token lives with the policy (`handshake`); opening the socket in `listener`.
 """
 
 import ipaddress

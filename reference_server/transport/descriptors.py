@@ -1,7 +1,6 @@
 """Bytes over file descriptors: pipes, terminals, files, sockets.
 
-Here live reading, writing and noticing the end, without a word on what the bytes mean. A reader
-that stops must stall this writer only, never the event loop.
+A reader that stops must stall this writer only, never the event loop.
 """
 
 import os

@@ -1,6 +1,5 @@
 """The opening handshake of a WebSocket: who may connect.
 
-Here live the checks of the token, of Origin and of Host, before anything of the protocol is spoken.
 A page in a browser may send requests to any address of this machine: it says where it is from
 (Origin), and under which name it knows this server (Host).
 """

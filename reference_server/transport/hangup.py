@@ -1,7 +1,6 @@
 """Noticing that the other end of a descriptor is closed, without reading from it.
 
-Here lives the way of each operating system. Reading would show it too, but what is read would have
-to be kept.
+Reading would show it too, but what is read would have to be kept.
 """
 
 import select

@@ -1,7 +1,6 @@
 """JSON Lines without I/O: bytes in, lines out.
 
-Here lives the splitting of a byte stream at newlines, with a limit on the length of a line. Whether
-a line is JSON is not known here.
+Whether a line is JSON is not known here.
 """
 
 from reference_server.transport.base import Incoming, Oversized

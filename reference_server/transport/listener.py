@@ -1,7 +1,6 @@
 """Sockets that listen: opening them, accepting connections, and leaving nothing behind.
 
-Here live the checks of a socket's path and what an address that is in use means. What is spoken
-over a connection is not known here.
+What is spoken over a connection is not known here.
 """
 
 import contextlib

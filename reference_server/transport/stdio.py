@@ -1,8 +1,7 @@
 """JSON Lines on a pair of file descriptors: standard input and output, or a connected socket.
 
-Here lives what a line is among bytes, and how the process's own descriptors are claimed: the rest
-of the process loses standard output, so that what a library or a child process prints goes to
-standard error, never among the messages.
+The rest of the process loses standard output, so that what a library or a child process prints goes
+to standard error, never among the messages.
 """
 
 import os

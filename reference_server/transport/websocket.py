@@ -1,9 +1,8 @@
 """WebSocket, the server's side: one message a text frame (RFC 6455), over any connected socket.
 
-Here live frames to messages and back, pongs, and the closing handshake. The protocol is implemented
-by a library, used without its I/O, so that a batch of messages is one write and TCP and Unix
-sockets are the same. Who may connect lives in `handshake`. Compression is never agreed to: a few
-bytes could become gigabytes.
+The protocol is implemented by a library, used without its I/O, so that a batch of messages is one
+write and TCP and Unix sockets are the same. Who may connect lives in `handshake`. Compression is
+never agreed to: a few bytes could become gigabytes.
 """
 
 from dataclasses import dataclass, field

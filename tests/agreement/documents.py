@@ -1,9 +1,9 @@
 """Documents that show a difference: taken by one side only, or not written as they were read.
 
-Here: `disagreements`. From what both sides say, documents are made that have every member, variant
-and listed value; then each place in them is changed in every way that could matter, and the book
-and the model are asked. This does not trust what was read from the schemas (facts): where that
-reading is blind, a document still tells. Not here: which differences are right.
+From what both sides say, documents are made that have every member, variant and listed value; then
+each place in them is changed in every way that could matter, and the book and the model are asked.
+This does not trust what was read from the schemas (facts): where that reading is blind, a document
+still tells.
 """
 
 import json

@@ -1,8 +1,7 @@
 """What a schema says of each place in a message, in a form in which two schemas can be compared.
 
-Here: `Facts` and their `differences`. A place is written like `turn.items[].<agentMessage>.text`:
-`[]` is any element, `<x>` the members that an object has when its `type` is x. Not here: how facts
-are read from a schema (reading), and which differences are right (settled).
+A place is written like `turn.items[].<agentMessage>.text`: `[]` is any element, `<x>` the members
+that an object has when its `type` is x.
 """
 
 from dataclasses import dataclass, field

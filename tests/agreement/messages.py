@@ -1,8 +1,4 @@
-"""The messages that both sides have, and the differences over them.
-
-Here: `pairs`, `stated_differences`, `document_differences`. Not here: which of them are right
-(settled).
-"""
+"""The messages that both sides have, and the differences over them."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""One difference of every kind, planted in the book. Not here: the same in the models."""
+"""One difference of every kind, planted in the book."""
 
 from agreement.plants import Plant
 

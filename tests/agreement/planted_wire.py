@@ -1,4 +1,4 @@
-"""One difference of every kind, planted in the models. Not here: the same in the book."""
+"""One difference of every kind, planted in the models."""
 
 from agreement.plants import Plant
 

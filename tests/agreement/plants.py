@@ -1,8 +1,4 @@
-"""Differences planted on either side, in copies: a text of the source is replaced, then it is read.
-
-Here: `Plant`, `plant_in_book`, `plant_in_wire`. Not here: what is planted (planted_wire,
-planted_book).
-"""
+"""Differences planted on either side, in copies, by replacing a text of the source."""
 
 import importlib
 import json

@@ -1,7 +1,4 @@
-"""Facts, read from a schema of the judge's book and from a wire model.
-
-Here: `book_facts` and `wire_facts`. Not here: what the two are compared for.
-"""
+"""Facts, read from a schema of the judge's book and from a wire model."""
 
 from typing import Any
 

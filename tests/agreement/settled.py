@@ -1,8 +1,7 @@
 """Where the two differ for a good reason, and what in the book settles it.
 
-Here: the lists, each entry with a requirement or (with "?") a point that the text leaves open. A
-difference that is not listed fails, and so does a listed one that is gone. The book was made from
-the text alone, so an entry says why the models do not follow it to the letter. Not here: finding.
+A difference that is not listed fails, and so does a listed one that is gone. The book was made from
+the text alone, so an entry says why the models do not follow it to the letter.
 """
 
 EXPLAINED = {

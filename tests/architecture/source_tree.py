@@ -1,7 +1,4 @@
-"""The project's own source, parsed: what the tests of this folder ask about.
-
-Here: files, modules, and every import with its place. Not here: what is allowed (the tests).
-"""
+"""The project's own source, parsed: what the tests of this folder ask about."""
 
 import ast
 from collections.abc import Iterator

@@ -2,12 +2,15 @@
 
 import ast
 import builtins
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from source_tree import OURS, ROOT, parsed, python_files, relative
+
+MAP = re.compile(r"\bHere:|\bHere lives?\b|\bNot here\b")
 
 LONGEST = 500
 LONG = 300
@@ -175,6 +178,18 @@ def test_every_module_says_what_lives_in_it(package: str) -> None:
         if parsed(path).body and not ast.get_docstring(parsed(path))
     ]
     assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("package", [*OURS, "tests", "tools"])
+def test_no_module_repeats_the_map(package: str) -> None:
+    """ARCHITECTURE.md says where each thing is, and the layering test who may import whom."""
+    repeated = [
+        relative(path)
+        for path in python_files(package)
+        if MAP.search(ast.get_docstring(parsed(path)) or "")
+    ]
+    assert repeated == []
+    assert all(map(MAP.search, ("Here: x.", "It does. Here live x.", "Not here: y.")))
 
 
 def test_no_file_holds_a_path_of_one_machine() -> None:

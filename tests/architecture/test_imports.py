@@ -406,7 +406,7 @@ def test_the_judge_knows_no_surface() -> None:
         for path in python_files("harness/judge")
         if module_name(path) not in KNOW_SESSIONS
     }
-    assert {"surface", "topics", "connection"} <= judging["harness.judge.judge"]
+    assert {"surface", "monitors", "connection"} <= judging["harness.judge.judge"]
     known = {word for words in judging.values() for word in words}
     assert not {word for word in known if word.rstrip("s") in WORDS_OF_SESSIONS}
     named = {one.imported for one in imports("harness") if one.importer in judging}

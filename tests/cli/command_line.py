@@ -44,4 +44,3 @@ class PrintedText(AmberSnapshotExtension):
     def serialize(self, data: SerializableData, **kwargs: Any) -> str:
         """Return the text."""
         return str(data)
-

@@ -1,6 +1,6 @@
 """A client of a few lines that speaks to `agent app-server` as a process, heard by `ClientJudge`.
 
-Here: lines out, lines in, and a bound on everything. What a client does with them is a test's.
+What a client does with them is a test's.
 """
 
 import json

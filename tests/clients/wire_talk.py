@@ -1,6 +1,6 @@
 """A client and a server over one connection, as `ClientJudge` hears them.
 
-Here: messages by hand, with a clock that a test sets. Nothing of the judge's own words.
+Nothing of the judge's own words.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""Judging a server as the suite does, in this process or by pytest as a user runs it.
-
-Here: running, and what a run left behind. Not here: what any server must be told.
-"""
+"""Judging a server as the suite does, in this process or by pytest as a user runs it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Running `harness run` and a user's own pytest, with the settings and plugins that they have.
-
-Here: starting them and what they said. Not here: judging in this process (judging).
-"""
+"""Running `harness run` and a user's own pytest, with the settings and plugins that they have."""
 
 from __future__ import annotations
 

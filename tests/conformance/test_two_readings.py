@@ -4,11 +4,8 @@ The plain one takes the plainest reading everywhere, the odd one the most unusua
 allows. Where one is red, the specification says who is right: a breach is mended in the server,
 anything else in the suite.
 
-Here: their verdicts on every scenario, as `harness run` gives them (`make readings`, which leaves
-the reports in .harness/reports), and each remark on them with its reason. `make test` plays one
-scenario of each area on both: enough to see that neither the servers nor the suite were broken
-altogether. Not here: what the two chose (CHOICES.md of fixtures/servers/plain and
-fixtures/servers/odd).
+`make test` plays one scenario of each area on both: enough to see that neither the servers nor the
+suite were broken altogether.
 """
 
 from __future__ import annotations

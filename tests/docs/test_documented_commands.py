@@ -1,9 +1,8 @@
 """The commands of the documents run, and print what the documents say they print.
 
-Here: the pages for whoever has a checkout, in a folder that has its fixtures and scenarios. The
-README and the pages of docs/ are for whoever has the wheel alone: tests/wheel runs those
-(`make wheel`), and here one of them, so that `make test` notices a command that is gone. How a page
-is read says page_reader.
+The README and the pages of docs/ are for whoever has the wheel alone: tests/wheel runs those (`make
+wheel`), and here one of them, so that `make test` notices a command that is gone. How a page is
+read says page_reader.
 """
 
 import os

@@ -1,9 +1,8 @@
 """`harness fuzz` on the ten broken servers, as a user hunts: `make hunts`.
 
 Each must be found within a minute with each of five seeds, as a case of at most ten steps which
-fails on the broken server and on no sound one. That takes an hour, so that no other target does
-it; `make hunts SEEDS=1` takes a fifth. Here: finding and playing again. Not here: that each bug is
-one (test_ten_broken_servers).
+fails on the broken server and on no sound one. That takes an hour, so that no other target does it;
+`make hunts SEEDS=1` takes a fifth.
 """
 
 from __future__ import annotations

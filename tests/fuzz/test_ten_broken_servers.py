@@ -1,9 +1,4 @@
-"""Fuzzing finds what no scenario does: ten broken servers (`broken_servers`), as a user hunts them.
-
-Here: that each bug is one, and that `harness fuzz` finds it and `harness replay` repeats it. Not
-here: that the bundled scenarios are green on them, which takes half an hour
-(`tests/fuzz/broken_servers/unseen.py`).
-"""
+"""Fuzzing finds in ten broken servers (`broken_servers`) what no scenario finds."""
 
 from __future__ import annotations
 

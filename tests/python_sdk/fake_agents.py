@@ -1,7 +1,6 @@
 """Agents that do what a test wants: small programs, each told by a piece of Python.
 
-Here: writing them, what they were given, which of their processes live. A program imports nothing
-of the project, so it cannot share its mistakes.
+A program imports nothing of the project, so it cannot share its mistakes.
 """
 
 import asyncio

@@ -1,8 +1,4 @@
-"""The builder of traces with approvals: a `Talk` that also asks, decides and resolves.
-
-Here: messages of the approval sequence as a server that obeys the specification writes them, and
-the client's decisions. Not here: anything that judges.
-"""
+"""The builder of traces with approvals: a `Talk` that also asks, decides and resolves."""
 
 from typing import Any, Self
 

@@ -1,8 +1,4 @@
-"""A small builder of plays of `agent mcp`: runs written down as code, with what they left behind.
-
-Here: runs as a program that obeys the specification would end them, one method a run or a usual
-group of messages. Not here: anything that judges or that plays.
-"""
+"""A builder of plays of `agent mcp`: runs written as code, with what they left behind."""
 
 import json
 from typing import Any, Self

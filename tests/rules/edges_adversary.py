@@ -1,8 +1,4 @@
-"""Edges that no rule's author looked for: other clients, and a client that leaves and comes back.
-
-Here: legal conversations in which this client is not told everything, because another one asked for
-it or because it was not subscribed; and calls that the server makes of its model by itself.
-"""
+"""Edges of rules that their authors missed: other clients, and one that leaves and comes back."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""Edges of the rules on several clients: answers that differ or come late, ids that are shared.
-
-Here: what clients of one server may be told unlike, and what not. Not here: to whom something is
-owed that one client was told had begun (edges_connections).
-"""
+"""Edges of the rules on several clients: answers that differ or come late, ids that are shared."""
 
 from harness.judge.verdict import Level
 from tests.rules.approval_talk import command_item

@@ -1,8 +1,4 @@
-"""Edges of what is owed where several clients are connected: to whom, and to whom not.
-
-Here: the end of a turn, its announcement and its items, lost to one client of several; and clients
-that may be told nothing, since they are not subscribed, have left, are gone, or came later.
-"""
+"""Edges of what is owed where several clients are connected: to whom, and to whom not."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Edges of the rules on threads that are resumed, forked, rolled back and read when unloaded.
-
-Here: servers that keep less, or in another form, than others do, where the text leaves that open.
-"""
+"""Edges of the rules on threads that are resumed, forked, rolled back and read when unloaded."""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
 """Edges of the rules on model calls that are made while several clients are connected.
 
 What the model's side records names no client, so that a rule of one client does not get it while
-there are more; what it misses so did not fail to come. Here: a client that comes in the middle of
-a turn. Not here: what clients of one server are told unlike (edges_clients).
+there are more; what it misses so did not fail to come.
 """
 
 from harness.trace.marks import Closed

@@ -1,8 +1,4 @@
-"""Legal conversations at random: a client that does anything, a server that chose anything.
-
-Here: what the client asks, and how a legal server answers it. Not here: the server's messages and
-queues (legal_server), its turns (legal_turns), its choices (legal_tape).
-"""
+"""Legal conversations at random: a client that does anything, a server that chose anything."""
 
 from collections.abc import Callable, Iterator
 

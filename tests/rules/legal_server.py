@@ -1,7 +1,5 @@
 """A small model of a legal server: what it knows, and how its messages leave it.
 
-Here: threads, turns, questions, the queues of notifications, one a thread and connection. Not here:
-what happens in a turn (legal_turns), what the client does (legal_conversations), any judgement.
 Everything that goes out may stand in a conversation of a server that obeys every stated sentence.
 """
 

@@ -1,8 +1,7 @@
 """The free choices of a legal server, read off a tape of bytes.
 
-Here: the tape, and the habits a server keeps through one conversation. Not here: what a server does
-with them (legal_conversations, legal_turns). A tape that has run out chooses the plainest: so a
-conversation that fails shrinks to the choices that matter.
+A tape that has run out chooses the plainest: so a conversation that fails shrinks to the choices
+that matter.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""What a legal server does in a turn: items of all kinds, side by side, until an end.
-
-Here: the turn and its parts as generators, which stop wherever something else may happen. Not here:
-what the client does meanwhile (legal_conversations).
-"""
+"""What a legal server does in a turn: items of all kinds, side by side, until an end."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,8 +1,4 @@
-"""Conversations about lists of threads, as code.
-
-Here: threads that differ in what a list sorts and filters by, and pages of thread/list. Not here:
-any case.
-"""
+"""Conversations about lists of threads, as code."""
 
 from typing import Any
 

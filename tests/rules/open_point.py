@@ -1,7 +1,7 @@
 """Servers that chose otherwise than we did, one for each point that the text leaves open.
 
-Here: the form in which `open_*.py` list them, and where they are found. A point is tried by a
-conversation of a server that chose otherwise; where there can be none, a reason stands instead.
+A point is tried by a conversation of a server that chose otherwise; where there can be none, a
+reason stands instead.
 """
 
 import importlib

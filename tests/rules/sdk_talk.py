@@ -1,8 +1,4 @@
-"""A small builder of plays of SDKs: calls written down as code, with what the agent was given.
-
-Here: turns as an SDK that obeys the specification would make them. Not here: anything that judges
-or that plays.
-"""
+"""A small builder of plays of SDKs: calls written down as code, with what the agent was given."""
 
 import json
 from collections.abc import Sequence

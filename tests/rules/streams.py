@@ -1,8 +1,4 @@
-"""A small builder of traces of `agent exec`: the events of processes written down as code.
-
-Here: events as a program that obeys the second document would write them. Not here: anything of the
-harness's own composing code, and nothing that judges.
-"""
+"""A small builder of traces of `agent exec`: the events of processes written down as code."""
 
 import json
 from typing import Any, Self

@@ -1,9 +1,4 @@
-"""A small builder of traces: conversations written down as code.
-
-Here: messages as a server that obeys the specification would write them, one method a message or
-a usual group of messages. Not here: anything of the harness's own composing code, so that a mistake
-there cannot hide here, and nothing that judges.
-"""
+"""A small builder of traces: conversations written down as code."""
 
 import json
 from collections.abc import Mapping, Sequence

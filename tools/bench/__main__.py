@@ -1,7 +1,6 @@
 """`make bench`: measure, print the table, leave nothing behind.
 
-Here live the order of things, the network namespace, the folders and their removal. Exit status 0
-whatever the figures are; 1 when a measurement could not be made.
+Exit status 0 whatever the figures are; 1 when a measurement could not be made.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The budgets, one row each, in the order of the design's table ("Budgets").
 
-Here live the limits and their units only. To add a row: a `Budget` here, a measurement that gives
-a cell of its `key`. A row without a cell prints "not measured".
+To add a row: a `Budget` here, a measurement that gives a cell of its `key`. A row without a cell
+prints "not measured".
 """
 
 from dataclasses import dataclass

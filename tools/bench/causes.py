@@ -1,8 +1,8 @@
 """For what the harness uses its CPU: a cause for each stack.
 
-Here live the causes, as the places of the code that stand for them. An import is one wherever it
-happens. Otherwise the innermost function that is of a `_SPECIFIC` place decides, and if there is
-none, the innermost of a `_GENERAL` one: a function that plays may be called to collect.
+An import is one wherever it happens. Otherwise the innermost function that is of a `_SPECIFIC`
+place decides, and if there is none, the innermost of a `_GENERAL` one: a function that plays may be
+called to collect.
 """
 
 from collections.abc import Sequence

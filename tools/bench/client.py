@@ -1,7 +1,6 @@
 """A lean client: a server on pipes, its lines as bytes, JSON only where it is needed.
 
-Here lives the start of a server in a session of its own, writing and reading with a bound on every
-wait, and its certain end. What is timed is `measures`' matter.
+What is timed is `measures`' matter.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """What further clients of a thread cost a server that listens, and each way to reach it.
 
-Here live the measurements with several connections. A cost is CPU time of the server's process:
-that is what bounds its throughput, while the time by the clock also holds what the clients of this
-benchmark do, on the same cores. Rounds with one client and with more alternate.
+A cost is CPU time of the server's process: that is what bounds its throughput, while the time by
+the clock also holds what the clients of this benchmark do, on the same cores. Rounds with one
+client and with more alternate.
 """
 
 import os

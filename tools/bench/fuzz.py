@@ -1,8 +1,6 @@
 """Fuzzing as the project does it: `python -m tools.bench.fuzz FOLDER` prints one JSON object.
 
-Here lives the counting of requests while generated ones go to one shared reference server, each
-conversation judged by all rules: `harness fuzz --what inputs`. Homes and workspaces are made in the
-folder.
+Homes and workspaces are made in the folder.
 """
 
 import json

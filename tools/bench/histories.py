@@ -1,6 +1,5 @@
 """How long a long thread takes to be resumed and forked.
 
-Here lives the making of its rollout, which would take minutes by turns, and the two measurements.
 Only the reference server's own format is known, so no other server is measured.
 """
 

@@ -1,7 +1,7 @@
 """What `thread/list` costs among many stored threads, of the reference server.
 
-Here lives the measuring; `stored` writes the threads. Each home is listed by two servers: the first
-makes the index, which is timed too, the second finds it.
+Each home is listed by two servers: the first makes the index, which is timed too, the second finds
+it.
 """
 
 import json

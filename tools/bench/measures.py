@@ -1,7 +1,7 @@
 """What is measured of a server, each measurement in a process and a home of its own.
 
-Here live the measurements; each gives a few cells of the table. Sizes are chosen by `Effort`, since
-the real servers are an order of magnitude slower and the whole table has three minutes.
+Sizes are chosen by `Effort`, since the real servers are an order of magnitude slower and the whole
+table has three minutes.
 """
 
 import json

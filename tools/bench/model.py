@@ -1,9 +1,9 @@
 """The model side of the benchmark: `python -m tools.bench.model`, a process of its own.
 
-Here lives an HTTP/1.1 server on loopback that answers every call with bytes made beforehand, over
-connections kept alive, so that what is measured is the server under test. It prints its port and
-ends when its input ends. The events come from the harness's own encoder, at start. Every event is
-a chunk of its own, as a provider sends them; all chunks of an answer are written at once.
+It answers every call with bytes made beforehand, over connections kept alive, so that what is
+measured is the server under test. It prints its port and ends when its input ends. The events come
+from the harness's own encoder, at start. Every event is a chunk of its own, as a provider sends
+them; all chunks of an answer are written at once.
 """
 
 import asyncio

@@ -1,8 +1,4 @@
-"""`agent exec`: from before the process is made to its first event, and to its end.
-
-Here lives one run of the command, in a fresh home each time, with the model's side from a bundled
-scenario: what a client of an SDK waits for, without a network.
-"""
+"""`agent exec`: from before the process is made to its first event, and to its end."""
 
 import os
 import subprocess

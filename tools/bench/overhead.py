@@ -1,9 +1,9 @@
 """What the harness itself takes for a trivial scenario, beside the server and the silence.
 
-Here live the generated scenarios, one run of them by `harness run`, and the reckoning: the whole
-run, less what the stored traces say was the server's time (from each request to its answer, from
-`turn/start` to `turn/completed`, the first answer counted from the server's start) and less the
-silence that every trace ends with. The start and the end of the harness are part of the rest.
+Overhead is the whole run, less the server's time that the stored traces show (from each request to
+its answer, from `turn/start` to `turn/completed`, the first answer counted from the server's start)
+and less the silence that every trace ends with. The start and the end of the harness are part of
+the rest.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""What can be measured on its own, and the command line that chooses.
-
-Here live the names of the parts and the rows of the table that each fills. Not here: measuring.
-"""
+"""What can be measured on its own, and the command line that chooses."""
 
 import argparse
 from collections.abc import Sequence

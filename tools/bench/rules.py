@@ -1,7 +1,6 @@
 """All rules over a delta-heavy trace: `python -m tools.bench.rules` prints one JSON object.
 
-Here lives the trace, made turn by turn and thrown away, so that what memory is left is the judge's
-own. A process of its own, so that its memory is nobody else's.
+A process of its own, so that its memory is nobody else's.
 """
 
 import gc

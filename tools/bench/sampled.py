@@ -1,8 +1,8 @@
 """A run of `harness run` that notes for what it uses its CPU: `python -m tools.bench.sampled`.
 
-Here live the sampler and the words of that command line. Every few milliseconds the CPU time that
-each thread has used since the last look is counted for what the thread does now. What a stack is
-called is `causes`' matter. A process of its own, so that all CPU time is the run's. Linux only.
+Every few milliseconds the CPU time that each thread has used since the last look is counted for
+what the thread does now. What a stack is called is `causes`' matter. A process of its own, so that
+all CPU time is the run's. Linux only.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Clients of a server that listens: raw bytes over a socket, JSON only where it is needed.
 
-Here live connecting, writing a request in the form of each kind of address, and reading up to a
-mark. What is timed is `clients`' matter.
+What is timed is `clients`' matter.
 """
 
 import json

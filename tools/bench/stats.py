@@ -1,6 +1,6 @@
 """Many measurements to one figure.
 
-Here live medians, ranges and the writing of numbers. What is measured is not known here.
+What is measured is not known here.
 """
 
 import statistics

@@ -1,7 +1,6 @@
 """Many stored threads, written as files at once: a home as years of use leave it.
 
-Here live what their rollouts hold and how they spread over days. What is measured with them is
-`lists`' matter. The lines are those that the reference server writes.
+What is measured with them is `lists`' matter. The lines are those that the reference server writes.
 """
 
 import json

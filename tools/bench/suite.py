@@ -1,7 +1,4 @@
-"""What the project's own work takes: the suite, the rules, fuzzing; each a process of its own.
-
-Here live starting them and the reading of what they wrote.
-"""
+"""What the project's own work takes: the suite, the rules, fuzzing; each a process of its own."""
 
 import json
 import sys

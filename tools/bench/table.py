@@ -1,7 +1,7 @@
 """The table: budgets down, servers across.
 
-Here lives its text. A missing cell reads "not measured" in the column that the budgets are for,
-and "-" in the others, since a budget that is about this project has no figure of theirs.
+A missing cell reads "not measured" in the column that the budgets are for, and "-" in the others,
+since a budget that is about this project has no figure of theirs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

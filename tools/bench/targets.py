@@ -1,7 +1,6 @@
 """The servers that are measured, and how each is started in a fresh home.
 
-Here lives the way from a profile of the harness to a command line and a home. The profiles are
-those that `make demo` and `make real` judge with, so both see the same server.
+The profiles are those that `make demo` and `make real` judge with, so both see the same server.
 """
 
 import itertools

@@ -1,9 +1,8 @@
 """Where the time of the session suite goes: `python -m tools.bench where`.
 
-Here live the run (one worker, so that nothing overlaps), the reckoning of its waiting from the
-marks of its traces, and the table. What the harness computes is sampled (`sampled`, `causes`).
-A cause of waiting is what the player is at: the CPU time of the harness and of the servers in it is
-part of it.
+One worker plays, so that nothing overlaps; its waiting is reckoned from the marks of its traces.
+What the harness computes is sampled (`sampled`, `causes`). A cause of waiting is what the player is
+at: the CPU time of the harness and of the servers in it is part of it.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""The contents of a call of the OpenAI Responses API: texts, tools, outputs, settings.
-
-Here: reading a call's body, in which anything may be missing. Not here: the answer (responses).
-"""
+"""The contents of a call of the OpenAI Responses API: texts, tools, outputs, settings."""
 
 import json
 from collections.abc import Mapping

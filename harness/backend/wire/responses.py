@@ -1,7 +1,6 @@
 """The OpenAI Responses API over server-sent events: bytes for every intent.
 
-Here: names of events and shapes of items, without I/O. Source: the API's public reference, and
-what a released server accepts. Not here: the contents of a call (asking), scripts, gates, HTTP.
+Source: the API's public reference, and what a released server accepts.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Several faults at work on one conversation, one behind the other.
 
-Here: the order in which lines pass them. The first fault stands next to the server: what it makes
-of a message of the server is what the second one sees; messages of the client come the other way.
-Not here: one fault (fault).
+The first fault stands next to the server: what it makes of a message of the server is what the
+second one sees; messages of the client come the other way.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,5 @@
 """One fault at work on a conversation that goes on: lines in, lines out, without any I/O.
 
-Here: `LiveFault`, which numbers and parses lines, arms the fault again, counts the places that are
-to be spared, and lets go of what is held for nothing. Not here: several faults (chain), reading and
-writing (transport, proxy), what one fault does with frames (stream).
-
 A line that the fault does not touch comes out as the bytes that came in, whether it is JSON or not.
 """
 

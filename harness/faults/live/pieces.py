@@ -1,7 +1,7 @@
 """Bytes to lines and back, so that what no fault touches leaves as the bytes that came.
 
-Here: `Cutter`, and the bytes of what is passed on. A line end is a line feed alone: a carriage
-return before it belongs to the line, and empty lines are lines. Not here: what a line means.
+A line end is a line feed alone: a carriage return before it belongs to the line, and empty lines
+are lines.
 """
 
 from collections.abc import Iterable

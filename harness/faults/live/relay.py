@@ -1,8 +1,4 @@
-"""Between a client and a server, with faults at work: what both say is read, changed and written.
-
-Here: the two directions of one conversation, silence, and the ends. Not here: what a side is (a
-process, a socket, our own standard streams), signals, exit statuses (commands).
-"""
+"""A relay between client and server that reads, changes and writes what both say."""
 
 import contextlib
 from typing import Protocol

@@ -1,8 +1,7 @@
 """A fault between the harness and a server: a transport around another one.
 
-Here: `FaultyTransport`. What it receives is what the faulty server "said": the recorder and the
-judge know nothing else. What the client says is recorded as the client said it, before the fault
-may change it. Not here: what the fault does (fault), starting servers.
+What it receives is what the faulty server "said": the recorder and the judge know nothing else.
+What the client says is recorded as the client said it, before the fault may change it.
 """
 
 import contextlib

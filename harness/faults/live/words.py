@@ -1,7 +1,7 @@
 """What a live fault did, in words for people: which message, and what was done to it.
 
-Here: names of messages, and the sentence of an act. No content of a message is told but its method,
-its ids and the names of members: the rest may be a secret. Not here: where the words go.
+No content of a message is told but its method, its ids and the names of members: the rest may be a
+secret.
 """
 
 from typing import Any

@@ -1,7 +1,6 @@
 """The steps of a generated session: what a client may do next, and what it then knows.
 
-What the text lets a server refuse is sent with `expect: any`. Not here: which step is taken
-(session).
+What the text lets a server refuse is sent with `expect: any`.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,4 @@
-"""Steps that users do one right after another, and that chance alone seldom puts in a row.
-
-Here: only the row; each of its steps is one of `actions`, or what that would send.
-"""
+"""Steps that users do one right after another, and that chance alone seldom puts in a row."""
 
 from harness.fuzz.sessions.actions import (
     ACTIONS,

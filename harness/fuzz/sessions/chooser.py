@@ -1,7 +1,4 @@
-"""Where the choices of a generated session come from: hypothesis, or a seeded generator in tests.
-
-Here: the one question that is ever asked (a number below another), and what is made of it.
-"""
+"""Sources of the choices of a generated session: hypothesis, or a seeded generator in tests."""
 
 import random
 from collections.abc import Callable, Sequence

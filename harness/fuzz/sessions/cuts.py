@@ -1,8 +1,6 @@
 """Edits that make a generated document smaller, or plainer.
 
-Here: what can be left out of a document: steps with all that speak of what they began, so that the
-loader takes what is left; threads, turns and connections; parts of the model's side. Not here:
-which edit is tried when (shrinking).
+A step goes with all that speak of what it began, so that the loader takes what is left.
 """
 
 import copy

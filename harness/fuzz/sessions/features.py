@@ -1,8 +1,4 @@
-"""The name of what a step of a session needs of the server, as `Offers` has it.
-
-Here: naming what a step belongs to, and what to blame for a script that did not come to its end.
-Not here: whether it says anything (lacking), after how often it counts (search).
-"""
+"""The name of what a step of a session needs of the server, as `Offers` has it."""
 
 from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.session import FEATURES

@@ -1,8 +1,4 @@
-"""A document that went wrong, followed up: does it go wrong again, and how little of it is enough?
-
-Here: confirming on fresh processes, making small within a bound of time, whether the failure is
-steady. Not here: which edits are tried (shrinking, cuts), playing itself, what counts as a failure.
-"""
+"""Repeats a document that went wrong: does it go wrong again, and how little of it is enough?"""
 
 import time
 from collections.abc import Callable

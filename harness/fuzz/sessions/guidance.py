@@ -1,9 +1,4 @@
-"""Where new sessions begin: from nothing, or from one that reached what few others did.
-
-Here: what a session reached (rules that judged something, messages in a row, what the model was
-asked for), and the choices of those that reached something new, kept to be gone on from otherwise.
-Not here: drawing sessions.
-"""
+"""Where new sessions begin: from nothing, or from one that reached what few others did."""
 
 import random
 from collections import Counter

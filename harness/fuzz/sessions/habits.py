@@ -2,7 +2,7 @@
 
 A SHOULD rule may be broken by a correct server, but a server that keeps it again and again, and
 breaks it once, in a rare combination, has most likely a defect. Such a rule is a habit of the
-server once it was kept often and never broken. Not here: playing, judging.
+server once it was kept often and never broken.
 """
 
 from collections import Counter

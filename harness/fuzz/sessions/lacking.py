@@ -1,8 +1,7 @@
 """What a session shows of what a server offers, and whether a step in vain says that it does not.
 
 A server that is slow is none that lacks something: what comes late shows in the trace, which goes
-on to its end after the step that waited in vain. Here: reading one play. Not here: after how many
-of them something is given up (search), what it is called (session.FEATURES).
+on to its end after the step that waited in vain.
 """
 
 from collections.abc import Sequence

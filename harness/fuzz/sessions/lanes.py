@@ -1,8 +1,7 @@
 """Several servers of one target side by side, so that one works while another is waited for.
 
 Most of a session's time nobody computes: a process starts, a command runs, a silence is listened
-to. Here: which document is played where, and what becomes of a lane that cannot be used. Not here:
-what is played, and what counts (search).
+to.
 """
 
 import os

@@ -1,10 +1,10 @@
 """What no rule judges, since it takes what a generated session knows: turns that were shown before,
 outputs with the nonce of their command, a turn that nothing speaks against.
 
-Here: reading a run's trace once more. Each problem has a cause (`fuzz.…`), words, the step whose
-answer shows it, and the values that this answer should have had. Only what follows from the text is
-a problem: a turn that was shown completed is still shown later unless a rollback can have dropped
-it, and what a command printed is told of that command. Where requests overlapped nothing is known.
+Each problem has a cause (`fuzz.…`), words, the step whose answer shows it, and the values that this
+answer should have had. Only what follows from the text is a problem: a turn that was shown
+completed is still shown later unless a rollback can have dropped it, and what a command printed is
+told of that command. Where requests overlapped nothing is known.
 """
 
 import re

@@ -1,9 +1,7 @@
 """Which of many drawn sessions are worth playing: those that bring together what none did before.
 
 To draw a session takes a millisecond and to play it half a second, and a bug that needs three
-things at once shows in one of hundreds that chance alone draws. Here: what a planned session brings
-together (its meetings), and choosing among sessions by that. Not here: drawing (session), what a
-played session reached (guidance).
+things at once shows in one of hundreds that chance alone draws.
 """
 
 import heapq

@@ -1,8 +1,7 @@
 """The order in which a play went wrong, written into its document.
 
 A step that is sent while a question is open may meet it, or come before it: that is chance, unless
-a step waits for the question. Here: the waits for what had come when the next step was begun. Not
-here: whether it still goes wrong with them (following), which of them can be left out (shrinking).
+a step waits for the question.
 """
 
 import math

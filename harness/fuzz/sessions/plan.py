@@ -1,8 +1,6 @@
 """What is known of a session while its steps are drawn, and the document that they become.
 
-Here: the shadow of the server: its threads, their turns, what waits at which gate, what is asked,
-what cannot be known because requests overlapped. It follows the state machines of the book and
-says which steps make sense next; it judges nothing. Not here: which step is taken (actions).
+It follows the state machines of the book and says which steps make sense next; it judges nothing.
 """
 
 import json

@@ -1,8 +1,4 @@
-"""One generated document played on a server and judged: the causes of what went wrong.
-
-Here: from a document to a run, and from a run to its causes. Not here: what documents there are
-(actions), which of them are played (search).
-"""
+"""One generated document played on a server and judged: the causes of what went wrong."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,9 +1,4 @@
-"""Many generated sessions from one seed, on one server, and what goes wrong in them, made small.
-
-Here: what is played in which order, what counts as a cause, confirming on a fresh process,
-shrinking within a bound. Not here: what a session is (actions), playing one (play), telling
-(commands), keeping (the store of failures).
-"""
+"""Many generated sessions from one seed, on one server, and what goes wrong in them, made small."""
 
 import math
 import time

@@ -1,8 +1,4 @@
-"""One generated session being drawn: which action comes next, on which thread.
-
-Here: the swarm (which actions, parts and faults this session has), its length, what belongs to no
-single thread. Not here: what the actions do (actions, chains).
-"""
+"""One generated session being drawn: which action comes next, on which thread."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field

@@ -1,10 +1,9 @@
 """A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
 
-Here: in which order things are left out: what comes after it went wrong, what was done long before,
-threads, turns and connections, what happens within turns, then steps, half of them at once and
-fewer and fewer, then those that only say what comes before what, then the model's side. Whether the
-rest still goes wrong is asked of a function, of several documents at once. Not here: playing
-(following), the edits themselves (cuts).
+Steps are left out in this order: what comes after it went wrong, what was done long before,
+threads, turns and connections, what happens within turns, other steps, half of them at once and
+fewer and fewer, steps that only order others, then the model's side. Whether the rest still goes
+wrong is asked of a function, of several documents at once.
 """
 
 import copy

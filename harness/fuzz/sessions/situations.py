@@ -1,8 +1,7 @@
 """Situations in which the actions of a session are tried, one after the other.
 
 Chance alone seldom brings two threads to an open question at the same time, and what goes wrong
-mostly goes wrong there. Here: what brings a thread into a situation. Not here: what is then done
-(actions, chains), which of it is rare (session).
+mostly goes wrong there.
 """
 
 from harness.fuzz.sessions.actions import (

@@ -1,9 +1,7 @@
 """What the model says in one generated turn, as steps of a scenario's model side.
 
-Here: the model calls of a turn and what they wait for. Each text, command and file has the nonce of
-its turn and a number, so that what turns up in the wrong place can be told; a command may be run
-again in a later turn. Not here: when turns
-begin (actions).
+Each text, command and file has the nonce of its turn and a number, so that what turns up in the
+wrong place can be told; a command may be run again in a later turn.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,4 @@
-"""How approvals go where the text leaves it open: what is asked, remembered, and lost.
-
-Here: one observer for each question that approvals answer. Not here: the members of an approval
-request (members).
-"""
+"""How approvals go where the text leaves it open: what is asked, remembered, and lost."""
 
 import re
 import shlex

@@ -1,8 +1,4 @@
-"""What connections hear of, how a thread is left, and what of the messages themselves is open.
-
-Here: observers that look at several connections, or at the form and order of messages. Not here:
-approvals on several connections (approvals).
-"""
+"""What connections hear of, how a thread is left, and what of the messages themselves is open."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,7 +1,6 @@
 """What `agent exec` chose: the events of a turn, their items, how a process ends.
 
-Here: observers of the surface exec. A connection is one process; the turns of a thread are
-processes one after the other. Not here: SDKs on top of it (sdk_calls).
+A connection is one process; the turns of a thread are processes one after the other.
 """
 
 from collections import defaultdict

@@ -1,8 +1,4 @@
-"""What is shown of a thread later: in reads, resumes, forks, rollbacks and lists.
-
-Here: one observer for each question that a shown thread answers. Not here: how requests about
-threads are answered at once (requests).
-"""
+"""What is shown of a thread later: in reads, resumes, forks, rollbacks and lists."""
 
 from collections.abc import Iterator
 from typing import Any, Final

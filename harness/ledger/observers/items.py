@@ -1,8 +1,4 @@
-"""How items go where the text leaves it open: their ids, outputs, parts, and what cuts them off.
-
-Here: one observer for each question that an item's messages answer. Not here: the members of items
-(members), what is stored of them (history).
-"""
+"""How items go where the text leaves it open: their ids, outputs, parts, and what cuts them off."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,8 +1,4 @@
-"""What `agent mcp` chose where it changes config.toml, or is asked to.
-
-Here: observers of `add` and `remove`, of the file's form. Not here: what is printed (mcp_printing),
-logins (mcp_logins).
-"""
+"""What `agent mcp` chose where it changes config.toml, or is asked to."""
 
 from collections.abc import Iterator
 from typing import Any

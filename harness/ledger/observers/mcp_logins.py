@@ -1,8 +1,4 @@
-"""What `agent mcp` chose in logins to MCP servers, and with their credentials.
-
-Here: observers of what a run asks the servers of the harness, and of the files that hold tokens.
-Not here: what a turn does with them.
-"""
+"""What `agent mcp` chose in logins to MCP servers, and with their credentials."""
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit

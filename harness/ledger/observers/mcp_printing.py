@@ -1,8 +1,4 @@
-"""What `agent mcp` chose to print: exit statuses, streams, lists, what it shows of a server.
-
-Here: observers of runs that change nothing. Not here: config.toml (mcp_changes), logins
-(mcp_logins).
-"""
+"""What `agent mcp` chose to print: exit statuses, streams, lists, what it shows of a server."""
 
 import re
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""What stands in members whose form or values the text leaves open.
-
-Here: a table of members and how each is read, and the observer that reads it. Not here: what
-follows from other messages (the other modules).
-"""
+"""What stands in members whose form or values the text leaves open."""
 
 import re
 from collections import defaultdict

@@ -1,8 +1,4 @@
-"""How requests are answered in situations of which the text does not speak.
-
-Here: a table of situations, each told by the request and by what was known when it was sent, and
-the observer that reads it. Not here: what follows from a request (the other modules).
-"""
+"""How requests are answered in situations of which the text does not speak."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

@@ -1,8 +1,4 @@
-"""What an SDK chose: how it starts the agent, and what its calls give and throw.
-
-Here: observers of the surface sdk, where the harness is the agent. Not here: what an agent chose
-(exec_events).
-"""
+"""What an SDK chose: how it starts the agent, and what its calls give and throw."""
 
 from collections.abc import Iterator
 from typing import Any, Final

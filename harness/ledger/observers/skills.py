@@ -1,8 +1,4 @@
-"""What becomes of skills and lists of skills of which the text says nothing.
-
-Here: observers that know what a scenario has written, by the names of its skills. Not here: the
-members of a listed skill (members), what a skill does in a turn (turns).
-"""
+"""What becomes of skills and lists of skills of which the text says nothing."""
 
 from collections.abc import Iterator
 from typing import Any, Final

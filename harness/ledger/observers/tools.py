@@ -1,8 +1,4 @@
-"""How calls of MCP tools and of the client's tools go where the text leaves it open.
-
-Here: one observer for each kind of call. Not here: the shapes of results (members), how a tool is
-offered (items).
-"""
+"""How calls of MCP tools and of the client's tools go where the text leaves it open."""
 
 from collections.abc import Iterator
 from typing import Final

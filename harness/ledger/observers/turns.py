@@ -1,8 +1,4 @@
-"""How turns go where the text leaves it open: their order, their ends, what is told of them.
-
-Here: one observer for each question that a turn's messages answer. Not here: items (items), what is
-stored (history), requests that are answered at once (requests).
-"""
+"""How turns go where the text leaves it open: their order, their ends, what is told of them."""
 
 import re
 from collections import defaultdict

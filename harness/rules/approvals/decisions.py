@@ -1,9 +1,6 @@
 """Rules on the effect of a decision: an operation runs or not, its turn continues or not.
 
-Here: the meaning of each decision ("Approval sequence"), as the item and its turn show it. Not
-here: the order of the sequence (order), whether approval was requested at all (policies), the
-effect on later requests (remembered). Whether a command really ran can only be seen on disk;
-scenarios check that.
+Whether a command really ran can only be seen on disk; scenarios check that.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,4 @@
-"""The rule on the order of the approval sequence.
-
-Here: following the state machine of the book for each approval request. Not here: what a request
-names and how its item ends (sequence), the effect of a decision (decisions).
-"""
+"""The rule on the order of the approval sequence."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import dataclass, field

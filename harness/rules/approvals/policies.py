@@ -1,8 +1,6 @@
 """Rules on the approval policy: whether approval is requested, and what is done before.
 
-Here: the policy of a turn compared with its approval requests ("Enumerations", approvalPolicy). Not
-here: the requests themselves (sequence) and the effect of answers (decisions). The text does not
-show which operations are untrusted, so no rule judges the policy untrusted.
+The text does not show which operations are untrusted, so no rule judges the policy untrusted.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

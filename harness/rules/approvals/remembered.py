@@ -1,9 +1,4 @@
-"""Rules on the lasting effect of a decision: whether approval for the same is requested again.
-
-Here: which request is the same as one that was approved for the session, by a lasting rule, or
-once. Not here: the immediate effect of a decision (decisions), whether a policy demands approval
-(policies).
-"""
+"""Rules on the lasting effect of a decision: whether approval for the same is requested again."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

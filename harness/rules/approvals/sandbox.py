@@ -1,9 +1,4 @@
-"""Rules on the sandbox that a thread or a turn asks for.
-
-Here: which words and objects are accepted ("Enumerations", "turn/start"), and what a read-only
-policy prevents in a turn. Not here: that the reply names the requested sandbox (threads/contents),
-and what a command in a sandbox may reach, which can only be seen on disk; scenarios check that.
-"""
+"""Rules on the sandbox that a thread or a turn asks for."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

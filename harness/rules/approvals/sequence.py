@@ -1,9 +1,4 @@
-"""Rules on approval requests: what they name, which item they are about, how that item ends.
-
-Here: the members of a request, and the final item. Not here: the order of the sequence (order), the
-effect of a decision (decisions), which operations need approval (policies), the form of the request
-(messages/server_requests).
-"""
+"""Rules on approval requests: what they name, which item they are about, how that item ends."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

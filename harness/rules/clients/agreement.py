@@ -1,8 +1,4 @@
-"""Rules on what several clients are told of one thing: it is the same for all of them.
-
-Here: the end of a turn, and an item in its final form. Not here: whether each client is told at all
-(subscribers), and what one client is told twice (turns, items).
-"""
+"""Rules on what several clients are told of one thing: it is the same for all of them."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from typing import Final

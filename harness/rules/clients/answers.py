@@ -1,8 +1,5 @@
 """Rules on questions where a thread has several clients: whose answer counts, and who is told.
 
-Here: requests for approval of which more than one client may have a copy. Not here: a client that
-is alone (approvals), and whether all are told the same of the item (agreement).
-
 Who is asked, one client or each, and whose answer counts, the text does not say.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts

@@ -1,8 +1,5 @@
 """Rules on who is told of the turns of a thread: its subscribers, and not who has left it.
 
-Here: clients beside the one that a message was certainly due to. Not here: the end of what a client
-was told had begun (turns, items), who is told of threads, and thread/closed (threads.loading).
-
 The text speaks of subscribers and does not say what they are told: that it is what happens in the
 thread is derived from the word.
 """

@@ -1,8 +1,4 @@
-"""Duties of a client that was asked: it answers what was asked, once, in the form of the question.
-
-Here: the client's answers to server requests. Not here: its own requests (requests, params), and
-what the server makes of an answer (rules/approvals).
-"""
+"""Duties of a client that was asked: it answers each question once, in the question's form."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from abc import abstractmethod

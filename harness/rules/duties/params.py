@@ -1,8 +1,4 @@
-"""Duties of a client in the params of its requests: all that are needed, of their types and words.
-
-Here: params held against the judge's book, paths of skills, cursors. Not here: the form of the
-request itself (requests), and which turn it names (turns).
-"""
+"""Duties of a client in the params of its requests: members, types and words."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""Duties of a client in what it asks: the form of a request, its id, its method.
-
-Here: requests as messages. Not here: their params (params), which turn they name (turns), and the
-client's answers (answers).
-"""
+"""Duties of a client in what it asks: the form of a request, its id, its method."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import (

@@ -1,8 +1,4 @@
-"""Duties of a client towards turns: it steers and interrupts those that it was told of.
-
-Here: which turn a request names. Not here: whether the server carries it out (rules/turns), and
-what is missing in a request (params).
-"""
+"""Duties of a client towards turns: it steers and interrupts those that it was told of."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Side, Witness, on, on_answer, on_sent, rule

@@ -1,8 +1,4 @@
-"""The rule that one agent tells the same of the same work on both of its surfaces.
-
-Here: what `agent exec` told of a turn, compared with what the session protocol told of the same
-scenario in the same run. Not here: what either must tell by itself.
-"""
+"""The rule that one agent tells the same of the same work on both of its surfaces."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter

@@ -1,8 +1,4 @@
-"""Rules on what a turn of a stream came to: a failure that is told, an answer that fits a schema.
-
-Here: the end and the last message, compared with what the model did and what was asked for. Not
-here: what the end holds (members), that there is one (order).
-"""
+"""Rules on the end of a streamed turn: failures are reported, answers fit their schema."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,7 +1,6 @@
 """Rules on the events of one item: started, updated, completed.
 
 The text names the events and gives no item an id, so only items that have one can be followed.
-Here: what the names of the events promise. Not here: what an item holds (members).
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,7 +1,6 @@
 """Rules on what the events of a stream hold: the tables of "Events", "Results" and of items.
 
-Here: lines, events, usage and items by themselves. Not here: their order (order, items). Members
-that the tables do not list are free everywhere, and so are the words of a status.
+Members that the tables do not list are free everywhere, and so are the words of a status.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

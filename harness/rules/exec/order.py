@@ -1,8 +1,4 @@
-"""Rules on the order of the events of a stream: thread, turn, items, one end ("Events").
-
-Here: what comes before what, and that an end comes. Not here: what an event holds (members), the
-events of one item (items).
-"""
+"""Rules on the order of the events of a stream: thread, turn, items, one end ("Events")."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Violation, Witness, listen, on_mark, rule

@@ -1,8 +1,4 @@
-"""Rules on threads that outlive a process: their id, their history, where they are kept, the model.
-
-Here: what the second document says of `resumeThread`, of the sessions folder and of thread options,
-asked of processes. Not here: one turn's events (order, members).
-"""
+"""Rules on threads that outlive a process: their id, history, place and model."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

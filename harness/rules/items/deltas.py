@@ -1,9 +1,7 @@
 """Rules on deltas: the text that they join to, and the items that they belong to.
 
-Here: agentMessage (which the text states), reasoning and command output (which follows from it),
-kinds, section boundaries. Never judged: plan deltas (the completed plan is authoritative) and the
-output of file changes (no member of the item has it). An item without deltas is legal and gives no
-witness.
+Never judged: plan deltas (the completed plan is authoritative) and the output of file changes (no
+member of the item has it). An item without deltas is legal and gives no witness.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,4 @@
-"""Rules on the life of an item: started, deltas, completed ("Item lifecycle").
-
-Here: presence, number and order of these three, and that they agree about the item. Not here: the
-text of the deltas (deltas), and the order within the turn (turns/order).
-"""
+"""Rules on the life of an item: started, deltas, completed ("Item lifecycle")."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule

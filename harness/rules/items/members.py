@@ -1,9 +1,4 @@
-"""Rules on the members of an item that identify its operation and its process.
-
-Here: members that must not change from item/started to item/completed, and the processes of
-commands that run at the same time. Not here: the type and the status of an item (lifecycle,
-status), its text (deltas), its output (outputs).
-"""
+"""Rules on the members of an item that identify its operation and its process."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

@@ -1,9 +1,4 @@
-"""Rules on the output of commands, where it is known what they print.
-
-Here: output that can be predicted from the command (shared/printed_output), and lines that the
-server itself passed to the model, compared with aggregatedOutput ("ThreadItem") and the output
-deltas ("Events"). Not here: whether these two agree for any command (deltas).
-"""
+"""Rules on the output of commands, where it is known what they print."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,8 +1,4 @@
-"""Rules on the status of an item, and on members that depend on it.
-
-Here: the status at the beginning and at the end, the result or error of an MCP tool call, and its
-progress. Not here: the allowed values (messages/shapes), the lifecycle (lifecycle).
-"""
+"""Rules on the status of an item, and on members that depend on it."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule

@@ -1,8 +1,4 @@
-"""Rules on what a tool call shows of its outcome, beside its status.
-
-Here: outcomes that do not fit the status of the call. Not here: the outcome that a status asks for,
-progress (status), the allowed values (messages/shapes), what the model is told (model).
-"""
+"""Rules on what a tool call shows of its outcome, beside its status."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, rule

@@ -1,8 +1,4 @@
-"""Rules on `mcp add`: the server that was added, in config.toml.
-
-Here: that it is there, with what was said of it. Not here: the form of its table and names that are
-none (configuration), what is lost beside it (keeping).
-"""
+"""Rules on `mcp add`: the server that was added, in config.toml."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,4 @@
-"""Rules on what `agent mcp` writes to config.toml: the form of a server's table, its name.
-
-Here: tables that a run wrote. Not here: whether they say what was asked for (adding), what a run
-must leave alone (keeping).
-"""
+"""Rules on what `agent mcp` writes to config.toml: the form of a server's table, its name."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator, Mapping

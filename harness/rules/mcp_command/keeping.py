@@ -1,7 +1,6 @@
 """Rules on what add and remove do to what they were not asked to touch.
 
-Here: other servers, other keys, comments, additions at once. Of the last three the text says
-nothing: INFO. Not here: the server that was added (adding) or removed (removing).
+Of the last three the text says nothing: INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

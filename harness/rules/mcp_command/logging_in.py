@@ -1,7 +1,7 @@
 """Rules on `mcp login`: the address, the scopes, the line at the end, servers that it is not for.
 
 They are judged against an authorization server of the harness, whose requests and answers stand in
-the trace. Not here: `mcp logout` and what is kept (logging_out).
+the trace.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,4 @@
-"""Rules on the calls of tools: what a server of the play was asked, and what is shown of it.
-
-Here: a call that is shown as completed has reached its server, with its arguments; its result is
-shown, and the model is told. Not here: whether a call is shown at all (model.tools), its status.
-"""
+"""Rules on the calls of tools: what a server of the play was asked, and what is shown of it."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,8 +1,7 @@
 """Rules on how an MCP server is started and reached, by its configuration.
 
-Here: the arguments and the environment of programs, bearer tokens, servers that are not enabled.
 Servers may be started early or late, several times, and asked for their tools as often as an agent
-likes: each start and each request is judged by itself. Not here: the calls of tools (calling).
+likes: each start and each request is judged by itself.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,4 @@
-"""The rule on who sends what: operations are the client's to ask for.
-
-Here: server requests with the name of a client's operation. Not here: the form of what the server
-sends (server_requests, forms), and names that the text does not list.
-"""
+"""The rule on who sends what: operations are the client's to ask for."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Witness, on_kind, rule

@@ -1,8 +1,4 @@
-"""Rules on the form of single messages ("Message forms").
-
-Here: what any message must look like whatever its method. Not here: what a method's params and
-results hold (shapes), and which answer belongs to which request (responses).
-"""
+"""Rules on the form of single messages ("Message forms")."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_kind, rule

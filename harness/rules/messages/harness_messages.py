@@ -1,7 +1,4 @@
-"""The rules on what the harness sent, so that a target is never blamed for it.
-
-Here: the harness's messages compared with the book. Not here: anything that the target wrote.
-"""
+"""The rules on what the harness sent, so that a target is never blamed for it."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import replace

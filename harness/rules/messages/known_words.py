@@ -1,9 +1,4 @@
-"""Rules on what a server must accept because the text lists it: values of params, and methods.
-
-Here: that a listed value, and a listed method, is not refused. Not here: values for a sandbox,
-which have two spellings (approvals/sandbox), and the effect of a value (approvals/policies,
-model/calls).
-"""
+"""Rules on what a server must accept because the text lists it: values of params, and methods."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,7 +1,6 @@
 """Rules on answers: which request each belongs to, and that each request gets one.
 
-Here: pairing, by id within one connection. Not here: what a result holds (shapes and the rules of
-each method). The form of error answers is not shown, so any counts as an answer.
+The form of error answers is not shown, so any counts as an answer.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

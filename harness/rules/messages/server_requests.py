@@ -1,9 +1,4 @@
-"""Rules on any server request: form and id; and that no notification is answered.
-
-Here: server requests as messages. Not here: the meaning of approval requests (rules/approvals),
-what must have been sent before one (turns/streaming), and the types of a message's own members
-(forms).
-"""
+"""Rules on any server request: form and id; and that no notification is answered."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import (

@@ -1,7 +1,6 @@
 """Rules that hold messages against the judge's book: members, types, enumerations.
 
-Here: what the schemas say, and which method names the book knows. Not here: meaning across
-messages. The schemas allow extra members everywhere, and null for what is optional.
+The schemas allow extra members everywhere, and null for what is optional.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,10 +1,4 @@
-"""Rules on what becomes of the model's answers: shown to the client, or a failed turn.
-
-Here: texts and failures in the marks of the scripted model, compared with the items and the end of
-the turn; the output schema compared with the last message. Not here: which calls belong to which
-turn (shared/turn_calls), what else the model reported (news), the kind of error
-(turns/error_causes).
-"""
+"""Rules on what becomes of the model's answers: shown to the client, or a failed turn."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,9 +1,4 @@
-"""Rules on what the model was asked in a turn, by the marks of the scripted model.
-
-Here: input, model, output schema, effort and summary of turn/start compared with the calls of the
-turn, its cwd compared with the commands that the model asked for. Not here: which calls belong to
-the turn (shared/turn_calls), and what the model answered (answers, news).
-"""
+"""Rules on what the model was asked in a turn, by the marks of the scripted model."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

@@ -1,8 +1,6 @@
 """Rules on what the client is told about the model, by the marks of the scripted model.
 
-Here: token counts, plans, a reroute to another model, failures and retries. The text gives these
-notifications no place, so they are judged at the end of a quiescent trace. Not here: which calls
-belong to which turn (shared/turn_calls), what the calls asked for (calls).
+The text gives these notifications no place, so they are judged at the end of a quiescent trace.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

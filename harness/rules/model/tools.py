@@ -1,7 +1,6 @@
 """A rule on what becomes of the tools of MCP servers that the model calls.
 
-By the marks of the scripted model, which calls only what it was offered. Not here: the items of
-such calls (items), the outputs of other tools (answers, calls).
+By the marks of the scripted model, which calls only what it was offered.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

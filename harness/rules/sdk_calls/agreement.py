@@ -1,8 +1,4 @@
-"""The rule that an SDK gives of a turn what the session protocol told of the same work.
-
-Here: plays of a session's scenario through an SDK on the agent's own program, compared with what
-the session told in the same run. Not here: what an SDK makes of what its agent wrote (results).
-"""
+"""The rule that an SDK gives of a turn what the session protocol told of the same work."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Rules on what holds where an option is left out: the agent's binary, the current directory.
 
-Here: options that are not given. Not here: those that are (passing). That skipGitRepoCheck is false
-where it is left out is judged by sdk-child.switches, since it must differ from true.
+That skipGitRepoCheck is false where it is left out is judged by sdk-child.switches, since it must
+differ from true.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

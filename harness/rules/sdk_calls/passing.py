@@ -1,8 +1,7 @@
 """Rules on what an SDK passes on to the agent's binary: options, input, environment.
 
 By which words or variables a value gets there the text shows for `config` alone; of all others it
-is asked whether the value is there. Not here: options that are left out
-(defaults), what a call gives (results).
+is asked whether the value is there.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

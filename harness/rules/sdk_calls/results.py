@@ -1,6 +1,6 @@
 """Rules on what the calls of an SDK give: the buffered result, the stream, the errors, the id.
 
-They are judged by what the scripted agent wrote. Not here: what it was given (passing).
+They are judged by what the scripted agent wrote.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,5 @@
 """What the clients of a trace were told of the same things: ends of turns, final items, questions.
 
-Here: an index over all connections, which each rule of several clients asks. Not here: any rule,
-and who follows a thread (subscriptions).
-
 Ids of turns need only be unique in their thread, and those of items in their turn, so each is named
 with what it belongs to. Messages that lack one of these names are left out.
 """

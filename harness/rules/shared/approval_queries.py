@@ -1,8 +1,5 @@
 """Approvals as the rules see them: what is asked, what was decided, what may have interfered.
 
-Here: the names of the two approval requests and of the decisions, and `ApprovalMonitor`, which
-knows which other requests of the client may have ended a turn. Not here: any rule.
-
 The client's answer is recorded before it is sent. So every message of the server that is recorded
 earlier was written before the answer arrived. A message that is recorded later may also have been
 written before; the rules treat it as written after the answer.

@@ -1,7 +1,6 @@
 """Evidence in messages that an operation was carried out, whatever the status of its item says.
 
-Here: a turn's diff compared with the changes of an item, and the output of a command. Not here: any
-rule. What really happened can only be seen on disk; scenarios check that.
+What really happened can only be seen on disk; scenarios check that.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,4 @@
-"""The turns that ran when the harness ended the server, as the clients of that server knew them.
-
-Here: which they are, for a client of the process that came after it. Not here: what that process
-shows of them (rules).
-"""
+"""The turns that ran when the harness ended the server, as the clients of that server knew them."""
 
 from harness.rules.shared.view_queries import DELTAS, began_here, ephemeral
 from harness.trace.frame import Frame

@@ -1,8 +1,4 @@
-"""Listings of skills that had to scan the disk, against what lies there.
-
-Here: the base of the rules that compare the two, and which skills lie in which folder. Not here:
-any rule, what lies on disk (skill_files), what a listing holds (skill_listings).
-"""
+"""Listings of skills that had to scan the disk, against what lies there."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

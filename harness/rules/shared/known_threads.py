@@ -1,9 +1,5 @@
 """What a trace shows of the threads that were made in it, as far as a list must agree with it.
 
-Here: for each thread what was asked of it, by any client, and what follows for certain: that it is
-stored, whether it is archived, its name, and whether anything may have changed it meanwhile. Not
-here: any rule, and what a list shows.
-
 The harness writes the messages of all connections down in one order. Whatever it had received
 before it sent a request was written before, on whichever connection; what was received later may
 have been written earlier or not. So a thread is known at a moment only by what was answered before,

@@ -1,9 +1,4 @@
-"""Pages of thread/list: which follow one another, and which threads certainly belong on them.
-
-Here: `Page`, `Pages` (one or more pages, each asked for by the cursor of the one before),
-`ListMonitor`, which rules on lists build on. Not here: any rule, and what a trace knows of threads
-(known_threads).
-"""
+"""Pages of thread/list: which follow one another, and which threads certainly belong on them."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,4 @@
-"""What rules on `agent mcp` ask of a run: whether it can be judged, what config.toml said.
-
-Here: runs that ended by themselves with no other beside them, the MCP servers of a configuration,
-additions that the text describes. Not here: any rule, and how a run is written down
-(surface.command).
-"""
+"""What rules on `agent mcp` ask of a run: whether it can be judged, what config.toml said."""
 
 import re
 import tomllib

@@ -1,8 +1,7 @@
 """What rules over MCP servers ask of a trace: what was configured, started, asked and answered.
 
 By the marks of the servers that the harness plays (trace.mcp_marks), on every surface on which an
-agent runs turns. Here: the marks up to a message, and the calls of tools that are shown in items.
-Not here: any rule.
+agent runs turns.
 """
 
 import json

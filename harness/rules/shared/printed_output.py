@@ -1,8 +1,7 @@
 """What a command certainly prints, predicted from its text alone.
 
-Here: a small subset of shell commands whose output is known without running them: `echo`, `printf`,
-`seq`, loops over plain words, commands that print nothing, redirections to files. Anything else
-makes the output uncertain. Not here: any rule, and running anything.
+Known are `echo`, `printf`, `seq`, loops over plain words, commands that print nothing, and
+redirections to files. Anything else makes the output uncertain.
 """
 
 import re

@@ -1,8 +1,4 @@
-"""What rules on SDKs ask of a turn: what the scripted agent was given, and what it wrote.
-
-Here: looking for values in a process's start, the events that were written. Not here: any rule, and
-how a turn is written down (surface.sdk).
-"""
+"""What rules on SDKs ask of a turn: what the scripted agent was given, and what it wrote."""
 
 import json
 from typing import Any, Final, cast

@@ -1,8 +1,5 @@
 """Which approval policy and which sandbox policy apply to a turn.
 
-Here: what turn/start and the answers that open a thread say of both, and `PolicyMonitor`, which
-rules ask. Not here: any rule, and what a policy demands (rules/approvals/policies).
-
 The text does not say how long an override lasts. So a turn without an override may be under the
 policy that its thread was opened with, or under any override of an earlier turn/start.
 """

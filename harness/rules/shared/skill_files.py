@@ -1,8 +1,5 @@
 """Which skills lie on disk, as far as the harness wrote them, and where a server looks for them.
 
-Here: the files that were written, up to a message; what the text says of a SKILL.md; the folders of
-each scope. Not here: any rule, and what a listing shows (skill_listings).
-
 The text has front matter nowhere and the shipping server wants it, so scenarios write both. What is
 certain of a file is what all of its parts agree on.
 """

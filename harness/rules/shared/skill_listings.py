@@ -1,8 +1,4 @@
-"""What an answer to skills/list shows, and what was asked for.
-
-Here: the entries by working directory, and the skills in them. Not here: any rule, and which skills
-lie on disk (skill_files).
-"""
+"""What an answer to skills/list shows, and what was asked for."""
 
 import posixpath
 from collections.abc import Iterator

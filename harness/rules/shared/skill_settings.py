@@ -1,7 +1,4 @@
-"""What clients wrote to the configuration of skills, up to a message.
-
-Here: for each path the last skills/config/write, on all connections. Not here: any rule.
-"""
+"""What clients wrote to the configuration of skills, up to a message."""
 
 from dataclasses import dataclass, replace
 

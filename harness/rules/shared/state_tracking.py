@@ -1,8 +1,4 @@
-"""The states of turns, items and threads in a conversation, by the state machines of the book.
-
-Here: the state that the tables give for the messages seen so far. Not here: the tables
-(spec.machines), and what it means that a table has no row for an event (the rules).
-"""
+"""The states of turns, items and threads in a conversation, by the state machines of the book."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,8 +1,5 @@
 """The inputs of turn/start and turn/steer, and where they show up afterwards.
 
-Here: `Steer`, one turn/steer and its answer, and `Inputs`, the base class of the rules that follow
-such an input. Not here: any rule.
-
 An input is recognised by the beginning of its first text. It can show up in userMessage items, and
 in the user's texts of calls to the scripted model.
 """

@@ -1,7 +1,5 @@
 """Where the file of a thread lies, by what messages say and what was seen on disk, up to a moment.
 
-Here: the paths that were told of a thread, and whether it is in the archive. Not here: any rule.
-
 Scenarios look at files by a step of their own, whose marks say what was there. Nobody can look at
 the files of a server on another machine: from what was not found alone nothing follows.
 """

@@ -1,8 +1,4 @@
-"""Whether a turn that an answer shows later is the turn that was told live.
-
-Here: the comparison of one stored turn with the messages of the live one, and whether a rollback
-may have changed what is stored. Not here: which turns were told (told_turns), and any rule.
-"""
+"""Whether a turn that an answer shows later is the turn that was told live."""
 
 from typing import Any, cast
 

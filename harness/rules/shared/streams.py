@@ -1,6 +1,5 @@
 """What rules over the events of one process ask of its stream and of its trace.
 
-Here: the view and the marks of one process, typed. Not here: any rule, the view itself (surface).
 A mark of a model call names no process: it is of the one that ran then, if only one did.
 """
 

@@ -1,8 +1,5 @@
 """Who follows a thread, and whether a client was told of something, over all connections.
 
-Here: what each connection asked for and was given, up to a message; and the notifications that may
-be about a thread. Not here: any rule, and what is owed on a connection (trace.owed).
-
 The text says that a thread has subscribers and that a client can leave it, and not who becomes a
 subscriber. Who started or resumed a thread certainly follows it until it leaves, and who forked one
 that the answer showed as loaded: of a fork the text says only that it has a new id, a copy of the

@@ -1,8 +1,4 @@
-"""What rules on requests have in common of which something must be told once they were accepted.
-
-Here: keeping the accepted requests of a client, and what was told of each. Not here: which request
-owes what (the rules), and to whom a server may tell it (subscriptions).
-"""
+"""What rules on requests have in common of which something must be told once they were accepted."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """Whether the server had written a text before a client sent a message.
 
-Here: the most lenient question there is about what a client could know: a string anywhere in a
-message, on any connection of the trace. Not here: any rule.
+It asks the most lenient question: is a string anywhere in a message, on any connection?
 """
 
 import json

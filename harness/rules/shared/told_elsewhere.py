@@ -1,7 +1,4 @@
-"""What rules of agreement ask: what the session protocol told of a turn that was played twice.
-
-Here: the mark of a turn, and which of its items are compared. Not here: any rule.
-"""
+"""What rules of agreement ask: what the session protocol told of a turn that was played twice."""
 
 from collections import Counter
 from typing import Final

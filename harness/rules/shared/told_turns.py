@@ -1,9 +1,4 @@
-"""What was told live of the turns of a thread, by any connection of the trace.
-
-Here: the views of all connections together, so that what a thread shows after a restart, or to
-another client, can be compared with what was streamed. Not here: the comparison (stored_turns), and
-any rule.
-"""
+"""What was told live of the turns of a thread, by any connection of the trace."""
 
 from collections.abc import Iterator
 

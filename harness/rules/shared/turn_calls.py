@@ -1,8 +1,7 @@
 """Which model calls belong to which turn, for the rules that compare the two.
 
-Here: `Calls`, the base class of those rules. The order between model calls and messages is known
-only where one caused the other. So a call is assigned to a turn only while no other turn runs and
-the trace has one thread. Not here: any rule.
+The order between model calls and messages is known only where one caused the other. So a call is
+assigned to a turn only while no other turn runs and the trace has one thread.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Questions that several rules ask of the view, and how findings name what they are about.
 
-Here: small functions over views and frames. Not here: any rule.
-
 A process may serve several clients, and a client that joins late has not seen everything. So a rule
 that needs a turn from its beginning asks `began_here`; one that judges what a thread owes this
 client asks `opened_here`.

@@ -1,8 +1,6 @@
 """Violations about members of messages: the JSON path, what was expected, what was there.
 
-Here: members of frames, and the violations about them, with values as JSON and long values from
-where they begin to differ. A rule about a member makes its violations here, so that reports can
-show the wire line around it. Not here: any rule, and the comparison (trace.difference).
+A rule about a member makes its violations here, so that reports can show the wire line around it.
 """
 
 from collections.abc import Iterable, Sequence

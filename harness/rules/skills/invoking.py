@@ -1,8 +1,7 @@
 """Rules on skills and apps in the input of a turn: `$name` in a text, and an item beside it.
 
-Here: that such input is taken, and what of a skill the model is told. How a skill reaches the model
-the text does not say: its words, or the path of its file for the model to read, wherever in the
-call they stand. Not here: that the user's own text arrives (model/calls).
+How a skill reaches the model the text does not say: its words, or the path of its file for the
+model to read, wherever in the call they stand.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

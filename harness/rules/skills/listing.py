@@ -1,7 +1,4 @@
-"""Rules on the entries of skills/list: which working directories they are about.
-
-Not here: which skills an entry has (scopes), and what is said of each (metadata).
-"""
+"""Rules on the entries of skills/list: which working directories they are about."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""Rules on what a listing says of a skill: its description, its icons and colour.
-
-Here: SkillMetadata against the files that the harness wrote. Not here: its shape (messages/shapes),
-and whether it is enabled (configuring).
-"""
+"""Rules on what a listing says of a skill: its description, its icons and colour."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

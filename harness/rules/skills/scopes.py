@@ -1,6 +1,5 @@
 """Rules on where skills come from: the project, the user, further folders, and a cache.
 
-Here: the skills that the harness wrote, against the entries of listings that had to scan the disk.
 Any other skill in a listing is the server's own. Nothing is judged of what the model's commands or
 file changes may have written, and that a disabled skill is listed the text does not say.
 """

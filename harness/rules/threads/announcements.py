@@ -1,8 +1,4 @@
-"""Rules on threads: announcement, first status, ids, timestamps.
-
-Here: what thread/start promises, and what every thread object must look like beyond its schema.
-Not here: thread status changes (status), reading threads (reads).
-"""
+"""Rules on threads: announcement, first status, ids, timestamps."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import re

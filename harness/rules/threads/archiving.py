@@ -1,8 +1,5 @@
 """Rules on archiving and its reverse: the answers, and what is told of it.
 
-Here: what follows a thread/archive or thread/unarchive that was answered with a result. Not here:
-the thread's rollout file (rollout_files), and which list shows the thread.
-
 The text shows the params of thread/archived alone; of the others a message that names no thread can
 be about any.
 """

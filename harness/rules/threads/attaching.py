@@ -1,9 +1,5 @@
 """Rules on a thread that is resumed while a turn of it runs: no gap, and nothing told twice.
 
-Here: how the turn in progress that the answer to thread/resume shows and what the same client is
-told afterwards make up one turn. Not here: turns that had ended (live_is_stored), the end of the
-turn that is owed to who came in (turns/announcements), and whether such a request is refused.
-
 What is told on one connection is known in order: what came before the answer is in what it shows or
 was told already, what comes after it is new. The text says so of no message outright; it follows
 from the turn's items that thread/resume shows and from the lifecycle that each item has once: all

@@ -1,9 +1,4 @@
-"""Rules on compaction that the client asks for: its answer, its notifications, its item.
-
-Here: what follows a thread/compact/start that was answered with a result. Not here: the lifecycle
-of the contextCompaction item, which is that of every item (items/lifecycle), and automatic
-compaction, whose cause cannot be seen from outside.
-"""
+"""Rules on compaction that the client asks for: its answer, its notifications, its item."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from abc import ABC, abstractmethod

@@ -1,9 +1,4 @@
-"""Rules on the contents of a thread object: its settings and its preview.
-
-Here: the reply to thread/start compared with the request, the working directory compared with that
-reply, the preview compared with the first input. Not here: ids and times (announcements), turns
-within a thread (turns/objects, reads).
-"""
+"""Rules on the contents of a thread object: its settings and its preview."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

@@ -1,9 +1,5 @@
 """Rules on threads whose server was ended while a turn ran: what is kept of it, and what follows.
 
-Here: what thread/read and thread/resume of the next process show of the turn that was cut off, and
-whether the thread takes another one. Not here: turns that had ended before (reads, resuming), and
-what is in memory alone by its nature, such as an open approval request.
-
 The text says that a thread persists as a rollout file on disk, not when what is written there. So
 nothing here is a MUST, and what a server loses that is killed without notice is INFO.
 """

@@ -1,8 +1,4 @@
-"""The rule on ephemeral threads: nothing of them is on disk.
-
-Here: what a search of the server's home found of a thread that was shown as ephemeral. Not here:
-its path, which must be null (shapes).
-"""
+"""The rule on ephemeral threads: nothing of them is on disk."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""Rules on thread/fork: a new thread, announced once, with a copy of the history.
-
-Here: the id of the fork, its thread/started, its turns compared with those of the thread that was
-forked. Not here: whether its turns are shown, and with items (live_is_stored).
-"""
+"""Rules on thread/fork: a new thread, announced once, with a copy of the history."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""Rules on the filters of thread/list: what each must keep out.
-
-Here: the threads that a page shows, against the filter that it was asked for with. Not here: what a
-filter must let through (paging: `list.complete`).
-"""
+"""Rules on the filters of thread/list: what each must keep out."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath

@@ -1,8 +1,4 @@
-"""The rule on the order in which thread/list gives threads.
-
-Here: the times that the listed threads show, on one page and on those that follow one another. Not
-here: which threads are listed (paging, listing_filters).
-"""
+"""The rule on the order in which thread/list gives threads."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Sequence

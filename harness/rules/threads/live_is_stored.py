@@ -1,9 +1,4 @@
-"""Rules on the history that thread/resume and thread/fork show: it is what was streamed.
-
-Here: that turns are shown, with their items, and that these are those that were told. Not here:
-what thread/read shows (reads), how the turns of a fork differ (forking), rollbacks (rollbacks), and
-what a client is told that comes in the middle of a turn (attaching).
-"""
+"""Rules on the history that thread/resume and thread/fork show: it is what was streamed."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""Rules on thread/loaded/list: the ids in it are those of the threads in memory.
-
-Here: whole lists, of one page or of several, against what certainly was loaded or was not. Not
-here: how a list is cut into pages.
-"""
+"""Rules on thread/loaded/list: the ids in it are those of the threads in memory."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,5 @@
 """Rules on leaving and unloading: what thread/unsubscribe answers, and thread/closed.
 
-Here: who was the last to follow a thread, and what follows from that. Not here: which threads are
-listed as loaded (loaded_lists).
-
 The text does not say who becomes a subscriber, only that one can leave. Who started, resumed or
 forked a thread is taken for one; any other client may be one too. The payload of thread/closed is
 not shown: a message that names no thread can be about any.

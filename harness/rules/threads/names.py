@@ -1,7 +1,7 @@
 """Rules on the name of a thread: the answer to thread/name/set, what is told, what is shown.
 
 The params of thread/name/set are not shown; the name is read from the `name` that this harness
-sends. Nor has the Thread of the text a member for it. Not here: searching for a name in the list.
+sends. Nor has the Thread of the text a member for it.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,8 +1,4 @@
-"""Rules on the pages of thread/list: their size, what is on them, and on which of them.
-
-Here: pages that follow one another by their cursors, against the threads that the trace shows. Not
-here: what each filter lets through (listing_filters), the order (listing_order).
-"""
+"""Rules on the pages of thread/list: their size, what is on them, and on which of them."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, on_answer, rule

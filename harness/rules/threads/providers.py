@@ -1,8 +1,4 @@
-"""The rule on the model provider that a thread reports.
-
-Here: the member modelProvider of one thread, from one message to the next. Not here: the params and
-the reply of thread/start (contents), and the model itself (model/calls).
-"""
+"""The rule on the model provider that a thread reports."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule

@@ -1,8 +1,7 @@
 """Rules on thread/read: what it shows must be what happened.
 
-Here: the answer of thread/read against the request and the turns seen live. A request takes effect
-between its sending and its answer, so only turns that had certainly ended before it was sent are
-expected in the answer.
+A request takes effect between its sending and its answer, so only turns that had certainly ended
+before it was sent are expected in the answer.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

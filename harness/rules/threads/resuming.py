@@ -1,9 +1,4 @@
-"""Rules on thread/resume: it opens the thread that was asked for, and starts no new one.
-
-Here: whether it is refused, which thread comes back, and that nothing is announced. Not here: the
-turns that it shows (live_is_stored), and what a client is told that comes in the middle of a turn
-(attaching).
-"""
+"""Rules on thread/resume: it opens the thread that was asked for, and starts no new one."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

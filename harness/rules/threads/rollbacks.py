@@ -1,8 +1,4 @@
-"""Rules on thread/rollback: the last turns are dropped, and only they.
-
-Here: what its answer shows, and what is shown later. Not here: what the model is told after it
-(scenarios say that), and threads that were never rolled back (live_is_stored, reads).
-"""
+"""Rules on thread/rollback: the last turns are dropped, and only they."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

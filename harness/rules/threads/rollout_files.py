@@ -1,8 +1,7 @@
 """Rules on the rollout file of a thread: where it lies, and how archiving moves it.
 
-Here: what scenarios saw on disk, against what messages say. Not here: what is in the file, and
-ephemeral threads (ephemeral_files). Nothing is judged where no look ever found a file or the folder
-in which it should lie: the server may run on another machine.
+Nothing is judged where no look ever found a file or the folder in which it should lie: the server
+may run on another machine.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

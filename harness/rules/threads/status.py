@@ -1,8 +1,7 @@
 """Rules on thread status as answers show it.
 
-Here: that the status agrees with the thread's turns (by the couplings in the book), and that a
-change is notified. Answers are judged as MUST where the time is certain: a request takes effect
-between its sending and its answer. Not here: what the notifications say (status_changes).
+Answers are judged as MUST where the time is certain: a request takes effect between its sending and
+its answer.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

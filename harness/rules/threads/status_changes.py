@@ -1,9 +1,7 @@
 """Rules on what thread/status/changed says.
 
-Here: that the status follows the turns (by the couplings in the book), that a reported change is
-one, and transitions that the table does not have. All of it is SHOULD or less, since the text shows
-neither the transitions nor the place of these messages among others. Not here: what answers show
-(status).
+All of it is SHOULD or less, since the text shows neither the transitions nor the place of these
+messages among others.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

@@ -1,9 +1,4 @@
-"""Rules on threads that are not loaded: how they are shown, and that they are not in memory.
-
-Here: what shows for certain that a thread is unloaded, against the statuses of thread/read and
-thread/list and the ids of thread/loaded/list. Not here: what unloads a thread (loading), statuses
-of loaded ones (status).
-"""
+"""Rules on threads that are not loaded: how they are shown, and that they are not in memory."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

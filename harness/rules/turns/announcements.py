@@ -1,8 +1,4 @@
-"""Rules on a turn's announcements: reply, start, end, each once.
-
-Here: what turn/start and turn/interrupt promise. Not here: the order of a turn's messages (order),
-the contents of turn objects (objects), items (rules/items).
-"""
+"""Rules on a turn's announcements: reply, start, end, each once."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from typing import Any

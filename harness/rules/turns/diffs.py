@@ -1,8 +1,4 @@
-"""Rules on the diff of a turn: that it follows each file change and includes all of them.
-
-Here: turn/diff/updated compared with the fileChange items of its turn ("Events"). Not here: the
-items themselves, and the format of a change within an item, which the text does not show.
-"""
+"""Rules on the diff of a turn: that it follows each file change and includes all of them."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json

@@ -1,8 +1,6 @@
 """Rules on what the end of a failed turn says about its cause, by the scripted model's marks.
 
-Here: the classification and the message of a turn's error, compared with what the model did. The
-text lists the classes and does not say what each means, so findings are only recorded. Not here:
-the spelling of the classes, and that there is an error at all (errors, objects).
+The text lists the classes and does not say what each means, so findings are only recorded.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

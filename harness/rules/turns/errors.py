@@ -1,8 +1,4 @@
-"""Rules on errors inside turns: the turn they name, their class, the cause at the end.
-
-Here: TurnError objects and the error notification. Not here: answers that are errors (their form is
-not shown), and when a turn has an error at all (objects).
-"""
+"""Rules on errors inside turns: the turn they name, their class, the cause at the end."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

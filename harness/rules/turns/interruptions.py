@@ -1,9 +1,4 @@
-"""Rules on the causes and the effects of an interruption.
-
-Here: that an interrupted turn was interrupted by the client, and that nothing new begins in a turn
-after the client cancelled it. Not here: that turn/interrupt ends its turn as interrupted
-(announcements), and that cancel does (approvals/decisions).
-"""
+"""Rules on the causes and the effects of an interruption."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import (

@@ -1,8 +1,4 @@
-"""Rules on what turn objects hold, wherever they stand.
-
-Here: items, error, status and id of a turn object in replies and notifications. Not here: when
-turns begin and end (turns, order), and what thread/read must show (reads).
-"""
+"""Rules on what turn objects hold, wherever they stand."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import re

@@ -1,8 +1,7 @@
 """Rules on the order of a turn's messages, within one connection.
 
-Here: turn/started, then item/*, then turn/completed ("Ordering"), and which turn and thread a
-message says it belongs to. The text gives no other order: the place of errors, status changes,
-diffs, plans and token counts is open, and so is the place of the turn/start reply.
+The text gives no other order: the place of errors, status changes, diffs, plans and token counts is
+open, and so is the place of the turn/start reply.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 

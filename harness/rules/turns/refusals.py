@@ -1,9 +1,4 @@
-"""Rules on turn/interrupt and turn/steer that are refused while their turn runs.
-
-Here: that they are accepted while the turn that they name is certainly the active one. Not here:
-the effect of accepted ones (announcements, steering), and those that name no active turn
-(steering).
-"""
+"""Rules on turn/interrupt and turn/steer that are refused while their turn runs."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import dataclass

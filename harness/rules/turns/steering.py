@@ -1,10 +1,4 @@
-"""Rules on turn/steer: its precondition, its answer, and what becomes of its input.
-
-Here: the precondition, the turn in the answer, that accepted input is used exactly once, and that
-refused input is not used. Not here: where inputs show up (shared/steered_input), that turn/steer is
-accepted at all (refusals), the shape of the answer (messages/shapes), a second turn/started
-(announcements).
-"""
+"""Rules on turn/steer: its precondition, its answer, and what becomes of its input."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

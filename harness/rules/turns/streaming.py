@@ -1,9 +1,4 @@
-"""The rule that a turn is reported while it runs, not only at its end.
-
-Here: the first notification of a turn compared with evidence that it was running: an approval
-request in it, or calls of the model. Not here: how often and in which pieces the server reports,
-which is its own choice, and the order of a turn's messages (order).
-"""
+"""The rule that a turn is reported while it runs, not only at its end."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import dataclass

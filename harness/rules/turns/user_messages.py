@@ -1,7 +1,4 @@
-"""The rule on user input as the server shows it back.
-
-Here: userMessage items against what was sent with turn/start and turn/steer.
-"""
+"""The rule on user input as the server shows it back."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""What a client answered to the requests of its server, as a step of a scenario.
-
-Here: which request an answer is for, whether it was answered before, which of several is meant. Not
-here: where the step stands (client_side).
-"""
+"""What a client answered to the requests of its server, as a step of a scenario."""
 
 from typing import Any, Final
 

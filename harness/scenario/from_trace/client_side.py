@@ -1,9 +1,4 @@
-"""The client's steps of a scenario, from what the client of a trace sent and when.
-
-Here: each message as a step, names for threads and turns, what the client waited for before it went
-on. Not here: answers to the server (answers), what the server was doing then (holding), values that
-come back (references).
-"""
+"""The client's steps of a scenario, from what the client of a trace sent and when."""
 
 import itertools
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""The connections of a trace: what each is called in a scenario, and the steps that open or end it.
-
-Here: `connect`, `disconnect`, `restart` and `kill`, inferred from what was said where, or as the
-run's own steps name them. Not here: what is said on a connection (client_side).
-"""
+"""The connections of a trace: their names in a scenario, and the steps that open and end them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,4 @@
-"""The client's steps of a scenario whose turns are processes of `agent exec`.
-
-Here: which thread and turn each process was, what it was told, when it was waited for or ended. Not
-here: what it wrote (exec_story), steps of the session (client_side).
-"""
+"""The client's steps of a scenario whose turns are processes of `agent exec`."""
 
 import json
 import re

@@ -1,8 +1,4 @@
-"""The story of runs of `agent exec`: each process is a turn, each event of an item what it made.
-
-Here: the events in the words of the session, so that the model's side is read off them as off its
-messages; which thread and which words each process had. Not here: the steps (exec_side).
-"""
+"""The story of runs of `agent exec`: each process is a turn, each event of an item what it made."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """What the run of a trace was given, as the trace's head says it: no message shows it.
 
-Here: the members that go into the scenario as they are, and the steps without a message, one by
-one. A recording between others has none of it, and a race no steps: then they are inferred. Not
-here: what the client said (client_side), who writes it (runner.given).
+A recording between others has none of it, and a race no steps: then they are inferred.
 """
 
 import copy

@@ -1,8 +1,4 @@
-"""Which message a wait of the run was for: what it named can be said again.
-
-Here: waits of the run's own steps take one message each, the first that fits and was not taken.
-Not here: waits that are inferred (client_side, holding), names (references).
-"""
+"""Which message a wait of the run was for: what it named can be said again."""
 
 from typing import Any
 

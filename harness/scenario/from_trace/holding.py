@@ -1,8 +1,4 @@
-"""Where a client acted in the middle of a turn: what the server was doing, what it had told last.
-
-Here: whether the model's stream can be held there, and what to wait for where it cannot. Not here:
-the gates themselves (client_side, model_side).
-"""
+"""Where a client acted in the middle of a turn: what the server did and told just before."""
 
 from typing import Any, Final
 

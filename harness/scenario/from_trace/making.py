@@ -1,8 +1,6 @@
 """The scenario of a trace as the text of a file that loads.
 
-Here: the parts together, what it demands, what it needs, and in comments what the trace does not
-tell. What the client of a trace said and no client should is marked as said on purpose. Not here:
-the sides (client_side, model_side), which rules it covers (the caller judges).
+What the client of a trace said and no client should is marked as said on purpose.
 """
 
 import textwrap

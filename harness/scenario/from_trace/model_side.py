@@ -1,8 +1,7 @@
 """The model's script of a thread: what was said in each call, from the calls of a trace or without.
 
-Here: which call each item belongs to, failures, cuts, and the gates at which a reply is held. Where
-the calls are not in the trace they are inferred: after what a tool gave, a model is asked again.
-Not here: what one item becomes (told_items, said_items), where the client acts (client_side).
+Where the calls are not in the trace they are inferred: after what a tool gave, a model is asked
+again.
 """
 
 from collections.abc import Iterator

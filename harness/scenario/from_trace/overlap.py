@@ -1,8 +1,4 @@
-"""What the client of a trace sent before something else was answered.
-
-Here: questions about the order of its messages. Not here: the steps that are made of it
-(client_side), what the server was doing then (holding).
-"""
+"""What the client of a trace sent before something else was answered."""
 
 from typing import Final
 

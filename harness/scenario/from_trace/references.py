@@ -1,7 +1,6 @@
 """Values that the server gave and the client said again: names for them in a scenario.
 
-Here: which texts of answers are ids, and what stands for one in a file: `$t.thread.id`. A name is
-given only where it is used. Not here: which step has which name (client_side).
+A name is given only where it is used.
 """
 
 from collections.abc import Callable, Iterator

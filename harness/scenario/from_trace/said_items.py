@@ -1,8 +1,4 @@
-"""What a recorded model said, word for word, as parts of a reply.
-
-Here: the output items of an answer of the Responses API (`ModelSaid`), the other way round from the
-encoder. Not here: which call they belong to (model_side).
-"""
+"""What a recorded model said, word for word, as parts of a reply."""
 
 from typing import Any, Final
 

@@ -1,7 +1,4 @@
-"""The settings of the threads of a trace: what the client said, else what the server told of them.
-
-Here: those that all threads have in common. Not here: what one thread has for itself (client_side).
-"""
+"""The settings of the threads of a trace: those of the client, else those of the server."""
 
 from typing import Any, Final
 

@@ -1,8 +1,6 @@
 """What happened in a trace, put in order for the one who writes a scenario of it.
 
-Here: the threads and turns with their items, which request an answer answers, and what the trace
-says of the folders. What came after the last step of a run is left out: the harness brought the
-trace to its end there. Not here: what is written of it.
+What came after the last step of a run is left out: the harness brought the trace to its end there.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""The title of a scenario that is made of a trace: which session it was.
-
-Here: the words, from what the trace says of itself, what its user said first, what its client asked
-for. Not here: titles that somebody gives (commands.from_trace).
-"""
+"""The title of a scenario that is made of a trace: which session it was."""
 
 from collections.abc import Iterator
 from typing import Final

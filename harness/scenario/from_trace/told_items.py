@@ -1,7 +1,6 @@
 """What the model must have said for the server to tell an item: the item as a part of a reply.
 
-Here: each item type the other way round, and the files that a patch needs. What an item does not
-tell is noted. Not here: which call a part belongs to (model_side).
+What an item does not tell is noted.
 """
 
 import os

@@ -1,7 +1,6 @@
 """How each step of the client's side is played: a module per family, found by walking.
 
-Here: nothing but the look-up. What a step may hold is `client_steps`; who calls these functions is
-the player.
+What a step may hold is `client_steps`; who calls these functions is the player.
 """
 
 import importlib

@@ -1,8 +1,4 @@
-"""What a step waits for: its words for people, and its kind for whoever compares scenarios.
-
-Not here: how it is waited for (context), what several scenarios that waited in vain for the same
-have in common (runner.silence).
-"""
+"""What a step waits for: its words for people, and its kind for whoever compares scenarios."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

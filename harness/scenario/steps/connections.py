@@ -1,7 +1,5 @@
 """Connections and the process behind them: connect, disconnect, kill, restart, read slowly,
 refuse the model's.
-
-Here: the steps; who really starts and ends anything is behind `Connections`.
 """
 
 from harness.scenario.client_steps import (

@@ -1,8 +1,4 @@
-"""What a step is played with, and how the function that plays it makes itself known.
-
-Here: the run's state as the steps see it, their one failure, the registry, and the two ways in
-which nearly every step speaks (ask, wait). Not here: any step.
-"""
+"""What a step is played with, and how the function that plays it makes itself known."""
 
 import contextlib
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,4 @@
-"""Threads and turns: start, read, interrupt, steer.
-
-Here: the steps that know the parameters of one method and the aliases that it uses.
-"""
+"""Threads and turns: start, read, interrupt, steer."""
 
 from typing import Any
 

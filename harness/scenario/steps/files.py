@@ -1,8 +1,7 @@
 """The files of the server: a look at one, a search of its home, and files that it is to read.
 
-Here: the steps, which note what they find and write in the trace and judge nothing. What a file
-must be is for rules to say. A server may run on another machine, or keep no files: then nothing is
-found.
+What a file must be is for rules to say. A server may run on another machine, or keep no files: then
+nothing is found.
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Any message: requests, notifications, raw bytes, answers to the server's requests.
-
-Here: the steps that send what the file says, whatever it means.
-"""
+"""Any message: requests, notifications, raw bytes, answers to the server's requests."""
 
 from typing import Any
 

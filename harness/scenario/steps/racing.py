@@ -1,8 +1,4 @@
-"""The steps of a race: come to a position, act there, see what becomes of it.
-
-Here: when a position is reached, what each action sends, and what was promised by accepting it.
-Not here: which steps a race has (races), what every server owes (rules).
-"""
+"""The steps of a race: come to a position, act there, see what becomes of it."""
 
 import contextlib
 import json

@@ -1,6 +1,6 @@
 """Waiting: for the end of a turn, a message, an answer, a gate, a model call; and opening gates.
 
-Here: what is looked for and how it is described when it does not come. Nothing waits by the clock.
+Nothing waits by the clock.
 """
 
 from functools import partial

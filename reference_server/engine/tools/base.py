@@ -1,7 +1,6 @@
 """What a tool is, and what it is given.
 
-Here live the interfaces between a turn and its tools. Tools have modules of their own; what the
-model is told about them is in `offered`.
+Tools have modules of their own; what the model is told about them is in `offered`.
 """
 
 from collections.abc import Callable, Mapping

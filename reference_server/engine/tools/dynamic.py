@@ -1,12 +1,10 @@
 """Calls of the tools that the client brings: dynamicToolCall items.
 
-Here lives one such call: its item, the request to the client, what its answer means for the item
-and for the model. Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not
-shown there, and as in the shipping server: the request `item/tool/call` and its result. It is asked
-as an approval is: of all subscribers, the first answer counts, and without one the turn waits until
-it is interrupted. A client that follows the thread and knows no such request leaves it to others.
-An error, or an answer of another shape, is a call that failed: the model is told so, and the turn
-goes on.
+Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not shown there, and as
+in the shipping server: the request `item/tool/call` and its result. It is asked as an approval is:
+of all subscribers, the first answer counts, and without one the turn waits until it is interrupted.
+A client that follows the thread and knows no such request leaves it to others. An error, or an
+answer of another shape, is a call that failed: the model is told so, and the turn goes on.
 """
 
 import logging

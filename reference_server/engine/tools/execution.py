@@ -1,6 +1,6 @@
 """How this server runs commands: environment, sandbox, lasting rules.
 
-Here lives what is the same for all commands of a server. What is done for one call is in `shell`.
+What is done for one call is in `shell`.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The tool `view_image`: the model looks at an image of the disk.
 
-Here live its item and its output for the model. Source: session-protocol "ThreadItem" (imageView).
+Source: session-protocol "ThreadItem" (imageView).
 """
 
 from typing import Any

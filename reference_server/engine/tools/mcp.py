@@ -1,9 +1,9 @@
 """Calls of the tools of MCP servers, as mcpToolCall items.
 
-Here live what the client and the model are told of a call. The servers live in `reference_server.
-mcp`. The client is not asked: the document has approvals for commands and file changes alone, and
-who configures a server lets it act (docs/security.md). Source: session-protocol "ThreadItem"
-(mcpToolCall), "Events" (item/mcpToolCall/progress; its payload is the shipping server's).
+The servers live in `reference_server. mcp`. The client is not asked: the document has approvals for
+commands and file changes alone, and who configures a server lets it act (docs/security.md). Source:
+session-protocol "ThreadItem" (mcpToolCall), "Events" (item/mcpToolCall/progress; its payload is the
+shipping server's).
 """
 
 import base64

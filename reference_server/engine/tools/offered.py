@@ -1,8 +1,8 @@
 """What the model is told about the tools: the entries of `tools` in a model call.
 
-Here live names, descriptions and arguments, apart from what carries calls out, which takes long to
-import: a turn without tool calls does not wait for that. The shapes follow the Responses API. To
-add a tool: its entry here, and its class in `standard`.
+They stand apart from what carries calls out, which takes long to import: a turn without tool calls
+does not wait for that. The shapes follow the Responses API. To add a tool: its entry here, and its
+class in `standard`.
 """
 
 from typing import Any

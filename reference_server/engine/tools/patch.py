@@ -1,9 +1,7 @@
 """The tool `apply_patch`: changes of files as fileChange items.
 
-Here lives what is done for one patch: whether it may be applied, the approval request, applying it,
-and the diff of the turn that follows each fileChange item. Reading and applying a patch lives in
-`reference_server.patch`. Source: session-protocol "Approval sequence", "ThreadItem" (fileChange),
-"Events" (turn/diff/updated: "after every fileChange item").
+Reading and applying a patch lives in `reference_server.patch`. Source: session-protocol "Approval
+sequence", "ThreadItem" (fileChange), "Events" (turn/diff/updated: "after every fileChange item").
 """
 
 import os

@@ -1,8 +1,6 @@
 """The tool `update_plan`: the model shares its plan.
 
-Here lives the reading of a plan and the telling of it; nothing of it is kept, since each call
-brings the whole plan. Source: session-protocol "Events" (turn/plan/updated: "the agent shares or
-changes its plan").
+Source: session-protocol "Events" (turn/plan/updated: "the agent shares or changes its plan").
 """
 
 from typing import Any, Literal, cast

@@ -1,9 +1,7 @@
 """The tool `exec_command`: commands as commandExecution items.
 
-Here lives what is done for one command: whether it may run, the approval request, running it in the
-sandbox, what the client and the model are told. Source: session-protocol "Approval sequence",
-"ThreadItem" (commandExecution), "Enumerations". A command that fails or is stopped is an output for
-the model; it never ends the turn.
+Source: session-protocol "Approval sequence", "ThreadItem" (commandExecution), "Enumerations". A
+command that fails or is stopped is an output for the model; it never ends the turn.
 """
 
 import os

@@ -1,7 +1,6 @@
 """Finding the tool that carries out a call.
 
-Here lives also the output of calls that cannot be carried out. To add a tool: a module beside this
-one, its line in `standard`, its entry in `offered`.
+To add a tool: a module beside this one, its line in `standard`, its entry in `offered`.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,5 @@
 """One run of the agent as a child process: its three pipes, its exit, its end.
 
-Here: writing the prompt while reading both streams, knowing when it has exited whoever holds its
-pipes, ending all of its processes however the caller left.
-Not here: starting it (starting), what its lines mean (stream).
-
 The child is reaped last: until then no other process can take its id, nor its group's.
 """
 

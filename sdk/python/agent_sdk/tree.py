@@ -1,7 +1,6 @@
 """The processes of one run: the agent, which leads a session of its own, and all below it.
 
-Here: finding and ending them, by steps that wait for nothing themselves, so that tasks and threads
-can both take them. Not here: pipes.
+No step waits for anything itself, so that tasks and threads can both take them.
 """
 
 import contextlib

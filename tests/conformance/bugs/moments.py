@@ -1,8 +1,4 @@
-"""Moments in a turn of the reference server at which a bug can strike.
-
-Here: hooks that let the server do as it does and then do something more. Not here: what is done
-(`tables`).
-"""
+"""Moments in a turn of the reference server at which a bug can strike."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How a bug is put into the reference server: code replaced, messages edited on their way.
 
-Here: the tools of the tables; they run in the server's process, before it starts. Not here: any
-bug. Each tool raises where there is nothing to spoil, so that a renamed function cannot turn a bug
-into a server without one.
+Each tool raises where there is nothing to spoil, so that a renamed function cannot turn a bug into
+a server without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Scenarios played on a server with a bug, and what was told of it.
-
-Here: one play, without the repetitions of a run. Not here: what must be told (the tables).
-"""
+"""Scenarios played on a server with a bug, and what was told of it."""
 
 from __future__ import annotations
 

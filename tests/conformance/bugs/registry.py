@@ -1,8 +1,4 @@
-"""The bugs by name, and what each turns red.
-
-Here: the table's form and its look-up. Not here: the bugs (`tables`), how they are planted
-(`planting`), how they are played (`playing`).
-"""
+"""The bugs by name, and what each turns red."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A broken server: `python tests/fuzz/broken_servers NAME app-server`.
 
-Here: the program. Not here: the bugs. It is started by its path, since a server is started in a
-folder of its own.
+It is started by its path, since a server is started in a folder of its own.
 """
 
 from __future__ import annotations

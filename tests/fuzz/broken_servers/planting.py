@@ -1,7 +1,4 @@
-"""Tools for bugs that need a sequence: handlers wrapped, and what a client sent last.
-
-Here: what `tests.conformance.bugs.planting` does not have. Not here: any bug.
-"""
+"""Tools for bugs that need a sequence: handlers wrapped, and what a client sent last."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The broken servers by name.
-
-Here: the table's form and its look-up. Not here: the bugs (`turns`, `threads`, `further`), and the
-tools that plant them (`tests.conformance.bugs.planting`).
-"""
+"""The broken servers by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Whether no bundled scenario sees the bugs: `python -m tests.fuzz.broken_servers.unseen [NAME]…`.
 
-Here: the whole suite on each broken server, three minutes each on two cores. Not here: any bug. A
-server that turns red is one that a scenario has learnt to see since: it wants another bug.
+A server that turns red is one that a scenario has learnt to see since: it wants another bug.
 """
 
 from __future__ import annotations

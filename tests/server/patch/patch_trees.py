@@ -1,6 +1,6 @@
 """Trees of files, random edits of them, and the patch that a careful model would write for it.
 
-Here: what the tests of patches share. Nothing of it uses the engine, so that it can judge it.
+Nothing of it uses the engine, so that it can judge it.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""The judge's book: schemas, tables, loader. Not here: rules, and how the wire models agree."""
+"""The judge's book: schemas, tables, loader."""
