@@ -23,7 +23,7 @@ TURNS_AT_ONCE = 64
 NUMBER = "[0-9]{1,15}"
 """A number in the file. More digits are damage, and no JSON reader could be trusted with them."""
 _SHAPE = re.compile(f"threads ({NUMBER}) turns ({NUMBER})\n".encode())
-_LONGEST = 200
+_MAX_FILE_BYTES = 200
 
 
 _THREAD = re.compile(f"thr_{NUMBER}")
@@ -84,7 +84,7 @@ class IdAllocator:
         """Add to the counters in the file, and give their values from before."""
         make_private(self._path.parent)
         with _locked(self._path) as descriptor:
-            found = _SHAPE.fullmatch(os.pread(descriptor, _LONGEST, 0))
+            found = _SHAPE.fullmatch(os.pread(descriptor, _MAX_FILE_BYTES, 0))
             old = Counters(int(found[1]), int(found[2])) if found else self._seed()
             line = f"threads {old.threads + threads} turns {old.turns + turns}\n".encode()
             try:

@@ -10,7 +10,7 @@ PATH_LIMIT = 4096
 """Bytes of a path: no system takes a longer one, and resolving it takes quadratic time."""
 LIST_LIMIT = 10_000
 """Elements of a list in the params of a request, or in an answer."""
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of a JSON value that is kept: beyond 200 of a whole record, none that reads it can."""
 _DEPTH = 4
 
@@ -39,7 +39,7 @@ def check_lists(value: Any, where: str = "params", depth: int = _DEPTH) -> None:
             check_lists(inner, name, depth - 1)
 
 
-def too_deep(value: Any, levels: int = DEEPEST) -> bool:
+def too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     """Tell whether a JSON value has more levels of arrays and objects in one another."""
     if isinstance(value, dict):
         inner = list(cast("dict[str, Any]", value).values())

@@ -26,7 +26,7 @@ from reference_server.config.model import Config, ReasoningEffort
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
 
-MOST_ROOTS = 100
+MAX_ROOTS = 100
 """Writable roots of one policy: each is checked and mounted for every command."""
 
 
@@ -96,8 +96,8 @@ def settings_of_turn(settings: ThreadSettings, params: TurnStartParams) -> Threa
 
 
 def _check_roots(roots: list[str]) -> None:
-    if len(roots) > MOST_ROOTS:
-        raise invalid_params(f"sandboxPolicy.writableRoots: has more than {MOST_ROOTS} roots")
+    if len(roots) > MAX_ROOTS:
+        raise invalid_params(f"sandboxPolicy.writableRoots: has more than {MAX_ROOTS} roots")
     for root in roots:
         try:
             check_path(root)

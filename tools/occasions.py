@@ -17,7 +17,7 @@ from harness.mutation.occasions import covering, known_occasions
 
 PAGE = Path("harness/mutation/occasions.yaml")
 # So many scenarios are kept of a fault.
-MOST = 3
+MAX_SCENARIOS = 3
 HEAD = """\
 # Where each fault has a place on the reference server, the quickest scenario first. A mutation run
 # looks there first. Written by `python -m tools.occasions` from a run of `make mutate`.
@@ -34,7 +34,7 @@ def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
             seconds[made["scenario"]] = max(taken, made["seconds"])
     chosen = covering(places, seconds)
     found = {
-        fault: [scenario for scenario in ids if scenario in chosen][:MOST]
+        fault: [scenario for scenario in ids if scenario in chosen][:MAX_SCENARIOS]
         for fault, ids in places.items()
     }
     known = known_occasions()

@@ -17,7 +17,7 @@ from harness.trace.values import arr, obj, text
 # So many characters of a text, and names of tools, are shown.
 WIDTH, TOOLS = 100, 12
 # Longer texts are not searched for what is most like an expected one.
-LONGEST = 2000
+MAX_SEARCHED_CHARACTERS = 2000
 
 
 def entry_line(entry: Any) -> str:
@@ -105,7 +105,7 @@ def nearest_texts(call: Call) -> list[str]:
 
 def _texts(value: Any) -> Iterator[str]:
     """Every text within a value, long ones left out: comparing them takes long."""
-    if isinstance(value, str) and len(value) <= LONGEST:
+    if isinstance(value, str) and len(value) <= MAX_SEARCHED_CHARACTERS:
         yield value
     for one in arr(value) or obj(value).values():
         yield from _texts(one)

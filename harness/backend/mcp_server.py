@@ -23,9 +23,9 @@ from harness.trace.values import obj, text
 
 VERSION: Final = "2025-06-18"
 # What is noted of names, of a list of arguments and of the arguments of a call.
-MOST_OF_A_NAME: Final = 200
-MOST_OF_ARGUMENTS: Final = 64 * 1024
-MOST_MESSAGES: Final = 5_000
+MAX_NAME_CHARACTERS: Final = 200
+MAX_ARGUMENTS_CHARACTERS: Final = 64 * 1024
+MAX_MESSAGES: Final = 5_000
 MASKED: Final = "(the token of the play)"
 NO_METHOD: Final = -32601
 NO_PARAMS: Final = -32602
@@ -68,12 +68,12 @@ class McpServers:
     @property
     def overrun(self) -> bool:
         """Whether the agent has sent more than a play notes; nothing is answered any more."""
-        return self._count + self._starts >= MOST_MESSAGES
+        return self._count + self._starts >= MAX_MESSAGES
 
     def started(self, noted: McpStarted) -> None:
         """The program of a server was started."""
         self._starts += 1
-        args = tuple(self._masked(one)[:MOST_OF_ARGUMENTS] for one in noted.args)
+        args = tuple(self._masked(one)[:MAX_ARGUMENTS_CHARACTERS] for one in noted.args)
         self.note(
             McpStarted(
                 server=noted.server, args=args, variables=noted.variables, tokens=noted.tokens
@@ -132,9 +132,11 @@ class McpServers:
                 number=self._count,
                 server=server,
                 transport=transport,
-                method=self._masked(method)[:MOST_OF_A_NAME],
-                tool=self._masked(tool)[:MOST_OF_A_NAME],
-                arguments="" if len(arguments) > MOST_OF_ARGUMENTS else self._masked(arguments),
+                method=self._masked(method)[:MAX_NAME_CHARACTERS],
+                tool=self._masked(tool)[:MAX_NAME_CHARACTERS],
+                arguments=""
+                if len(arguments) > MAX_ARGUMENTS_CHARACTERS
+                else self._masked(arguments),
                 token=token,
             )
         )

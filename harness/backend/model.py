@@ -14,7 +14,7 @@ import anyio
 from harness.backend.encoder import Encoder
 from harness.backend.gates import Gates
 from harness.backend.play import (
-    MOST_OF_A_TEXT,
+    MAX_TEXT_CHARACTERS,
     Performance,
     StreamCut,
     Unfit,
@@ -109,7 +109,7 @@ class ScriptedModel:
     def watch(self, file: FileWritten) -> None:
         """From now on note in the marks of calls which hold the path, or lines, of this file."""
         lines = [line.strip() for line in (file.text or "").splitlines()]
-        told = [line for line in lines if TELLING <= len(line) <= MOST_OF_A_TEXT]
+        told = [line for line in lines if TELLING <= len(line) <= MAX_TEXT_CHARACTERS]
         self._watched |= dict.fromkeys([file.path, *told])
 
     def watch_tools(self, tools: Iterable[McpAsked]) -> None:
@@ -268,7 +268,7 @@ class ScriptedModel:
             return []
         outputs = self._encoder.outputs(call.body)
         found = [outputs[one] for one in mine[-1].tool_calls if one in outputs]
-        return [output for output in found if len(output) <= MOST_OF_A_TEXT]
+        return [output for output in found if len(output) <= MAX_TEXT_CHARACTERS]
 
     def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
         """Problems of the outputs of the tool calls of the thread's last reply."""

@@ -32,7 +32,7 @@ from harness.errors import HarnessError
 from harness.trace.marks import CallEnd, McpAsked, ModelEnd, PlanStep, Said
 
 # So many characters of a message's text are kept for the mark; the text may be longer.
-MOST_OF_A_TEXT = 4000
+MAX_TEXT_CHARACTERS = 4000
 
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
@@ -167,7 +167,7 @@ class Performance:
         async for delta in self._deltas(body.deltas):
             said.append(delta)
             if told is not None:
-                told["text"] += delta[: MOST_OF_A_TEXT - len(told["text"])]
+                told["text"] += delta[: MAX_TEXT_CHARACTERS - len(told["text"])]
             yield self.stream.message_delta(delta)
         yield self.stream.message_done("".join(said) if final is None else final, body.phase)
 
@@ -246,7 +246,7 @@ def answering_model(step: ModelStep) -> str:
 def reply_summary(
     performance: Performance, step: ModelStep, call: int, outcome: CallEnd
 ) -> ModelEnd:
-    """What the streamed answer to a call held, in short. Texts are cut at MOST_OF_A_TEXT."""
+    """What the streamed answer to a call held, in short. Texts are cut at MAX_TEXT_CHARACTERS."""
     odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
     said = (Said(one["text"], one["phase"]) for one in performance.said)
     return ModelEnd(

@@ -12,7 +12,7 @@ from harness.spec.book import Book
 from harness.trace.trace import Trace
 
 # So many wire lines are shown for a finding.
-MOST_LINES: Final = 6
+MAX_LINES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _finding(book: Book, trace: Trace, cause: Cause) -> DutyVerdict:
         _clause(book, row.rule, row.clauses),
         row.expected,
         row.actual + (f" (and {others} more like it)" if others else ""),
-        tuple(proof_lines(trace, row.frames, row.places, limit=160, around=0, most=MOST_LINES)),
+        tuple(proof_lines(trace, row.frames, row.places, limit=160, around=0, most=MAX_LINES)),
     )
 
 

@@ -29,7 +29,7 @@ from harness.trace.trace import Trace
 
 # Of the rules that judged something, as many are named; those of these families say most of what
 # the session was about, the first of all.
-MOST_COVERED: Final = 4
+MAX_RULES_COVERED: Final = 4
 _TELLING: Final = (
     "approval",
     "steer",
@@ -132,7 +132,7 @@ def covered(trace: Trace) -> list[str]:
         for rule in sorted(passed - broken - known_rules)
         if rule.split(".")[0] == family
     ]
-    return [*sorted(broken), *telling][:MOST_COVERED]
+    return [*sorted(broken), *telling][:MAX_RULES_COVERED]
 
 
 def _program(trace: Trace) -> ExecProgram:

@@ -11,7 +11,7 @@ import tty
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-_LONGEST = 32
+_MAX_KEY_BYTES = 32
 """So many bytes one key sends at most, such as an arrow."""
 
 
@@ -37,7 +37,7 @@ def _key(terminal: int) -> str:
     try:
         first = os.read(terminal, 1)
         if first == b"\x1b" or first >= b"\x80":  # The rest of the same key is there already.
-            while len(first) < _LONGEST and select.select([terminal], [], [], 0)[0]:
+            while len(first) < _MAX_KEY_BYTES and select.select([terminal], [], [], 0)[0]:
                 first += os.read(terminal, 1)
     except OSError:
         return ""

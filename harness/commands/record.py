@@ -27,7 +27,7 @@ OPTION: Final = "harness record --"
 EXEC: Final = "exec"
 SURFACES: Final = (SESSION, EXEC)
 # So much of a program's standard error is kept, its end, as in a trace of a run.
-MOST_ERRORS: Final = 64 * 1024
+MAX_STDERR_BYTES: Final = 64 * 1024
 # A recorder never holds anything back, so it minds no silence.
 NEVER: Final = float("inf")
 Say = Callable[[str], None]
@@ -174,7 +174,7 @@ class _Program:
 
     def _told(self, chunk: bytes) -> None:
         self._errors += chunk
-        del self._errors[:-MOST_ERRORS]
+        del self._errors[:-MAX_STDERR_BYTES]
 
     def _signalled(self, number: signal.Signals) -> None:
         self._push, self.end = number.name, End.CLOSED

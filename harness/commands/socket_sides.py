@@ -24,7 +24,7 @@ from harness.trace.frame import Frame
 from harness.transport.connect import unix_path
 
 # A message that is longer ends its connection: it would have to be held whole.
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
 _OVER_UNIX = "ws+unix:"
 # The code by which a WebSocket is closed whose server cannot be reached.
@@ -145,7 +145,7 @@ async def clients_at(
         token = socket.request.headers.get("Authorization") if socket.request else None
         await client(SocketSide(socket, token))
 
-    shared: dict[str, Any] = {"compression": None, "max_size": MOST_BYTES, "server_header": None}
+    shared: dict[str, Any] = {"compression": None, "max_size": MAX_BYTES, "server_header": None}
     if address.startswith(_OVER_UNIX):
         make_way(Path(unix_path(address)))
         async with unix_serve(socket_client, unix_path(address), origins=[None], **shared):
@@ -179,7 +179,7 @@ async def connected(address: str, token: str | None = None) -> ClosableSide:
     shared: dict[str, Any] = {
         "additional_headers": headers,
         "compression": None,
-        "max_size": MOST_BYTES,
+        "max_size": MAX_BYTES,
         "user_agent_header": None,
     }
     if address.startswith(_OVER_UNIX):

@@ -29,8 +29,8 @@ from harness.trace.store import TraceFormatError
 from harness.trace.trace import End, Trace
 
 # The numbers of messages that are shown, and of similar findings that are named, for a finding.
-MOST_LINES: Final = 6
-MOST_LIKE: Final = 5
+MAX_LINES: Final = 6
+MAX_LIKE_FINDINGS: Final = 5
 # Of a message that is asked for so many characters are shown.
 _WHOLE: Final = 100_000
 # Seconds of silence after which nothing more is expected, where no profile says otherwise.
@@ -105,11 +105,11 @@ class Checked:
             yield f"         known    {self.known(first)}"
         places = [replace(one, path=self._wired(one.path)) for one in first.places]
         for line in proof_lines(
-            self.trace, first.frames, places, limit=160, around=0, most=MOST_LINES
+            self.trace, first.frames, places, limit=160, around=0, most=MAX_LINES
         ):
             yield f"    {line}"
         if len(cause.rows) > 1:
-            others = [self._subject(row) for row in cause.rows[1 : MOST_LIKE + 1]]
+            others = [self._subject(row) for row in cause.rows[1 : MAX_LIKE_FINDINGS + 1]]
             left = len(cause.rows) - 1 - len(others)
             more = f", and {left} more" if left else ""
             yield self._wired(

@@ -7,7 +7,7 @@ from harness.compare.values import Change, Kind, Run, Where
 from harness.results.recorded import ChoiceResult, Shown, unpack
 
 # Where the two disagree in so many scenarios that both played, it is no chance.
-ENOUGH = 3
+MIN_DISAGREEING_SCENARIOS = 3
 # What the comparison of messages says better.
 _OF_MESSAGES = (
     "approval.optional-params",
@@ -114,7 +114,7 @@ def _by_chance(point: str, was: Seen, now: Seen) -> bool:
     apart = was.keys().isdisjoint(now)
     if apart and point not in _BY_THE_MOMENT:
         return False
-    return _disagreeing(was, now) < ENOUGH
+    return _disagreeing(was, now) < MIN_DISAGREEING_SCENARIOS
 
 
 def _disagreeing(was: Seen, now: Seen) -> int:

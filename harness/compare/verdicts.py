@@ -23,7 +23,7 @@ _ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(thr|turn)_\d
 # The folder of one run, as in `/home/me/project/.harness/run/123-main-2/work4/notes.txt`.
 _PLACE = re.compile(r"/[^\s\"']*/run/\d+-[\w-]+/\w+/")
 # What does not come in every run and came so often in one of them is no chance.
-ENOUGH = 3
+MIN_PROOFS = 3
 # A worse verdict of these weighs enough to fail the comparison; INFO never fails a run either.
 _WEIGHTY = (Level.MUST, Level.SHOULD)
 
@@ -118,7 +118,7 @@ def _by_chance(first: tuple[_Judged, set[str]], second: tuple[_Judged, set[str]]
     Beside each are the scenarios of which its run says that a repetition went otherwise.
     """
     return any(
-        0 < len(one.proofs) < ENOUGH
+        0 < len(one.proofs) < MIN_PROOFS
         and all(proof.flaky or proof.scenario in shaky for proof in one.proofs)
         and not other.proofs
         for (one, shaky), (other, _) in ((first, second), (second, first))

@@ -15,7 +15,7 @@ Write = Callable[[str], None]
 
 # Of messages of one kind in a row so many are shown; of all, before the user says something, so
 # many lines.
-ALIKE, MOST = 3, 400
+ALIKE, MAX_MESSAGES_SHOWN = 3, 400
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "dim": "2", "bold": "1"}
 
 
@@ -105,11 +105,13 @@ class Display:
             self._write(self._of_frame(frame))
 
     def _line(self, line: str) -> None:
-        if self._shown >= MOST:
+        if self._shown >= MAX_MESSAGES_SHOWN:
             self._unshown += 1
             if self._unshown == 1:
                 self._write(
-                    self._dim(f"  … {MOST} messages shown; more are counted: Enter goes on")
+                    self._dim(
+                        f"  … {MAX_MESSAGES_SHOWN} messages shown; more are counted: Enter goes on"
+                    )
                 )
             return
         self._shown += 1

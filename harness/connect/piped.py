@@ -11,7 +11,7 @@ from harness.errors import UsageError
 
 _CHUNK = 64 * 1024
 # A line longer than this is cut there.
-_LONGEST = 16 * 1024 * 1024
+_MAX_LINE_BYTES = 16 * 1024 * 1024
 
 Mistake = Callable[[str], None]
 
@@ -47,7 +47,7 @@ async def _lines() -> AsyncGenerator[str]:
         *whole, rest = rest.split(b"\n")
         for line in whole:
             yield _text(line)
-        if len(rest) > _LONGEST:
+        if len(rest) > _MAX_LINE_BYTES:
             yield _text(rest)
             rest = b""
     if rest:

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 # So many occasions of one cause are followed up, each for as long as making it small takes.
-MOST_OCCASIONS = 3
+MAX_OCCASIONS = 3
 # So often a cause that did not show again is followed up: a session that needs luck must not hide
 # one that does not, nor a server under load take all the time.
-MOST_LOST = 4
+MAX_LOST = 4
 
 
 class Causes:
@@ -36,7 +36,7 @@ class Causes:
 
     def is_news(self, cause: str, occasion: str, most: int) -> bool:
         """Whether it is to be followed up; at most so many occasions of one cause are."""
-        if cause in self._whole or self._followed[cause] >= most or self._lost[cause] >= MOST_LOST:
+        if cause in self._whole or self._followed[cause] >= most or self._lost[cause] >= MAX_LOST:
             return False
         return not self._followed[cause] or occasion not in self._occasions.get(cause, ())
 

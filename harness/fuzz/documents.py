@@ -12,9 +12,9 @@ from hypothesis import seed as seeding
 from hypothesis import strategies as st
 
 from harness.fuzz.case import Kind
-from harness.fuzz.causes import MOST_OCCASIONS, Causes
+from harness.fuzz.causes import MAX_OCCASIONS, Causes
 from harness.fuzz.frames import frame_document
-from harness.fuzz.inputs import LONGEST, input_document, marked
+from harness.fuzz.inputs import MAX_REQUESTS, input_document, marked
 from harness.fuzz.params import Request, requests
 from harness.fuzz.sessions.chooser import seeded
 from harness.fuzz.sessions.following import shrinking_within
@@ -83,7 +83,7 @@ def search_documents(
 class DocumentSearcher(Searcher):
     """One search of documents that come from elsewhere, and may send what is wrong."""
 
-    most_occasions = MOST_OCCASIONS
+    most_occasions = MAX_OCCASIONS
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """As of sessions, but nothing is looked at that no rule judges."""
@@ -129,7 +129,7 @@ def _generate(config: Config, number: int, method: str, attempt: Attempt) -> Non
     def one(drawn: list[Request]) -> None:
         attempt(input_document(config.book, drawn))
 
-    drawn = st.lists(requests(config.book, method), min_size=LONGEST, max_size=LONGEST)
+    drawn = st.lists(requests(config.book, method), min_size=MAX_REQUESTS, max_size=MAX_REQUESTS)
     bounded = settings(
         max_examples=_AT_ONCE,
         database=None,

@@ -16,7 +16,7 @@ from harness.fuzz.sessions.turns import Json
 _DEPTHS = (30, 128, 1000, 5000)
 _SIZES = (70_000, 300_000, 1_100_000)
 # A process is not shared by what sends raw bytes: many of them for each start.
-MOST = 24
+MAX_FRAMES = 24
 _RIGHT: Json = {
     "method": "thread/read",
     "params": {"threadId": "$t.thread.id"},
@@ -61,7 +61,7 @@ def frame_document(choose: Chooser, *, text_only: bool = False) -> Json:
     such bytes (RFC 6455, section 8.1).
     """
     client: list[Json] = [{"start_thread": {"as": "t"}}]
-    for _ in range(1 + choose.below(MOST)):
+    for _ in range(1 + choose.below(MAX_FRAMES)):
         client.append({"send_raw": _raw(choose, text_only=text_only)})
         if choose.chance(30):
             client.append({"request": dict(_RIGHT)})

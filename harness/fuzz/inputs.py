@@ -10,7 +10,7 @@ from harness.spec.book import Book
 from harness.spec.skill_paths import skill_paths
 
 # Requests of a case: the silence at its end takes as long as a dozen of them.
-LONGEST = 40
+MAX_REQUESTS = 40
 _SPEAKS: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
 _TURNS = ("turn/start", "turn/steer", "thread/compact/start", "review/start")
 # In a document; and as what the book is asked about.

@@ -9,7 +9,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, obj
 
 GRANTED, UNANSWERED = "granted", "not answered"
-_MOST = 60
+_MAX_WORD_CHARACTERS = 60
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_/. -]*")
 
 
@@ -49,7 +49,7 @@ def presence(value: Any) -> str:
 
 def word(value: Any) -> str:
     """A string that is a word by itself, else the JSON type. For members that hold words only."""
-    if isinstance(value, str) and len(value) <= _MOST and _WORD.fullmatch(value):
+    if isinstance(value, str) and len(value) <= _MAX_WORD_CHARACTERS and _WORD.fullmatch(value):
         return value
     if isinstance(value, bool):
         return json.dumps(value)

@@ -20,7 +20,7 @@ from harness.mutation.result import Attempt, FaultResult, Score, settled
 from harness.mutation.workers import WorkerLost, WorkerProcess, worker_process
 
 # So many workers that end before they have done one job are no chance.
-MOST_LOST = 3
+MAX_LOST_WORKERS = 3
 
 Job = dict[str, Any]
 # Called with each fault that is done.
@@ -114,8 +114,8 @@ class Campaign:
             async with worker_process(first) as worker:
                 done, why = await self._on(worker, jobs, note, lost)
             lost_at_once = 0 if done else lost_at_once + 1
-            if jobs and lost_at_once == MOST_LOST:
-                raise WorkerLost(f"{MOST_LOST} workers, one after the other: {why}")
+            if jobs and lost_at_once == MAX_LOST_WORKERS:
+                raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {why}")
 
     async def _on(
         self,

@@ -15,9 +15,9 @@ from harness.trace.surfaces import SESSION, surface_of
 from harness.trace.trace import Trace
 
 # In so many scenarios a fault is played live until one kills it.
-MOST_PLAYS = 4
+MAX_PLAYS = 4
 # Of the scenarios in which a rule misses a fault on the stored trace so many are looked at.
-MOST_MISSED = 6
+MAX_MISSED_SCENARIOS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Plan:
 
     def _enough(self, fault: Fault) -> bool:
         counts = Counter(one.outcome for one in self.places[fault.id])
-        wanted = 1 if put_into_traces(fault) else MOST_PLAYS
+        wanted = 1 if put_into_traces(fault) else MAX_PLAYS
         return counts[Outcome.KILLED] >= wanted
 
     def add(self, found: Iterable[tuple[str, Place]]) -> None:
@@ -80,8 +80,8 @@ class Plan:
         found = sorted(
             self.places[fault.id], key=lambda one: (order.index(one.outcome), one.seconds)
         )
-        killed = [one for one in found if one.outcome is Outcome.KILLED][:MOST_PLAYS]
-        return killed or found[:MOST_MISSED]
+        killed = [one for one in found if one.outcome is Outcome.KILLED][:MAX_PLAYS]
+        return killed or found[:MAX_MISSED_SCENARIOS]
 
 
 def put_into_traces(fault: Fault) -> bool:

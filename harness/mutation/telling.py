@@ -6,7 +6,7 @@ from harness.faults.mutation import Outcome
 from harness.mutation.result import Attempt, FaultResult, Score
 
 # Of what a fault changed so many places are named.
-_MOST = 3
+_MAX_PLACES_NAMED = 3
 
 
 def lines(score: Score) -> Iterator[str]:
@@ -43,8 +43,10 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
     how = "live" if attempt.live else "in the trace"
     yield f"  {attempt.scenario} ({how}): {attempt.why or attempt.outcome}"
     if attempt.changed:
-        more = len(attempt.changed) - _MOST
-        told = "; ".join(attempt.changed[:_MOST]) + (f"; and {more} more" if more > 0 else "")
+        more = len(attempt.changed) - _MAX_PLACES_NAMED
+        told = "; ".join(attempt.changed[:_MAX_PLACES_NAMED]) + (
+            f"; and {more} more" if more > 0 else ""
+        )
         yield f"    on the wire: {told}"
     if attempt.trace:
         yield f"    look: harness show {attempt.trace}"

@@ -21,9 +21,9 @@ from harness.errors import HarnessError
 from harness.target.lost_input import ignore_lost_input
 
 # An answer has a few lines for each fault, never so many bytes.
-_LONGEST = 64 * 1024 * 1024
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
 # A job that takes longer has come to nothing. The plays in it have bounds of their own.
-LONGEST_JOB = 90.0
+MAX_JOB_SECONDS = 90.0
 # How long a worker may take to end what it started.
 ENDING = 10.0
 
@@ -50,12 +50,12 @@ class WorkerProcess:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise WorkerLost("the worker ended") from error
 
-    async def ask(self, job: Mapping[str, Any], bound: float = LONGEST_JOB) -> dict[str, Any]:
+    async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
         """Give a job, and wait for its answer. Raises `WorkerLost`."""
         await self.tell(job)
         try:
             with anyio.fail_after(bound):
-                line = await self._answers.receive_until(b"\n", _LONGEST)
+                line = await self._answers.receive_until(b"\n", _MAX_ANSWER_BYTES)
         except TimeoutError as error:
             raise WorkerLost(f"the worker gave no answer within {bound:g} s") from error
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:

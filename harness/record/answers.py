@@ -6,7 +6,7 @@ What cannot be read is passed over: nothing here may keep an answer from its cal
 import json
 from typing import Any, Final
 
-from harness.backend.play import MOST_OF_A_TEXT
+from harness.backend.play import MAX_TEXT_CHARACTERS
 from harness.trace.frame import parse
 from harness.trace.marks import CallEnd, ModelEnd, Said
 from harness.trace.model_marks import ModelSaid
@@ -20,7 +20,7 @@ _USAGE: Final = (
     ("output_tokens_details", "reasoning_tokens"),
 )
 # An event, or the body of an error, that is longer is not read.
-_MOST_HELD: Final = 8 * 1024 * 1024
+_MAX_HELD_BYTES: Final = 8 * 1024 * 1024
 _FIRST_ERROR: Final = 400
 
 
@@ -54,7 +54,7 @@ class AnswerReader:
         *events, rest = bytes(self._buffer).replace(b"\r\n", b"\n").split(b"\n\n")
         for event in events:
             self._event(event)
-        self._buffer = bytearray(rest[-_MOST_HELD:])
+        self._buffer = bytearray(rest[-_MAX_HELD_BYTES:])
 
     def cut(self) -> None:
         """The connection ended before the answer did."""
@@ -65,7 +65,7 @@ class AnswerReader:
         """The answer ended."""
         if self._status >= _FIRST_ERROR:
             self._outcome = CallEnd.STATUS
-            error = obj(obj(parse(bytes(self._buffer[:_MOST_HELD]))).get("error"))
+            error = obj(obj(parse(bytes(self._buffer[:_MAX_HELD_BYTES]))).get("error"))
             self._code = text(error.get("code")) or text(error.get("type"))
             self._said = text(error.get("message"))
         else:
@@ -80,10 +80,11 @@ class AnswerReader:
             outcome=self._outcome,
             status=self._status if self._outcome is CallEnd.STATUS else 0,
             code=self._code,
-            said=self._said[:MOST_OF_A_TEXT],
+            said=self._said[:MAX_TEXT_CHARACTERS],
             usage=self._tokens,
             texts=tuple(
-                Said(_text_of(item)[:MOST_OF_A_TEXT], text(item.get("phase"))) for item in messages
+                Said(_text_of(item)[:MAX_TEXT_CHARACTERS], text(item.get("phase")))
+                for item in messages
             ),
             tools=sum(item.get("type") in _CALLS for item in self._items),
         )

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 # Of a shorter text nobody can say that it is a secret wherever it stands.
-SHORTEST: Final = 8
+MIN_SECRET_CHARACTERS: Final = 8
 # As many are remembered: a stream of tokens that are used once must not slow everything down.
-MOST_KNOWN: Final = 500
+MAX_SECRETS: Final = 500
 
 _MASK = re.compile(r"<secret \d+>")
 # How the name of a member, a variable or an option ends whose value is a secret.
@@ -93,7 +93,7 @@ def secret_values(environ: Mapping[str, str]) -> list[str]:
     return [
         value
         for name, value in environ.items()
-        if len(value) >= SHORTEST
+        if len(value) >= MIN_SECRET_CHARACTERS
         and _SECRET_VARIABLE.search(name)
         and not _OTHER_VARIABLE.search(name)
     ]
@@ -171,7 +171,11 @@ class Masker:
         """The mask of a secret, which from now on is known."""
         number = self._numbers.setdefault(secret, len(self._numbers) + 1)
         mask = f"<secret {number}>"
-        if len(secret) >= SHORTEST and len(self._known) < MOST_KNOWN and secret not in self._known:
+        if (
+            len(secret) >= MIN_SECRET_CHARACTERS
+            and len(self._known) < MAX_SECRETS
+            and secret not in self._known
+        ):
             for form in {secret, json.dumps(secret)[1:-1]}:
                 self._known[form] = mask
             longest = sorted(self._known, key=len, reverse=True)

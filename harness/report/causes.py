@@ -15,7 +15,7 @@ from harness.trace.values import dig, obj, text
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WEIGHT: Final = {level: weight for weight, level in enumerate(Level)}
 # So many of the server's error messages are shown with a finding.
-_MOST_WORDS: Final = 2
+_MAX_WORDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Words:
             found += self._of_turn.get(_turn_of(frame), ())
         told = f"{row.expected} {row.actual}"
         unsaid = [said for said in dict.fromkeys(found) if said and said not in told]
-        return unsaid[:_MOST_WORDS]
+        return unsaid[:_MAX_WORDS]
 
 
 def _error_of(frame: Frame) -> str:

@@ -17,7 +17,7 @@ from harness.results.report import Report, gravest
 
 # So many of each kind are shown for a step; the rest would be dropped without a word.
 _SHOWN: Final = 10
-_LONGEST: Final = 1000
+_MAX_MESSAGE_CHARACTERS: Final = 1000
 
 
 def paused(token: str) -> str:
@@ -42,7 +42,7 @@ def annotations(report: Report, workspace: Path) -> Iterator[str]:
 def command(name: str, message: str, properties: Mapping[str, str]) -> str:
     """One workflow command on one line."""
     given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
-    return f"::{name}{' ' if given else ''}{given}::{_data(message[:_LONGEST])}"
+    return f"::{name}{' ' if given else ''}{given}::{_data(message[:_MAX_MESSAGE_CHARACTERS])}"
 
 
 def _data(text: str) -> str:

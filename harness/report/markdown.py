@@ -19,7 +19,7 @@ from harness.trace.surfaces import surface_of
 # GitHub takes 1 MiB a step; a table of more rows is read by nobody.
 _ROWS: Final = 50
 _COMMANDS: Final = 5
-_LONGEST: Final = 300
+_MAX_LINE_CHARACTERS: Final = 300
 _MARKS: Final = {Verdict.FAIL: "❌", Verdict.ERROR: "💥"}
 
 Row = tuple[str, str, str]
@@ -40,7 +40,7 @@ def markdown(report: Report, book: Book, harness: str) -> str:
 def code(text: str) -> str:
     """Somebody's text as one line of code that fits into a table."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    line = line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    line = line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…"
     if not line:
         return ""
     if "`" not in line and "|" not in line:

@@ -18,7 +18,7 @@ from harness.spec.findings import accepted_ids
 from harness.target.profile import Deviation
 
 # A rule that is broken in more scenarios gets one entry for all of them.
-MANY: Final = 8
+MAX_SCENARIOS_NAMED: Final = 8
 EVERYWHERE: Final = "*"
 _HEADER: Final = re.compile(r"\s*\[\[\s*deviations\s*\]\]\s*(?:#.*)?")
 # The same thing under another name: that a scenario gave not the same again.
@@ -62,7 +62,7 @@ def new_entries(
             broken[one.id] = {EVERYWHERE: False}
     found: list[Deviation] = []
     for rule, scenarios in sorted(broken.items()):
-        if len(scenarios) > MANY:
+        if len(scenarios) > MAX_SCENARIOS_NAMED:
             scenarios = {EVERYWHERE: any(scenarios.values())}
         found += [
             Deviation(rule=rule, scenario=name, reason=reason, flaky=flaky, expires=expires)

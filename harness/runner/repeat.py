@@ -25,7 +25,7 @@ from harness.scenario.loader import Loaded
 
 CRASH = "scenario.crash"
 # So many scenarios confirm a finding before it is believed.
-ENOUGH = 2
+SCENARIOS_TO_CONFIRM = 2
 # So many of the scenarios that had used the process are played again before the repetition.
 REPLAYED = 20
 # After so many repetitions that ended in silence, silence is believed.
@@ -108,7 +108,7 @@ class Repeats:
         """Whether nothing failed but rules that are known to be broken on a fresh process too."""
         if any(finding.counts for finding in outcome.findings):
             return False
-        return all(self._confirmed[name] >= ENOUGH for name in failures(outcome))
+        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in failures(outcome))
 
     def _is_believed(self, first: Attempt) -> bool:
         """Whether each finding was confirmed often enough to need no further repetition.
@@ -118,7 +118,7 @@ class Repeats:
         """
         if CRASH in first.failed and first.before:
             return False
-        return all(self._confirmed[name] >= ENOUGH for name in first.failed)
+        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in first.failed)
 
     def _fresh(self, loaded: Loaded) -> Attempt:
         self._retire()

@@ -6,7 +6,7 @@ from harness.trace.values import obj, text
 
 # The handshake comes first; a longer search would cost every scenario of a server without one.
 _FIRST = 20
-_LONGEST = 200
+_MAX_NAME_CHARACTERS = 200
 
 
 def server_name(trace: Trace) -> str:
@@ -19,7 +19,7 @@ def server_name(trace: Trace) -> str:
             said = _said(frame)
             if said:
                 line = "".join(c if c.isprintable() else " " for c in said)
-                return " ".join(line.split())[:_LONGEST]
+                return " ".join(line.split())[:_MAX_NAME_CHARACTERS]
     return ""
 
 

@@ -20,9 +20,9 @@ from harness.trace.values import Path as JsonPath
 from harness.trace.views import Conversation, TurnView
 
 # So many lines of a difference between two files are shown, and so many characters of each.
-MOST_LINES, MOST_WIDTH = 20, 160
+MAX_LINES, MAX_WIDTH = 20, 160
 # Files that have more characters are not compared line by line.
-MOST_COMPARED = 200_000
+MAX_CHARACTERS_COMPARED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,13 +327,13 @@ def _file(path: Path, name: str, wanted: str, where: JsonPath) -> list[Problem]:
 
 def _unified(wanted: str, content: str, name: str) -> Iterator[str]:
     """The difference of two files as `diff -u` has it, bounded."""
-    if len(wanted) + len(content) > MOST_COMPARED:
+    if len(wanted) + len(content) > MAX_CHARACTERS_COMPARED:
         return
     one, other = wanted.splitlines(), content.splitlines()
     names = f"{name} (expected)", f"{name} (found)"
     lines = list(difflib.unified_diff(one, other, *names, lineterm=""))
-    for line in lines[:MOST_LINES]:
+    for line in lines[:MAX_LINES]:
         shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
-        yield shown if len(shown) <= MOST_WIDTH else f"{shown[:MOST_WIDTH]}…"
-    if len(lines) > MOST_LINES:
-        yield f"… {len(lines) - MOST_LINES} more line(s)"
+        yield shown if len(shown) <= MAX_WIDTH else f"{shown[:MAX_WIDTH]}…"
+    if len(lines) > MAX_LINES:
+        yield f"… {len(lines) - MAX_LINES} more line(s)"

@@ -16,7 +16,7 @@ from harness.trace.nearest import unknown
 
 _PART = re.compile(r"(<?)<([A-Za-z][A-Za-z0-9_-]*)>")
 # More than any scenario needs: parts that hold parts can grow beyond all bounds.
-MOST = 20_000
+MAX_VALUES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Filler:
         self._parts = parts
         self._document = document
         self._path = path
-        self._left = MOST
+        self._left = MAX_VALUES
 
     def fill(self, value: Any, loc: Loc, out: Loc, made: Document, within: tuple[str, ...]) -> Any:
         """`loc` is where the value is written, `out` where it comes to stand; `within` are the
@@ -68,7 +68,7 @@ class _Filler:
         """
         self._left -= 1
         if self._left < 0:
-            self._fail(loc, f"its parts make more than {MOST} values; use fewer")
+            self._fail(loc, f"its parts make more than {MAX_VALUES} values; use fewer")
         value, loc, within = self._resolved(value, loc, within)
         made.places[out] = self._document.place(loc)
         if isinstance(value, str):

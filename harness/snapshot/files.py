@@ -30,7 +30,7 @@ _TITLE = re.compile(r"# harness transcript, version (\d+)")
 _ORDERS = {"as played": False, "free": True}
 _CHECK = "# check: "
 _PLACE = "(any place) "
-_MANY = "(any number) "
+_ANY_NUMBER = "(any number) "
 _GARBLED = "(no message) "
 _CLIENT = re.compile(r"client (\d+):")
 _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
@@ -138,7 +138,7 @@ def _parsed(lines: Sequence[str]) -> Snapshot:
 def _message(line: str, number: int, client: int) -> Message:
     arrow, _, rest = line.partition(" ")
     place, rest = rest.startswith(_PLACE), rest.removeprefix(_PLACE)
-    many, rest = rest.startswith(_MANY), rest.removeprefix(_MANY)
+    many, rest = rest.startswith(_ANY_NUMBER), rest.removeprefix(_ANY_NUMBER)
     garbled, rest = rest.startswith(_GARBLED), rest.removeprefix(_GARBLED)
     try:
         value: Any = json.loads(rest)

@@ -15,7 +15,7 @@ from harness.snapshot.message import VARIES, Message, Transcript, dumped, printa
 from harness.trace.values import arr, obj
 
 _AROUND: Final = 2
-_LONGEST: Final = 40
+_MAX_MESSAGE_LINES: Final = 40
 """So many lines of one message are shown."""
 
 
@@ -150,8 +150,8 @@ def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
 
 
 def _limited(lines: list[Line]) -> Iterator[Line]:
-    yield from lines[:_LONGEST]
-    rest = len(lines) - _LONGEST
+    yield from lines[:_MAX_MESSAGE_LINES]
+    rest = len(lines) - _MAX_MESSAGE_LINES
     if rest > 0:
         words = f"… {rest} line{'' if rest == 1 else 's'} more of this message"
         yield Line(Mark.LEFT_OUT, words, words)

@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"<([a-z]+) \d+>")
 
 Kind = tuple[int, bool, str]
 """The client, whether it sent the message, and what the message is called."""
-_MOST = 6
+_MAX_LOOSE_KINDS = 6
 # So many kinds of messages may have no place before no order is kept at all.
 
 
@@ -82,7 +82,7 @@ def _loose_kinds(plays: Sequence[list[Kind]]) -> set[Kind] | None:
         }
         if method != label:
             loose.add((client, not sent, method))
-        if len(loose & {one for play in plays for one in play}) > _MOST:
+        if len(loose & {one for play in plays for one in play}) > _MAX_LOOSE_KINDS:
             return None
 
 

@@ -12,7 +12,7 @@ from harness.snapshot.folder import State, Waiting
 from harness.snapshot.review import counted, difference, sentences
 from harness.snapshot.sides import unified
 
-_MOST, _LINES = 50, 60
+_MAX_DIFFERENCES, _LINES = 50, 60
 """So many snapshots are shown with their difference, and so many lines of each."""
 _TITLES = {
     State.CHANGED: "Changed",
@@ -44,10 +44,13 @@ def markdown(waiting: Sequence[Waiting], accepted: int) -> Iterator[str]:
         for one in group:
             yield f"| {code(one.name)} | {code(headline(sentences(one)))} |"
     changed = [one for one in waiting if one.state is State.CHANGED]
-    for one in changed[:_MOST]:
+    for one in changed[:_MAX_DIFFERENCES]:
         yield from _details(one)
-    if len(changed) > _MOST:
-        yield from ("", f"The differences of {len(changed) - _MOST} more are not shown here.")
+    if len(changed) > _MAX_DIFFERENCES:
+        yield from (
+            "",
+            f"The differences of {len(changed) - _MAX_DIFFERENCES} more are not shown here.",
+        )
 
 
 def _details(one: Waiting) -> Iterator[str]:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-LONGEST: Final = 2000
+MAX_TEXT_CHARACTERS: Final = 2000
 """So many characters of a text are kept, and then a digest of the whole."""
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-f]{32,64}\b")
 _TIME = re.compile(
@@ -63,7 +63,7 @@ class Texts:
 
 def cut(text: str) -> str:
     """The text, or where it is very long its beginning, its length and a digest of it."""
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_TEXT_CHARACTERS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{text[: LONGEST // 2]}<{len(text)} characters in all, digest {digest}>"
+    return f"{text[: MAX_TEXT_CHARACTERS // 2]}<{len(text)} characters in all, digest {digest}>"

@@ -5,7 +5,7 @@ from typing import Any
 import jsonschema_rs
 
 # A schema's own words on a value can be as long as the value.
-_MOST_WORDS = 200
+_MAX_WORDS = 200
 
 
 def _nowhere(uri: str) -> Any:
@@ -26,4 +26,4 @@ def unmet(schema: dict[str, Any], value: Any) -> str | None:
     if found is None:
         return None
     words = found.message
-    return words if len(words) <= _MOST_WORDS else f"{words[:_MOST_WORDS]}…"
+    return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"

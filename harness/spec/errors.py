@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from harness.trace.values import Path, show_path
 
-MOST_TEXT = 80
+MAX_TEXT_CHARACTERS = 80
 # Of several failures at one place, the first one in this order says most.
 _TELLING = ("required", "enum", "constant", "type", "pattern")
 _ARTICLES = {
@@ -81,12 +81,12 @@ def show_value(value: Any) -> str:
         elements = cast(list[Any], value)
         return f"an array of {len(elements)}" if elements else "an empty array"
     if isinstance(value, str):
-        value = value[: MOST_TEXT + 1]
+        value = value[: MAX_TEXT_CHARACTERS + 1]
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= MOST_TEXT else text[: MOST_TEXT - 1] + "…"
+    return text if len(text) <= MAX_TEXT_CHARACTERS else text[: MAX_TEXT_CHARACTERS - 1] + "…"
 
 
 def _rank(error: RawError) -> int:

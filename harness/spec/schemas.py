@@ -26,8 +26,8 @@ Place: TypeAlias = tuple[Node, str]  # a schema, and the file it stands in
 FILES = schema_files()
 BASE = "book:/"
 # A message can have a million errors; only a few are read.
-MOST_ERRORS = 20
-_MOST_LOOKED_AT = 400
+MAX_ERRORS = 20
+_MAX_ERRORS_CONSIDERED = 400
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -99,7 +99,7 @@ class SchemaBook:
             raw = list(self._raw_errors(reference, instance))
         errors = describe(raw, instance)
         # Hints must not displace errors that are no hints.
-        told = sorted(errors, key=lambda error: error.hint)[:MOST_ERRORS]
+        told = sorted(errors, key=lambda error: error.hint)[:MAX_ERRORS]
         return [error for error in errors if error in told]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
@@ -133,7 +133,9 @@ class SchemaBook:
         return validator
 
     def _raw_errors(self, reference: str, instance: Any) -> Iterable[RawError]:
-        for error in islice(self._validator(reference).iter_errors(instance), _MOST_LOOKED_AT):
+        for error in islice(
+            self._validator(reference).iter_errors(instance), _MAX_ERRORS_CONSIDERED
+        ):
             missing = (
                 error.kind.as_dict().get("property") if error.kind.name == "required" else None
             )

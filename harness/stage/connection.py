@@ -11,9 +11,9 @@ from harness.scenario.loader import Loaded
 from harness.stage.problems import problems_of
 
 # So many messages of a connection are judged; a client that floods is told of.
-MOST_FRAMES = 100_000
+MAX_FRAMES = 100_000
 # A problem that comes again and again is told so many times.
-MOST_NOTES = 20
+MAX_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class StagedConnection:
     _judge: ClientJudge = field(init=False)
 
     def __post_init__(self) -> None:
-        self._judge = ClientJudge(self.loaded.id, max_frames=MOST_FRAMES)
+        self._judge = ClientJudge(self.loaded.id, max_frames=MAX_FRAMES)
         self._judge.opened(self.number)
 
     def came(self, raw: bytes) -> None:
@@ -63,7 +63,7 @@ class StagedConnection:
 
     def note(self, problem: str) -> None:
         """Something was wrong that no message shows."""
-        if len(self.notes) < MOST_NOTES:
+        if len(self.notes) < MAX_NOTES:
             self.notes.append(problem)
 
     def closed(self) -> None:

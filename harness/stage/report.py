@@ -9,7 +9,7 @@ from harness.stage.connection import Ended
 
 RED, GREEN = "RED", "GREEN"
 # So many scenarios that nobody began are named; the report has all of them.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def lines_of(ended: Ended) -> Iterator[str]:
@@ -53,6 +53,6 @@ def last_lines(connections: Sequence[Ended], unused: Sequence[str]) -> Iterator[
     red = sum(one.red for one in connections)
     told = f"{len(connections)} connection(s), {red} {RED}"
     if unused:
-        more = f" and {len(unused) - MOST_NAMED} more" if len(unused) > MOST_NAMED else ""
-        told += f"; no client began {', '.join(unused[:MOST_NAMED])}{more}"
+        more = f" and {len(unused) - MAX_NAMED} more" if len(unused) > MAX_NAMED else ""
+        told += f"; no client began {', '.join(unused[:MAX_NAMED])}{more}"
     yield told

@@ -18,7 +18,7 @@ from harness.target.profile import Profile, Program
 
 BOUND = 10.0
 """Seconds that the command of a program may take."""
-_LONGEST = 120
+_MAX_REASON_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ def _fault(command: list[str], path: str) -> str:
         said = output.read(4096).decode("utf-8", "replace").strip().splitlines()
     if status == 0:
         return ""
-    return said[0][:_LONGEST] if said else f"it ended with status {status}"
+    return said[0][:_MAX_REASON_CHARACTERS] if said else f"it ended with status {status}"

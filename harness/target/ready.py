@@ -20,7 +20,7 @@ from harness.transport.websocket import HandshakeFailed
 # The time between two attempts to connect, in seconds.
 _BETWEEN = 0.02
 # The longest path of a unix socket, in bytes, that works on every supported system.
-_LONGEST_PATH = 100
+_MAX_PATH_BYTES = 100
 
 
 def free_address(kind: Listening, folder: Path) -> str:
@@ -36,9 +36,9 @@ def free_address(kind: Listening, folder: Path) -> str:
     # The server runs in our current folder, and only the shorter of two paths may fit.
     paths = (str(folder / "s"), os.path.relpath(folder / "s"))
     path = min(paths, key=len)
-    if len(os.fsencode(path)) > _LONGEST_PATH:
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
         raise UsageError(
-            f"the path of a socket may have {_LONGEST_PATH} bytes, and {path} has more; run in a "
+            f"the path of a socket may have {_MAX_PATH_BYTES} bytes, and {path} has more; run in a "
             "folder with a shorter path"
         )
     return f"unix://{path}"

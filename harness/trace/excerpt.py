@@ -11,7 +11,7 @@ from harness.trace.values import Path
 HEAD: Final = 64
 """So much of the beginning of a line is kept: the method, or the id of an answer."""
 # What is kept around a member, and the least that is kept of the member itself.
-BEFORE, AFTER, LEAST = 24, 16, 60
+BEFORE, AFTER, MIN_ROOM_CHARACTERS = 24, 16, 60
 # Gaps shorter than their own mark are not cut.
 GAP = 10
 
@@ -84,7 +84,7 @@ def _windows(line: str, spot: Spot, limit: int, count: int) -> Iterable[tuple[in
     span = locate(line, spot.path)
     if span is None:
         return
-    room = max(LEAST, (limit - HEAD) // count - BEFORE - AFTER)
+    room = max(MIN_ROOM_CHARACTERS, (limit - HEAD) // count - BEFORE - AFTER)
     first = max(0, span.key - BEFORE)
     if span.whole and spot.offset and line[span.start] == '"':
         near = _offset_in(line, span, spot.offset)

@@ -7,12 +7,12 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
-MANY = 40
+MAX_NAMES_LISTED = 40
 """Names beyond which a message does not give all of them."""
 _SLIP = 0.85
 """How alike a name and a valid one are where somebody meant that one and mistyped it."""
 _OFFERED = 3
-_SHORTEST = 3
+_MIN_PART_CHARACTERS = 3
 
 
 def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.6) -> str:
@@ -36,7 +36,7 @@ def alike(name: str, valid: Iterable[str]) -> list[str]:
     if near and _likeness(name, near) >= _SLIP:
         return [near]
     part = re.compile(rf"(?<![^\W_]){re.escape(name)}", re.IGNORECASE)
-    holding = [one for one in names if len(name) >= _SHORTEST and part.search(one)]
+    holding = [one for one in names if len(name) >= _MIN_PART_CHARACTERS and part.search(one)]
     holding.sort(key=lambda one: -_likeness(name, one))
     return holding[:_OFFERED] or ([near] if near else [])
 
@@ -57,7 +57,7 @@ def unknown(what: str, name: str, valid: Iterable[str], *, listed: str = "") -> 
     see = f" ({listed})" if listed else ""
     if near:
         return f"unknown {what} {name!r}{near}{see}"
-    if len(names) <= MANY:
+    if len(names) <= MAX_NAMES_LISTED:
         return f"unknown {what} {name!r}; expected one of: {', '.join(names)}{see}"
     if listed:
         return f"unknown {what} {name!r}; none of the {len(names)} is like it{see}"

@@ -21,7 +21,7 @@ from reference_server.transport.addresses import (
 from reference_server.transport.handshake import Admission
 from reference_server.transport.listener import CannotListen, Listener, open_listener
 
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARACTERS = 16
 """Characters of a token; a shorter one could be guessed."""
 
 
@@ -111,10 +111,10 @@ def _token(options: ListenOptions, environment: Mapping[str, str]) -> str | None
         token = _read(options.token_file, where)
     else:
         return None
-    if len(token) < SHORTEST_TOKEN or not (token.isascii() and token.isprintable()):
+    if len(token) < MIN_TOKEN_CHARACTERS or not (token.isascii() and token.isprintable()):
         raise UsageError(
-            f"{where}: a token has at least {SHORTEST_TOKEN} characters, all printable ASCII; "
-            "`openssl rand -hex 32` makes one"
+            f"{where}: a token has at least {MIN_TOKEN_CHARACTERS} characters, all printable "
+            "ASCII; `openssl rand -hex 32` makes one"
         )
     return token
 

@@ -23,7 +23,7 @@ from reference_server.config.values import (
     one_of,
 )
 
-LONGEST = 86_400
+MAX_SECONDS = 86_400
 """Seconds of the longest time limit: a day."""
 SCOPE = r"^[\x21\x23-\x5b\x5d-\x7e]+$"
 """What a scope may be (RFC 6749, 3.3)."""
@@ -47,8 +47,8 @@ Program = Annotated[
 ]
 Seconds = Annotated[
     float,
-    Field(gt=0, le=LONGEST, allow_inf_nan=False),
-    expect(f"a number of seconds, more than 0 and at most {LONGEST}"),
+    Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False),
+    expect(f"a number of seconds, more than 0 and at most {MAX_SECONDS}"),
 ]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Table = Mapping[str, Any]
 Steps = tuple[int | str, ...]
-MANY = 20
+MAX_NAMES_LISTED = 20
 """Valid names beyond which none is listed."""
 
 
@@ -77,4 +77,4 @@ def suggestion(name: str, valid: Iterable[str]) -> str:
 def choices(names: Iterable[str]) -> str:
     """List valid names, unless they are too many: `; there are: a, b`."""
     known = sorted(names)
-    return f"; there are: {', '.join(known)}" if 0 < len(known) <= MANY else ""
+    return f"; there are: {', '.join(known)}" if 0 < len(known) <= MAX_NAMES_LISTED else ""

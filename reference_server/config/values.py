@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-MOST = 10**9
+MAX_COUNT = 10**9
 """The largest number of retries or milliseconds."""
 
 
@@ -67,7 +67,7 @@ KeyVariable = Annotated[
     expect("the name of an environment variable that holds the key, not the key", secret=True),
 ]
 Flag = Annotated[bool, expect("true or false")]
-Count = Annotated[int, Field(ge=0, le=MOST), expect(f"a number from 0 to {MOST}")]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT), expect(f"a number from 0 to {MAX_COUNT}")]
 Port = Annotated[int, Field(ge=0, le=65535), expect("a port, from 0 to 65535")]
 Size = Annotated[int, Field(ge=1), expect("a number from 1")]
 VariableName = Annotated[

@@ -7,7 +7,7 @@ free text.
 import json
 from typing import Any, NamedTuple, cast
 
-from reference_server.limits import DEEPEST, too_deep
+from reference_server.limits import MAX_DEPTH, too_deep
 from reference_server.model.events import without_lone_surrogates
 
 Fields = dict[str, Any]
@@ -51,7 +51,7 @@ class ToolCall(NamedTuple):
         if not isinstance(value, dict):
             raise CallError(f"{self.name}: the arguments are not an object")
         if too_deep(value):
-            raise CallError(f"{self.name}: the arguments have more than {DEEPEST} levels")
+            raise CallError(f"{self.name}: the arguments have more than {MAX_DEPTH} levels")
         return cast("Fields", value)
 
     def answered(self, output: Output) -> Fields:

@@ -19,14 +19,14 @@ from reference_server.engine.tools.offered import (
     VIEW_IMAGE,
     WEB_SEARCH,
 )
-from reference_server.limits import DEEPEST, too_deep
+from reference_server.limits import MAX_DEPTH, too_deep
 from reference_server.refusal import invalid_params
 
 Fields = dict[str, Any]
 
-MOST_TOOLS = 128
+MAX_TOOLS = 128
 """Tools of one thread: what a model takes in one call."""
-LARGEST = 256 * 1024
+MAX_TOOLS_CHARACTERS = 256 * 1024
 """Characters of all tools of one thread together: they are sent with each model call."""
 OF_MCP = "mcp__"
 """How the names of MCP servers' tools begin."""
@@ -36,8 +36,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 def check_client_tools(tools: Sequence[DynamicTool]) -> None:
     """Raise Refusal where a list of tools cannot be offered to a model as it is."""
-    if len(tools) > MOST_TOOLS:
-        raise invalid_params(f"dynamicTools: has more than {MOST_TOOLS} tools")
+    if len(tools) > MAX_TOOLS:
+        raise invalid_params(f"dynamicTools: has more than {MAX_TOOLS} tools")
     names: set[str] = set()
     for position, tool in enumerate(tools):
         if objection := _objection(tool, names):
@@ -47,8 +47,8 @@ def check_client_tools(tools: Sequence[DynamicTool]) -> None:
         size = len(json.dumps(offers(tools), allow_nan=False))
     except (ValueError, RecursionError) as error:
         raise invalid_params(f"dynamicTools: cannot be written as JSON: {error}") from None
-    if size > LARGEST:
-        raise invalid_params(f"dynamicTools: has more than {LARGEST:,} characters")
+    if size > MAX_TOOLS_CHARACTERS:
+        raise invalid_params(f"dynamicTools: has more than {MAX_TOOLS_CHARACTERS:,} characters")
 
 
 def _objection(tool: DynamicTool, names: set[str]) -> str | None:
@@ -63,7 +63,7 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
     if (kind := tool.input_schema.get("type", "object")) != "object":
         return f"inputSchema.type: must be 'object', not {brief_value(kind)}"
     if too_deep(tool.input_schema):
-        return f"inputSchema: has more than {DEEPEST} levels"
+        return f"inputSchema: has more than {MAX_DEPTH} levels"
     return None
 
 

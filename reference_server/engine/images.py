@@ -31,7 +31,7 @@ IMAGE_LIMIT = 20 * 1024 * 1024
 """Bytes of the largest local image that is sent."""
 IMAGES_LIMIT = 50 * 1024 * 1024
 """Bytes of all local images that the tools of one turn read; and of one input."""
-MOST_IMAGES = 50
+MAX_IMAGES = 50
 """Local images of one input."""
 READING_TIME = 5.0
 """Seconds that reading a file may take: a network disk may never answer."""
@@ -113,8 +113,8 @@ class LocalImages:
         for one in content:
             if isinstance(one, LocalImageInput):
                 try:
-                    if len(found) >= MOST_IMAGES:
-                        raise NoImage(f"one input has at most {MOST_IMAGES} images of the disk")
+                    if len(found) >= MAX_IMAGES:
+                        raise NoImage(f"one input has at most {MAX_IMAGES} images of the disk")
                     found.append(await self.part(one.path, settings, budget))
                 except NoImage as error:
                     found.append(unread_image(one.path, str(error)))

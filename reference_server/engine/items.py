@@ -21,7 +21,7 @@ from reference_server.engine.reroutes import Reroutes
 from reference_server.rollout.records import ItemRecord
 from reference_server.session.thread import LoadedThread
 
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 """Sections of a summary, or raw blocks, of one reasoning item."""
 
 
@@ -202,12 +202,12 @@ def _joined(parts: list[list[str]]) -> list[str]:
 def _grow(parts: list[list[str]], index: int) -> int:
     """Give the index of the part that a delta belongs to, adding the part if it is new.
 
-    An index that leaves a gap, or a negative one, means the next part; after MOST_PARTS parts, the
+    An index that leaves a gap, or a negative one, means the next part; after MAX_PARTS parts, the
     last one.
     """
     if not 0 <= index < len(parts):
-        if len(parts) == MOST_PARTS:
-            return MOST_PARTS - 1
+        if len(parts) == MAX_PARTS:
+            return MAX_PARTS - 1
         index = len(parts)
         parts.append([])
     return index

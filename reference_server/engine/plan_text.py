@@ -9,7 +9,7 @@ for. No I/O here.
 from enum import Enum
 
 OPEN, CLOSE = "<proposed_plan>", "</proposed_plan>"
-LONGEST_LINE = 200
+MAX_LINE_CHARACTERS = 200
 """Characters of such a line, with white space after it; a longer line is ordinary text."""
 
 
@@ -70,7 +70,7 @@ class PlanSplitter:
 
     def _is_tag(self, line: str, *, whole: bool) -> bool:
         """Tell whether a line is the expected one of the two, or, if not whole, may become it."""
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE_CHARACTERS:
             return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE
         line = line.removesuffix("\r")

@@ -59,7 +59,7 @@ from reference_server.words import assistant_message, without_known_skills
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
-MOST_ADDED = 32 * 2**20
+MAX_ADDED_BYTES = 32 * 2**20
 """Bytes of steered input that may wait for the next model call."""
 
 
@@ -162,10 +162,10 @@ class ActiveTurn:
         """
         size = sum(len(json.dumps(part)) for part in words["content"])
         self._added = size + (self._added if self._steering.waiting else 0)
-        if self._added > MOST_ADDED:
+        if self._added > MAX_ADDED_BYTES:
             self._added -= size
             raise invalid_request(
-                f"turn {self.id} has more than {MOST_ADDED // 2**20} MiB of input that no "
+                f"turn {self.id} has more than {MAX_ADDED_BYTES // 2**20} MiB of input that no "
                 "model call has taken yet; wait for the next items"
             )
         self._status = next_turn_status(self._status, "steered")

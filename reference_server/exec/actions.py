@@ -77,22 +77,22 @@ DOES_MORE: dict[str, Callable[[list[str]], bool]] = {
     "tree": lambda rest: any(re.match(r"-[A-Za-z]*[oRH]|--o", one) for one in rest),
 }
 """Whether a program's arguments have it write or run something."""
-LONGEST = 8192
+MAX_COMMAND_CHARACTERS = 8192
 """Characters of the longest command that is parsed."""
-MOST = 64
+MAX_ACTIONS = 64
 """Actions of one command."""
 
 
 def actions_of(argv: Sequence[str]) -> list[Action]:
     """The actions of a command, in order; never raises, for any words."""
     whole: list[Action] = [UnknownAction(command=script_of(argv) or shlex.join(argv))]
-    if sum(map(len, argv)) > LONGEST:
+    if sum(map(len, argv)) > MAX_COMMAND_CHARACTERS:
         return whole
     try:
         found = _found(commands_of(argv))
     except NotSimple:
         return whole
-    return found if len(found) <= MOST else whole
+    return found if len(found) <= MAX_ACTIONS else whole
 
 
 def _found(commands: Sequence[Simple]) -> list[Action]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from reference_server.exec.mounts import Refused
 from reference_server.exec.places import inside
 
-_MOST = 40
+_MAX_LINKS = 40
 """Links that are followed in one path: the kernel's own limit."""
 
 
@@ -30,7 +30,7 @@ def follow(path: str) -> tuple[str, list[str]]:
             continue
         here = os.path.join(at, name)
         try:
-            target = os.readlink(here) if len(links) < _MOST else ""
+            target = os.readlink(here) if len(links) < _MAX_LINKS else ""
         except OSError:
             target = ""
         if not target:

@@ -24,9 +24,9 @@ _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-]|\{[A-Za-z_]\w*\})", re.A
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=", re.ASCII)
 _ESCAPABLE = ("$", "`", '"', "\\", "\n")
 _EXPANDING = "*?[]{}"
-LONGEST_WORD = 128 * 1024 - 1
+MAX_WORD_BYTES = 128 * 1024 - 1
 """Bytes of one word of a process on Linux (MAX_ARG_STRLEN, without the NUL at its end)."""
-MOST_COMMANDS = 200
+MAX_COMMANDS = 200
 """Simple commands in one text: the checks compare each with all others."""
 
 
@@ -89,8 +89,8 @@ class _Reader:
                 raise NotSimple(f"the reserved word {command[0].text}")
             joined = ";" if then == "\n" else then
             found.append(Simple(command, source, tuple(redirects), assigns > 0, joined))
-            if len(found) > MOST_COMMANDS:
-                raise NotSimple(f"more than {MOST_COMMANDS} commands")
+            if len(found) > MAX_COMMANDS:
+                raise NotSimple(f"more than {MAX_COMMANDS} commands")
         if found and found[-1].then in ("|", "&&", "||"):
             raise NotSimple("a command is missing at the end")
         return found
@@ -238,7 +238,7 @@ def simple_commands(text: str) -> list[Simple]:
 
 def too_long(word: str) -> bool:
     """Whether no process can be given this word."""
-    return len(word) > LONGEST_WORD or len(word.encode("utf-8", "replace")) > LONGEST_WORD
+    return len(word) > MAX_WORD_BYTES or len(word.encode("utf-8", "replace")) > MAX_WORD_BYTES
 
 
 def script_of(argv: Sequence[str]) -> str | None:

@@ -22,7 +22,7 @@ from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request
 from reference_server.skills.library import Library
 
-MOST_FOLDERS = 100
+MAX_FOLDERS = 100
 """Working directories of one request, and further roots of each: each may list 500 skills."""
 
 
@@ -32,8 +32,8 @@ async def skills_list(call: Call, params: SkillsListParams) -> None:
     library = call.services.tools.skills
     extra = _extra_roots(params.per_cwd_extra_user_roots or [], library)
     cwds = params.cwds or [library.folder("")]
-    if len(cwds) > MOST_FOLDERS:
-        raise invalid_params(f"cwds: has more than {MOST_FOLDERS} elements; ask for fewer at once")
+    if len(cwds) > MAX_FOLDERS:
+        raise invalid_params(f"cwds: has more than {MAX_FOLDERS} elements; ask for fewer at once")
     entries = await library.entries(cwds, extra, reload=bool(params.force_reload))
     call.answer(SkillsListResult(data=entries))
 
@@ -46,8 +46,8 @@ def _extra_roots(given: list[SkillsExtraRoots], library: Library) -> dict[str, l
         roots = found.setdefault(library.folder(one.cwd), [])
         for root in one.extra_user_roots:
             roots.append(_absolute(root, where))
-        if len(roots) > MOST_FOLDERS or len(found) > MOST_FOLDERS:
-            raise invalid_params(f"{where}: there are more than {MOST_FOLDERS}; ask for fewer")
+        if len(roots) > MAX_FOLDERS or len(found) > MAX_FOLDERS:
+            raise invalid_params(f"{where}: there are more than {MAX_FOLDERS}; ask for fewer")
     return found
 
 

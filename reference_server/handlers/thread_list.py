@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LIMIT = 25
 """Threads of a page when the client names no number."""
-MOST = 100
+MAX_PAGE_THREADS = 100
 """Threads of a page, however many the client asks for."""
 
 
@@ -49,7 +49,7 @@ def _query(params: ThreadListParams) -> "Query":
         raise invalid_params("limit: must be at least 1")
     return Query(
         sort="updated" if params.sort_key == "updated_at" else "created",
-        limit=min(params.limit or LIMIT, MOST),
+        limit=min(params.limit or LIMIT, MAX_PAGE_THREADS),
         archived=bool(params.archived),
         providers=tuple(params.model_providers or ()),
         sources=tuple(params.source_kinds or ()),

@@ -18,7 +18,7 @@ from reference_server.handlers.registry import handles
 from reference_server.ids import is_thread_id, thread_number
 from reference_server.refusal import invalid_params
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """Ids of one page, also where no limit is given."""
 
 
@@ -50,10 +50,10 @@ async def thread_unsubscribe(call: Call, params: ThreadUnsubscribeParams) -> Non
 @handles("thread/loaded/list")
 async def thread_loaded_list(call: Call, params: ThreadLoadedListParams) -> None:
     """List the ids of loaded threads by their number, which new threads do not disturb."""
-    limit = MOST_LISTED if params.limit is None else params.limit
+    limit = MAX_LISTED if params.limit is None else params.limit
     if limit < 1:
         raise invalid_params("limit: must be at least 1")
-    limit = min(limit, MOST_LISTED)
+    limit = min(limit, MAX_LISTED)
     ids = sorted((thread.id for thread in call.services.threads.loaded), key=thread_number)
     if params.cursor is not None:
         if not is_thread_id(params.cursor):

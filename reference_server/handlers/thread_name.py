@@ -14,7 +14,7 @@ from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_params
 from reference_server.rollout.records import NameRecord
 
-LONGEST_NAME = 1000
+MAX_NAME_CHARACTERS = 1000
 """Characters. A name is sent with each list of threads."""
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of the text after them, in a line of a list for example."""
@@ -37,8 +37,8 @@ async def thread_name_set(call: Call, params: ThreadNameSetParams) -> None:
 def _checked(name: str) -> str | None:
     """Give the name as it is kept. Raises Refusal."""
     name = name.strip()
-    if len(name) > LONGEST_NAME:
-        raise invalid_params(f"name: has more than {LONGEST_NAME:,} characters")
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise invalid_params(f"name: has more than {MAX_NAME_CHARACTERS:,} characters")
     if any(character in _TURNING or unicodedata.category(character) == "Cc" for character in name):
         raise invalid_params("name: holds a control character, such as a line feed")
     return name or None

@@ -13,7 +13,7 @@ from reference_server.refusal import invalid_params
 from reference_server.rollout.records import RollbackRecord
 from reference_server.session.reading import LiveReading
 
-MOST_TURNS = 2**31
+MAX_TURNS = 2**31
 """A larger number drops no more turns, and might be more than another reader of the file takes."""
 
 
@@ -27,9 +27,7 @@ async def thread_rollback(call: Call, params: ThreadRollbackParams) -> None:
         check_idle(thread)
         reading = LiveReading(thread)
         await reading.prepare()
-        thread.record(
-            RollbackRecord(at=thread.clock(), num_turns=min(params.num_turns, MOST_TURNS))
-        )
+        thread.record(RollbackRecord(at=thread.clock(), num_turns=min(params.num_turns, MAX_TURNS)))
         stored = reading.stored()
         thread.forget_turns(stored)
         shown = thread.snapshot(stored.turns)

@@ -15,7 +15,7 @@ from reference_server.index.query import Query
 
 _VERSION = 1
 _SUM = 8
-LONGEST = 2048
+MAX_CURSOR_CHARACTERS = 2048
 """Characters; none that a server makes comes near."""
 
 
@@ -46,7 +46,7 @@ def encode_cursor(position: Position, query: Query, home: str) -> str:
 def decode_cursor(text: str, query: Query, home: str) -> Position:
     """Read a cursor that came with these filters. Raises BadCursor."""
     try:
-        if len(text) > LONGEST:
+        if len(text) > MAX_CURSOR_CHARACTERS:
             raise ValueError
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         payload = data[_SUM:]

@@ -28,7 +28,7 @@ WRITE_TIME = 0.1
 """Seconds after which a change is written down, together with those that followed it."""
 WRITE_SHARE = 20
 """And so many times as long as it took the last time: a busy server is not slowed down by it."""
-LONGEST_WRITE_TIME = 1.0
+MAX_WRITE_SECONDS = 1.0
 
 
 class ThreadLists:
@@ -114,7 +114,7 @@ class ThreadLists:
         self._hand_over()
         self._index.write_down()
         took = time.monotonic() - begun
-        self._write_time = min(max(WRITE_TIME, WRITE_SHARE * took), LONGEST_WRITE_TIME)
+        self._write_time = min(max(WRITE_TIME, WRITE_SHARE * took), MAX_WRITE_SECONDS)
 
     async def _check(self) -> None:
         try:

@@ -31,7 +31,7 @@ from reference_server.index.rows import (
     searchable,
 )
 
-MOST_WALKS = 8
+MAX_WALKS = 8
 """Values of a filter, for each of which its own index is walked; with more, one walk filters."""
 NEAR = 1000
 """Rows that are looked at for a word before it is looked up."""
@@ -187,7 +187,7 @@ def _driver(query: Query) -> tuple[str | None, list[tuple[str, ...]]]:
         return "cwd", [(query.cwd,)]
     for column, words in (("provider", query.providers), ("source", query.sources)):
         values = sorted(set(words))
-        if 0 < len(values) <= MOST_WALKS:
+        if 0 < len(values) <= MAX_WALKS:
             return column, [(value,) for value in values]
     return None, [()]
 

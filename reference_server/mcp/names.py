@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-LONGEST = 64
+MAX_NAME_CHARACTERS = 64
 _DIGEST = 8
 
 
@@ -21,8 +21,8 @@ def model_names(tools: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
     named: dict[str, tuple[str, str]] = {}
     for server, tool in tools:
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", f"mcp__{server}__{tool}")
-        if len(name) > LONGEST or named.get(name, (server, tool)) != (server, tool):
+        if len(name) > MAX_NAME_CHARACTERS or named.get(name, (server, tool)) != (server, tool):
             digest = hashlib.sha256(f"{server}\0{tool}".encode("utf-8", "replace")).hexdigest()
-            name = f"{name[: LONGEST - _DIGEST - 1]}_{digest[:_DIGEST]}"
+            name = f"{name[: MAX_NAME_CHARACTERS - _DIGEST - 1]}_{digest[:_DIGEST]}"
         named.setdefault(name, (server, tool))
     return named

@@ -15,7 +15,7 @@ Fields = dict[str, Any]
 
 RESULT_LIMIT = 4 * 2**20
 """Characters of the JSON of one result; what is longer is cut, and says so."""
-MOST_BLOCKS = 1_000
+MAX_BLOCKS = 1_000
 """Blocks of one result."""
 
 
@@ -33,7 +33,7 @@ def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], A
         _text(f"[{one.get('type')} with too many levels: left out]") if too_deep(one) else one
         for one in content
     ]
-    for block in blocks[:MOST_BLOCKS]:
+    for block in blocks[:MAX_BLOCKS]:
         size = _size(block)
         if size <= left:
             left -= size
@@ -45,8 +45,8 @@ def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], A
         else:
             kept.append(_text(f"[{block.get('type')} of {size:,} characters: left out]"))
         left = 0
-    if len(blocks) > MOST_BLOCKS:
-        note.append(_text(f"[{len(blocks) - MOST_BLOCKS:,} more blocks: left out]"))
+    if len(blocks) > MAX_BLOCKS:
+        note.append(_text(f"[{len(blocks) - MAX_BLOCKS:,} more blocks: left out]"))
     return [*kept, *note], structured
 
 

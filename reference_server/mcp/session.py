@@ -31,7 +31,7 @@ from reference_server.config.mcp import McpServer
 from reference_server.mcp.failure import McpFailure, NotTaken
 from reference_server.mcp.http import over_http
 from reference_server.mcp.stdio import over_stdio
-from reference_server.mcp.tools import MOST_PAGES, McpTool, OnProgress
+from reference_server.mcp.tools import MAX_PAGES, McpTool, OnProgress
 from reference_server.mcp.watched import Incoming, Outgoing, Watch
 from reference_server.mcp.wire import Wire
 from reference_server.oauth.bearer import Bearer
@@ -113,7 +113,7 @@ class Session:
         found: list[McpTool] = []
         cursor = None
         self.changed = anyio.Event()
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
             try:
                 page = await self._client.list_tools(params=params)
@@ -129,7 +129,7 @@ class Session:
             cursor = page.next_cursor
             if cursor is None:
                 return found
-        raise McpFailure(f"its list of tools has more than {MOST_PAGES} pages")
+        raise McpFailure(f"its list of tools has more than {MAX_PAGES} pages")
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> Result:
         """Call a tool. Raises McpFailure."""

@@ -23,9 +23,9 @@ class OnProgress(Protocol):
         ...
 
 
-MOST_TOOLS = 200
+MAX_TOOLS = 200
 """Tools of one server."""
-MOST_PAGES = 50
+MAX_PAGES = 50
 """Pages of a list of tools."""
 DESCRIPTION_LIMIT = 4_000
 """Characters of a description; of a longer one the middle is left out."""
@@ -57,8 +57,8 @@ def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
     for tool in tools:
         if not server.offers(tool.name) or tool.name in kept:
             continue
-        if len(kept) == MOST_TOOLS:
-            out.append(f"only {MOST_TOOLS} of its tools are offered")
+        if len(kept) == MAX_TOOLS:
+            out.append(f"only {MAX_TOOLS} of its tools are offered")
             break
         if (size := len(json.dumps(tool.schema))) > SCHEMA_LIMIT:
             out.append(

@@ -12,7 +12,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
-MOST_ASKED = 100
+MAX_REQUESTS = 100
 """Requests of a server that may wait for their answers to be taken."""
 Item = SessionMessage | Exception
 
@@ -57,7 +57,7 @@ class Incoming:
             raise
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
             self._watch.asked += 1
-            if self._watch.asked > MOST_ASKED:
+            if self._watch.asked > MAX_REQUESTS:
                 self._watch.fault = "it sends requests and does not take their answers"
                 self._watch.over.set()
                 raise StopAsyncIteration

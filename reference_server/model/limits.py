@@ -15,13 +15,13 @@ from reference_server.model.events import (
     TextDelta,
 )
 
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 """Bytes of the stream, with all its framing."""
-MOST_TEXT = 8 * 2**20
+MAX_TEXT = 8 * 2**20
 """Characters of all deltas together; and bytes of all complete items, which repeat them."""
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 """Output items and sections of reasoning."""
-MOST_CALLS = 200
+MAX_CALLS = 200
 """Calls of tools, which are carried out one after the other."""
 _CALLS = ("function_call", "custom_tool_call")
 
@@ -35,36 +35,36 @@ class AnswerLimits:
     def take_bytes(self, count: int) -> None:
         """Count bytes of the stream."""
         self._bytes += count
-        if self._bytes > MOST_BYTES:
-            raise _too_much(f"{MOST_BYTES // 2**20} MiB of events")
+        if self._bytes > MAX_BYTES:
+            raise _too_much(f"{MAX_BYTES // 2**20} MiB of events")
 
     def take(self, event: ModelEvent, size: int) -> None:
         """Count an event that took so many bytes."""
         match event:
             case TextDelta() | SummaryDelta() | ReasoningDelta():
                 self._streamed += len(event.delta)
-                if self._streamed > MOST_TEXT:
-                    raise _too_much(f"{MOST_TEXT // 2**20} Mi characters of text")
+                if self._streamed > MAX_TEXT:
+                    raise _too_much(f"{MAX_TEXT // 2**20} Mi characters of text")
             case OutputItemDone():
                 self._take_whole(event, size)
             case OutputItemAdded() | SummaryPartAdded():
                 self._begun += 1
-                if self._begun > MOST_ITEMS:
-                    raise _too_much(f"{MOST_ITEMS} items")
+                if self._begun > MAX_ITEMS:
+                    raise _too_much(f"{MAX_ITEMS} items")
             case _:
                 pass
 
     def _take_whole(self, event: OutputItemDone, size: int) -> None:
         self._whole += size
-        if self._whole > MOST_TEXT:
-            raise _too_much(f"{MOST_TEXT // 2**20} MiB of items")
+        if self._whole > MAX_TEXT:
+            raise _too_much(f"{MAX_TEXT // 2**20} MiB of items")
         # Counted apart from items that begin: an item may come complete, without a beginning.
         self._done += 1
-        if self._done > MOST_ITEMS:
-            raise _too_much(f"{MOST_ITEMS} items")
+        if self._done > MAX_ITEMS:
+            raise _too_much(f"{MAX_ITEMS} items")
         self._calls += event.item.get("type") in _CALLS
-        if self._calls > MOST_CALLS:
-            raise _too_much(f"{MOST_CALLS} calls of tools")
+        if self._calls > MAX_CALLS:
+            raise _too_much(f"{MAX_CALLS} calls of tools")
 
 
 def _too_much(what: str) -> ModelError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     MakeTransport = Callable[[], ModelConnection | httpx.AsyncBaseTransport]
 
-IDLE_AT_MOST = 64
+MAX_IDLE = 64
 """Idle connections kept for each address."""
 
 
@@ -55,7 +55,7 @@ class ConnectionPool:
         if connection is self._only:
             return
         idle = self._idle.setdefault(address, [])
-        if len(idle) < IDLE_AT_MOST and not self._closed:
+        if len(idle) < MAX_IDLE and not self._closed:
             idle.append(connection)
             return
         with anyio.CancelScope(shield=True):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from reference_server.config.model import Provider
 from reference_server.model.errors import ModelError, Phase
 
-LONGEST_DELAY = 10.0
-LONGEST_RETRY_AFTER = 300.0
+MAX_DELAY_SECONDS = 10.0
+MAX_RETRY_AFTER_SECONDS = 300.0
 """Seconds. If a provider asks for a longer pause, the call is not tried again."""
 JITTER = 0.1
 
@@ -29,12 +29,12 @@ class Retries:
         used = self._used[error.phase]
         if not error.retryable or used >= self._allowed[error.phase]:
             return None
-        if (error.retry_after or 0) > LONGEST_RETRY_AFTER:
+        if (error.retry_after or 0) > MAX_RETRY_AFTER_SECONDS:
             return None
         self._used[error.phase] = used + 1
         if error.retry_after is not None:
             return error.retry_after
-        backoff = min(self._first_delay * 2 ** min(used, 30), LONGEST_DELAY)
+        backoff = min(self._first_delay * 2 ** min(used, 30), MAX_DELAY_SECONDS)
         return backoff * (1 + JITTER * (2 * self._rng() - 1))
 
     def count(self, phase: Phase) -> str:

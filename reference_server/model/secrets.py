@@ -4,8 +4,9 @@ A secret is found as it is, with the escapes of JSON, URLs and HTML, and in base
 other text (`user:key`). Callers choose the texts: `model.client` cleans its errors, `cli` standard
 error.
 
-A secret shorter than `SHORTEST` is a placeholder ("none", "x") that may be part of ordinary words:
-it is taken out only where a credential is expected (after `Bearer`, or as the password in a URL).
+A secret shorter than `MIN_SECRET_CHARACTERS` is a placeholder ("none", "x") that may be part of
+ordinary words: it is taken out only where a credential is expected (after `Bearer`, or as the
+password in a URL).
 """
 
 import base64
@@ -17,7 +18,7 @@ from urllib.parse import unquote
 from reference_server.config.model import Config, Provider
 
 HIDDEN = "[key]"
-SHORTEST = 6
+MIN_SECRET_CHARACTERS = 6
 """Characters of the shortest secret that is looked for in the whole text."""
 # The password in any URL, also one that is not in our settings: `scheme://user:password@host`.
 _PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
@@ -35,8 +36,10 @@ class Secrets:
     """A set of secrets, compiled for finding them in any text."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        whole = sorted({one for one in secrets if len(one) >= SHORTEST}, key=len, reverse=True)
-        short = [one for one in secrets if 0 < len(one) < SHORTEST]
+        whole = sorted(
+            {one for one in secrets if len(one) >= MIN_SECRET_CHARACTERS}, key=len, reverse=True
+        )
+        short = [one for one in secrets if 0 < len(one) < MIN_SECRET_CHARACTERS]
         self._forms = [_units(one) for one in whole]
         self._cores = [
             [*map(_unit_of_base64, core)] for one in whole for core in _base64_cores(one)

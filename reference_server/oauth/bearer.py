@@ -19,7 +19,7 @@ from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.store import Store
 
 _log = logging.getLogger(__name__)
-SHORTEST = 6
+MIN_SECRET_CHARACTERS = 6
 """Characters of the shortest secret that is looked for."""
 HIDDEN = "[key]"
 LEAVING = 2.0
@@ -82,7 +82,7 @@ class Bearer:
         self._credentials = credentials
         if credentials is not None:
             # What is shorter is part of ordinary words.
-            found = [one for one in credentials.secrets if len(one) >= SHORTEST]
+            found = [one for one in credentials.secrets if len(one) >= MIN_SECRET_CHARACTERS]
             self._seen.update(found, (quote(one, safe="") for one in found))
             self._hidden = sorted(self._seen, key=len, reverse=True)
 

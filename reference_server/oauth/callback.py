@@ -22,9 +22,9 @@ from reference_server.oauth.web import plain
 PATH = "/callback"
 PATIENCE = 10.0
 """Seconds that a browser has to send its request."""
-MOST = 20
+MAX_CONNECTIONS = 20
 """Browsers, or others, that are listened to at once."""
-LARGEST = 32_768
+MAX_REQUEST_BYTES = 32_768
 """Bytes of the largest request line and headers."""
 LAST_WORDS = 2.0
 """Seconds that the browser has to take how the login ended."""
@@ -56,7 +56,7 @@ class Callback:
         self._failure = ""
         self.strays = 0
         """Answers that were not to this login."""
-        self._limit = anyio.Semaphore(MOST)
+        self._limit = anyio.Semaphore(MAX_CONNECTIONS)
 
     async def code(self) -> Code:
         """Wait for the browser. Raises OAuthFailure."""
@@ -153,7 +153,7 @@ async def listening(port: int) -> AsyncGenerator[tuple[str, Callback]]:
 
 
 async def _request(stream: SocketStream) -> h11.Request | None:
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST)
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:

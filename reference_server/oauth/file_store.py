@@ -17,7 +17,7 @@ from reference_server.oauth.credentials import parsed
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
-LARGEST = 16 * 2**20
+MAX_FILE_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
 Entries = dict[str, Any]
 
@@ -32,13 +32,15 @@ class FileStore:
         """Give all entries."""
         try:
             with open_for_reading(self._path) as file:
-                text = file.read(LARGEST + 1)
+                text = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise OAuthFailure(f"{self._path}: cannot be read: {_why(error)}") from None
-        if len(text) > LARGEST:
-            raise OAuthFailure(f"{self._path}: is larger than {LARGEST // 2**20} MiB; remove it")
+        if len(text) > MAX_FILE_BYTES:
+            raise OAuthFailure(
+                f"{self._path}: is larger than {MAX_FILE_BYTES // 2**20} MiB; remove it"
+            )
         try:
             entries = parsed(text)
         except OAuthFailure as error:

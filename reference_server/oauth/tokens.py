@@ -24,9 +24,9 @@ from reference_server.oauth.discovery import Found
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.web import Answer, ask, plain, refusal
 
-LONGEST = 10 * 365 * 86_400
+MAX_LIFETIME_SECONDS = 10 * 365 * 86_400
 """Seconds of the longest time for which a token is believed to be good."""
-LARGEST = 100_000
+MAX_TOKEN_CHARACTERS = 100_000
 """Characters of the longest token: no header can be longer."""
 HIDDEN = "[key]"
 
@@ -162,14 +162,16 @@ def _granted(answer: Answer) -> Granted:
         raise OAuthFailure(f"the answer of the token endpoint cannot be used: {what}") from None
     for one in (token.access_token, token.refresh_token):
         if one is not None and not (
-            0 < len(one) <= LARGEST and one.isascii() and one.isprintable()
+            0 < len(one) <= MAX_TOKEN_CHARACTERS and one.isascii() and one.isprintable()
         ):
             raise OAuthFailure("the authorization server gave a token that no header can hold")
     lasts = token.expires_in
     return Granted(
         access_token=token.access_token,
         refresh_token=token.refresh_token,
-        expires_at=None if lasts is None else time.time() + min(max(lasts, 0), LONGEST),
+        expires_at=None
+        if lasts is None
+        else time.time() + min(max(lasts, 0), MAX_LIFETIME_SECONDS),
         scopes=None if token.scope is None else tuple(token.scope.split()),
     )
 

@@ -25,7 +25,7 @@ from reference_server.oauth.failure import OAuthFailure
 
 PATIENCE = 10.0
 """Seconds that one request may take."""
-LARGEST = 2**20
+MAX_ANSWER_BYTES = 2**20
 """Bytes of the largest answer that is read."""
 
 
@@ -176,8 +176,8 @@ async def _bounded(response: httpx2.Response, what: str) -> bytes:
     body = b""
     async for part in response.aiter_raw():
         body += part
-        if len(body) > LARGEST:
-            raise OAuthFailure(f"{what} sent more than {LARGEST // 2**20} MiB")
+        if len(body) > MAX_ANSWER_BYTES:
+            raise OAuthFailure(f"{what} sent more than {MAX_ANSWER_BYTES // 2**20} MiB")
     return body
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, cast
 
 from reference_server.brief import brief
-from reference_server.engine.images import IMAGE_LIMIT, IMAGES_LIMIT, MOST_IMAGES, kind_of
+from reference_server.engine.images import IMAGE_LIMIT, IMAGES_LIMIT, MAX_IMAGES, kind_of
 from reference_server.engine.start import SCHEMA_LIMIT
 from reference_server.oneshot.ending import NotBegun
 from reference_server.safe_files import open_judged
@@ -23,8 +23,8 @@ _BEGINNING = 16
 
 def images_of(named: Sequence[str]) -> tuple[str, ...]:
     """Give the images as absolute paths; a relative one starts at the current folder."""
-    if len(named) > MOST_IMAGES:
-        raise NotBegun(f"agent exec: --image: at most {MOST_IMAGES} images can be sent")
+    if len(named) > MAX_IMAGES:
+        raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
     total = 0
     for path in named:
         size, beginning = _read(path, f"--image {path}", _BEGINNING, IMAGE_LIMIT)

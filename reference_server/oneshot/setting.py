@@ -14,7 +14,7 @@ from reference_server.config.model import PROVIDER_KEY, Config
 from reference_server.oneshot.ending import NotBegun
 from reference_server.oneshot.given_links import GivenLinks
 from reference_server.oneshot.options import Options
-from reference_server.settings import MOST_ROOTS, ThreadSettings, sandbox_policy
+from reference_server.settings import MAX_ROOTS, ThreadSettings, sandbox_policy
 
 SDK_KEY = "CODEX_API_KEY"
 """The variable in which the shipping SDK passes its option `apiKey` on."""
@@ -45,8 +45,8 @@ def config_of(options: Options, home: Home, warn: Callable[[str], None]) -> Conf
     if options.sandbox is not None:
         config = replace(config, sandbox_mode=options.sandbox)
     roots = [*config.writable_roots, *map(_added_folder, options.add_dirs)]
-    if len(roots) > MOST_ROOTS:
-        raise NotBegun(f"agent exec: more than {MOST_ROOTS} folders that may be written")
+    if len(roots) > MAX_ROOTS:
+        raise NotBegun(f"agent exec: more than {MAX_ROOTS} folders that may be written")
     config = replace(config, writable_roots=tuple(dict.fromkeys(roots)))
     if "openai_base_url" in named_settings(options) and config.openai_base_url:
         # What the command line says counts more than a variable that may only be inherited.

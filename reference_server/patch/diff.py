@@ -16,11 +16,11 @@ from reference_server.patch.plan import Change, Plan
 from reference_server.patch.unified import PAIRS_OF_ALL, TooMuchToShow, unified_hunks
 from reference_server.patch.work_budget import WorkBudget
 
-MOST_SHOWN = 2**20
+MAX_SHOWN_BYTES = 2**20
 """Bytes of one file that are shown."""
-MOST_KEPT = 16 * 2**20
+MAX_KEPT_BYTES = 16 * 2**20
 """Bytes of old contents that are kept for the diff of a turn."""
-MOST_TOLD = 4 * 2**20
+MAX_DIFF_CHARACTERS = 4 * 2**20
 """Characters of the diff of a turn; files beyond have only a few lines each."""
 _ABSENT = "0" * 40
 
@@ -55,11 +55,11 @@ def _file_change(change: Change, budget: WorkBudget) -> FileUpdateChange:
 def _content(content: bytes | None) -> str:
     """A whole file, or its beginning."""
     content = content or b""
-    rest = len(content) - MOST_SHOWN
+    rest = len(content) - MAX_SHOWN_BYTES
     if rest <= 0:
         return _shown(content)
     # Not cut within a character.
-    beginning = content[:MOST_SHOWN].decode(errors="ignore")
+    beginning = content[:MAX_SHOWN_BYTES].decode(errors="ignore")
     return f"{beginning}\n[... {rest} bytes more are not shown ...]\n"
 
 
@@ -109,7 +109,7 @@ class TurnDiff:
         self._cwd = os.path.realpath(cwd)
         self._baseline: dict[str, _State] = {}
         self._pieces: dict[str, tuple[_State, str]] = {}
-        self._room = MOST_KEPT
+        self._room = MAX_KEPT_BYTES
 
     def note(self, plan: Plan) -> None:
         """Remember the files of a plan as the plan found them, unless they are remembered already.
@@ -123,7 +123,7 @@ class TurnDiff:
     def _kept(self, content: bytes | None, mode: int) -> _State:
         if content is None:
             return _State(None)
-        kept = len(content) <= min(MOST_SHOWN, self._room)
+        kept = len(content) <= min(MAX_SHOWN_BYTES, self._room)
         self._room -= len(content) if kept else 0
         return _State(_blob(content), content if kept else None, bool(mode & 0o100))
 
@@ -135,7 +135,7 @@ class TurnDiff:
         new one. Never raises: a file that cannot or must not be read is shown like a binary one; a
         file that was replaced by a link counts as deleted.
         """
-        room, budget = MOST_TOLD, WorkBudget(PAIRS_OF_ALL)
+        room, budget = MAX_DIFF_CHARACTERS, WorkBudget(PAIRS_OF_ALL)
         pieces: list[str] = []
         for path in sorted(self._baseline):
             piece = self._piece(path, forbids, room, budget)
@@ -171,7 +171,7 @@ def _on_disk(path: str, forbids: Forbids) -> _State:
         return _State(None, unreadable=not gone)
     if found is None:
         return _State(None)
-    kept = found.content if len(found.content) <= MOST_SHOWN else None
+    kept = found.content if len(found.content) <= MAX_SHOWN_BYTES else None
     return _State(_blob(found.content), kept, bool(found.mode & 0o100))
 
 

@@ -19,7 +19,7 @@ FORMS: tuple[Callable[[str], str], ...] = (
     lambda line: " ".join(line.split()),
 )
 """What lines are compared as, one after the other."""
-MOST_WORK = 1 << 30
+MAX_SEARCHED_BYTES = 1 << 30
 """Bytes that are searched for one text: a second or two; ordinary patches need far fewer."""
 _WIDTH = 4
 
@@ -39,7 +39,7 @@ class Lines:
             at += len(line)
             self._ends.append(at)
         self._marks: list[bytes] = []
-        self._effort = WorkBudget(MOST_WORK)
+        self._effort = WorkBudget(MAX_SEARCHED_BYTES)
 
     def __len__(self) -> int:
         """Count the lines."""

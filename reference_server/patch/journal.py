@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
-LONGEST = 1 << 27
+MAX_JOURNAL_BYTES = 1 << 27
 """Bytes of the longest journal that is read; no patch needs so many."""
 
 
@@ -150,7 +150,7 @@ def read_journal(path: Path) -> Entry:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
             raise ValueError("belongs to another user")
-        state, line = State(file.readline(LONGEST)), file.readline(LONGEST)
+        state, line = State(file.readline(MAX_JOURNAL_BYTES)), file.readline(MAX_JOURNAL_BYTES)
     try:
         said = json.loads(line)
         if said["version"] != VERSION:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from reference_server.patch.find import Lines, TooMuchWork
 from reference_server.patch.parse import Hunk, PatchError
 
-MOST_BYTES = 8 * 2**20
-MOST_LINES = 2_500_000
+MAX_TEXT_BYTES = 8 * 2**20
+MAX_TEXT_LINES = 2_500_000
 """Bytes and lines of the largest text that hunks can change."""
 _SHOWN_LINES = 12
 _SHOWN_WIDTH = 200
@@ -31,8 +31,8 @@ def is_text(content: bytes) -> bool:
 
 def edited(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
     """Apply hunks to a text (see `is_text`). Raises PatchError, which names `name`."""
-    if len(content) > MOST_BYTES or content.count(b"\n") > MOST_LINES:
-        most = f"{MOST_BYTES // 2**20} MiB or {MOST_LINES:,} lines"
+    if len(content) > MAX_TEXT_BYTES or content.count(b"\n") > MAX_TEXT_LINES:
+        most = f"{MAX_TEXT_BYTES // 2**20} MiB or {MAX_TEXT_LINES:,} lines"
         words = f"{name}: is too long for hunks (more than {most})"
         raise PatchError(f"{words}; change it with a command")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""

@@ -36,9 +36,9 @@ _WRAPPING = re.compile(r"<<[ \t]*['\"]?(\w+)['\"]?")
 _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@")
 _SECTIONS = "`*** Add File: path`, `*** Delete File: path` or `*** Update File: path`"
 _SHOWN = 80
-MOST_FILES = 2_000
+MAX_FILES = 2_000
 """Files of one patch: each takes an open folder, a temporary file and a change in the item."""
-MOST_TEXT = 2 * 2**20
+MAX_PATCH_CHARACTERS = 2 * 2**20
 """Characters of a patch, more than any model writes; each line is held in memory several times."""
 
 
@@ -104,17 +104,17 @@ class Patch:
 
 def parse_patch(text: str) -> Patch:
     """Read a patch. Raises PatchError and nothing else."""
-    if len(text) > MOST_TEXT:
-        words = f"the patch is longer than {MOST_TEXT // 2**20} MiB"
+    if len(text) > MAX_PATCH_CHARACTERS:
+        words = f"the patch is longer than {MAX_PATCH_CHARACTERS // 2**20} MiB"
         raise PatchError(f"{words}; make it in several smaller ones")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise PatchError("half of a surrogate pair is not text", line) from None
-    files = tuple(islice(_Reader(text).files(), MOST_FILES + 1))
-    if len(files) > MOST_FILES:
-        raise PatchError(f"the patch has more than {MOST_FILES:,} files; make it in several")
+    files = tuple(islice(_Reader(text).files(), MAX_FILES + 1))
+    if len(files) > MAX_FILES:
+        raise PatchError(f"the patch has more than {MAX_FILES:,} files; make it in several")
     return Patch(files)
 
 

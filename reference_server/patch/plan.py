@@ -19,9 +19,9 @@ from reference_server.patch.files import Forbids, Found, read_in_place
 from reference_server.patch.match import edited, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
 
-MOST_BYTES = 32 * 2**20
+MAX_CONTENT_BYTES = 32 * 2**20
 """Bytes of the old and new contents of a patch's files: all are in memory until it is applied."""
-MOST_FOLDERS = 256
+MAX_FOLDERS = 256
 """Folders above one file; each stays open until the patch is applied."""
 
 
@@ -130,9 +130,10 @@ def make_plan(
             taken[place.real] = place
         changes.append(change)
         size += len(change.before or b"") + len(change.after or b"")
-        if size > MOST_BYTES:
-            words = f"the files together have more than {MOST_BYTES // 2**20} MiB, before and after"
-            raise PatchError(f"{words}; change fewer of them in one patch", file.line)
+        if size > MAX_CONTENT_BYTES:
+            limit = f"{MAX_CONTENT_BYTES // 2**20} MiB, before and after"
+            words = f"the files together have more than {limit}; change fewer of them in one patch"
+            raise PatchError(words, file.line)
     for real, place in taken.items():
         for above in _parents(real):
             if above in taken:
@@ -193,9 +194,9 @@ class _Planning:
             raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
         # Resolved as the system does: `link/..` is the parent of the link's target.
         real = os.path.join(self._resolved(head), tail)
-        if real.count("/") > MOST_FOLDERS:
+        if real.count("/") > MAX_FOLDERS:
             brief = named if len(named) <= 80 else f"{named[:80]}..."
-            words = f"{brief} lies too deep (in more than {MOST_FOLDERS} folders)"
+            words = f"{brief} lies too deep (in more than {MAX_FOLDERS} folders)"
             raise PatchError(words, self._file.line)
         if why := self._forbids(real, None):
             raise PatchError(f"{named}: {why}", self._file.line)

@@ -8,21 +8,21 @@ from difflib import SequenceMatcher
 
 from reference_server.patch.work_budget import WorkBudget, stop_if_abandoned
 
-MOST_CHARACTERS = 2**20
+MAX_CHARACTERS = 2**20
 """Characters that differ, on both sides together; if there are more, no hunks are made."""
 _CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 # The time of difflib grows with the product of both sides; beyond this, all that differs is one
 # hunk.
-_MOST_PAIRS = 4_000_000
-PAIRS_OF_ALL = 4 * _MOST_PAIRS
+_MAX_PAIRS = 4_000_000
+PAIRS_OF_ALL = 4 * _MAX_PAIRS
 """Pairs of lines that are compared for all the files that are shown together."""
 
 _Opcode = tuple[str, int, int, int, int]
 
 
 class TooMuchToShow(Exception):
-    """The texts differ by more than MOST_CHARACTERS."""
+    """The texts differ by more than MAX_CHARACTERS."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -42,13 +42,13 @@ def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> 
     stop_if_abandoned()
     head, tail = _equal_ends(before, after)
     old_end, new_end = len(before) - tail, len(after) - tail
-    if old_end + new_end - 2 * head > MOST_CHARACTERS:
+    if old_end + new_end - 2 * head > MAX_CHARACTERS:
         raise TooMuchToShow
     # Only the lines from the first difference to the last are split and compared.
     above = split_lines(before[_lines_back(before, head) : head])
     old, new = split_lines(before[head:old_end]), split_lines(after[head:new_end])
     below = split_lines(before[old_end : _lines_on(before, old_end)])
-    opcodes = _opcodes(old, new, len(above), len(below), budget or WorkBudget(_MOST_PAIRS))
+    opcodes = _opcodes(old, new, len(above), len(below), budget or WorkBudget(_MAX_PAIRS))
     first = before.count("\n", 0, head) - len(above)
     groups = _Opcodes(opcodes).get_grouped_opcodes(_CONTEXT)
     old, new = above + old + below, above + new + below
@@ -109,7 +109,7 @@ def _opcodes(
     """The opcodes of difflib from the old lines to the new ones, which equal lines surround."""
     middle: Sequence[_Opcode] = [("replace", 0, len(old), 0, len(new))]
     pairs = len(old) * len(new)
-    if pairs <= _MOST_PAIRS and budget.take(pairs):
+    if pairs <= _MAX_PAIRS and budget.take(pairs):
         middle = SequenceMatcher(None, old, new).get_opcodes()
     old_end, new_end = above + len(old), above + len(new)
     return [

@@ -27,7 +27,7 @@ from reference_server.safe_files import LINE_LIMIT, lines_of, open_for_reading
 _log = logging.getLogger(__name__)
 
 __all__ = ["GivenUp", "RolloutReader", "StoredThread", "UnreadableRollout", "read_rollout"]
-LARGEST = 512 * 2**20
+MAX_ROLLOUT_BYTES = 512 * 2**20
 """Bytes of a rollout that is read: a thread of a hundred thousand turns has less."""
 
 
@@ -152,8 +152,8 @@ def record_in(path: Path | str, number: int, line: bytes) -> Record | None:
 def _check_size(file: BinaryIO, path: Path) -> None:
     """Refuse a file that would take minutes, and most of the memory. Raises UnreadableRollout."""
     size = os.fstat(file.fileno()).st_size
-    if size > LARGEST:
-        raise UnreadableRollout(f"{path}: is larger than {LARGEST // 2**20} MiB")
+    if size > MAX_ROLLOUT_BYTES:
+        raise UnreadableRollout(f"{path}: is larger than {MAX_ROLLOUT_BYTES // 2**20} MiB")
 
 
 def read_rollout(path: Path, given_up: Event | None = None) -> StoredThread:

@@ -15,7 +15,7 @@ from typing import Protocol
 from reference_server.rollout.records import Record
 from reference_server.safe_files import make_private, open_regular
 
-OPEN_AT_MOST = 64
+MAX_OPEN = 64
 """Rollouts open at a time: a server may load more threads than a process may open files."""
 
 
@@ -60,7 +60,7 @@ class _OpenFiles:
         if found is None:
             flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
             found = self._descriptors[path] = open_regular(path, flags)
-            if len(self._descriptors) > OPEN_AT_MOST:
+            if len(self._descriptors) > MAX_OPEN:
                 _, oldest = self._descriptors.popitem(last=False)
                 os.close(oldest)
         else:

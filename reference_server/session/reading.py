@@ -21,7 +21,7 @@ from reference_server.session.thread import LoadedThread
 
 READ_AT_ONCE = 64 * 1024
 """Bytes that are read while nothing else runs: about a millisecond."""
-_MOST_ROUNDS = 8
+_MAX_ROUNDS = 8
 
 
 class LiveReading:
@@ -37,7 +37,7 @@ class LiveReading:
         if self._reader is None:
             return
         # After so many rounds the rest is read at once, however much it is: the answer must come.
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             if await _apart(self._thread.id, self._reader) < READ_AT_ONCE:
                 return
 

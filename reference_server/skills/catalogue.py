@@ -14,10 +14,10 @@ from pathlib import Path
 from reference_server.safe_files import make_private, open_judged
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
-from reference_server.skills.scan import FILE_LIMIT, MOST_ENTRIES, MOST_SKILLS
+from reference_server.skills.scan import FILE_LIMIT, MAX_ENTRIES, MAX_SKILLS
 from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
 
-MOST_FILES = 1000
+MAX_FILES = 1000
 """Files and folders of a skill that is copied."""
 SIZE_LIMIT = 64 * 1024 * 1024
 """Bytes of a skill that is copied."""
@@ -35,8 +35,8 @@ class Catalogue:
     def skills(self) -> list[tuple[str, Skill]]:
         """Give each skill with its id; what is no skill is left out. Raises NoSkill, OSError."""
         found: list[tuple[str, Skill]] = []
-        for name in sorted(os.listdir(self._checked()))[:MOST_ENTRIES]:
-            if name.startswith(".") or len(found) == MOST_SKILLS:
+        for name in sorted(os.listdir(self._checked()))[:MAX_ENTRIES]:
+            if name.startswith(".") or len(found) == MAX_SKILLS:
                 continue
             with contextlib.suppress(NoSkill, UnicodeError):
                 name.encode()
@@ -123,8 +123,8 @@ class _Copy:
         with os.scandir(source) as entries:
             for entry in entries:
                 self._files += 1
-                if self._files > MOST_FILES:
-                    raise NoSkill(f"has more than {MOST_FILES:,} files and folders")
+                if self._files > MAX_FILES:
+                    raise NoSkill(f"has more than {MAX_FILES:,} files and folders")
                 if entry.is_symlink():
                     raise NoSkill(f"holds a link, which is not copied: {entry.path}")
                 if entry.is_dir():

@@ -29,7 +29,7 @@ from reference_server.skills.scan import FILE_LIMIT
 from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
 from reference_server.words import SkillTexts
 
-MOST_SKILLS = 20
+MAX_SKILLS = 20
 """Skills that one input gives the model."""
 TEXT_LIMIT = 512 * 1024
 """Characters of all skills of one input."""
@@ -93,8 +93,8 @@ class _Invocation:
         if real in self.blocks:
             return
         block = f"<skill>\n<name>{name}</name>\n<path>{path}</path>\n{document.text}</skill>"
-        if len(self.blocks) >= MOST_SKILLS:
-            raise NoSkill(f"one input names at most {MOST_SKILLS} skills")
+        if len(self.blocks) >= MAX_SKILLS:
+            raise NoSkill(f"one input names at most {MAX_SKILLS} skills")
         if sum(map(len, self.blocks.values())) + len(block) > TEXT_LIMIT:
             raise NoSkill(f"the skills of one input have at most {TEXT_LIMIT // 1024} KiB together")
         self.blocks[real] = block

@@ -23,7 +23,7 @@ from reference_server.skills.switches import Disabled, Switches
 
 BUILTIN = str(Path(__file__).parent / "builtin")
 PROJECT = os.path.join(".agent", "skills")
-MOST_CACHED = 200
+MAX_CACHED = 200
 """Folders of skills whose content is kept."""
 LIST_TIME = 10.0
 """Seconds after which one request looks at no further folder."""
@@ -136,7 +136,7 @@ class Library:
             return Scanned([], [Problem(root[0], _HUNG)])
         self._cache[root] = found
         self._cache.move_to_end(root)
-        while len(self._cache) > MOST_CACHED:
+        while len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
         return found
 

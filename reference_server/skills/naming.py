@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-MOST_SIGNS = 10_000
+MAX_DOLLAR_SIGNS = 10_000
 """Dollar signs of one input that are looked at."""
 _WORD = r"\w[\w-]*"
 _SIGN = re.compile(rf"(?<![\w$\\])\$({_WORD})")
@@ -51,4 +51,4 @@ def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
 
 
 def _signs(text: str) -> Iterator[re.Match[str]]:
-    return islice(_SIGN.finditer(text), MOST_SIGNS)
+    return islice(_SIGN.finditer(text), MAX_DOLLAR_SIGNS)

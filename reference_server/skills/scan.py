@@ -17,11 +17,11 @@ from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Scope, S
 
 FILE_LIMIT = 128 * 1024
 """Bytes of a SKILL.md."""
-MOST_ENTRIES = 5000
+MAX_ENTRIES = 5000
 """Files and folders that are looked at in one folder of skills."""
-MOST_SKILLS = 500
+MAX_SKILLS = 500
 """Skills of one folder of skills."""
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """Problems that are told of one folder of skills."""
 DEPTH = 4
 """Folders below a folder of skills in which a skill may lie."""
@@ -121,9 +121,9 @@ class _Walk:
     def _counted(self, entries: "Iterator[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
         for entry in entries:
             self._entries += 1
-            if self._entries > MOST_ENTRIES:
+            if self._entries > MAX_ENTRIES:
                 raise _Enough(
-                    f"holds more than {MOST_ENTRIES:,} files and folders, of which the rest is "
+                    f"holds more than {MAX_ENTRIES:,} files and folders, of which the rest is "
                     "not looked at; move away what is no skill"
                 )
             yield entry
@@ -136,9 +136,9 @@ class _Walk:
         except NoSkill as error:
             self._tell(path, str(error))
             return
-        if len(self.found.skills) == MOST_SKILLS:
+        if len(self.found.skills) == MAX_SKILLS:
             raise _Enough(
-                f"holds more than {MOST_SKILLS} skills; the rest is left out; move some elsewhere"
+                f"holds more than {MAX_SKILLS} skills; the rest is left out; move some elsewhere"
             )
         if not document.description:
             self._tell(path, _UNDESCRIBED)
@@ -150,7 +150,7 @@ class _Walk:
         )
 
     def _tell(self, path: str, message: str) -> None:
-        if len(self.found.problems) >= MOST_PROBLEMS:
+        if len(self.found.problems) >= MAX_PROBLEMS:
             raise _Enough("holds more mistakes than are told here; mend these first")
         self.found.problems.append(Problem(path, message))
 

@@ -17,7 +17,7 @@ from reference_server.transport.addresses import Address, TcpAddress
 _log = logging.getLogger(__name__)
 
 BACKLOG = 128
-_LONGEST_PATH = 107
+_MAX_PATH_BYTES = 107
 """Bytes of the path of a Unix socket (`sun_path`), without the null byte at its end."""
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -86,10 +86,10 @@ def open_listener(address: Address) -> Listener:
         return _open_tcp(address)
     path = os.path.abspath(address.path)
     # Relative, a path may be shorter; the working directory of the server never changes.
-    if len(os.fsencode(address.path)) > _LONGEST_PATH:
+    if len(os.fsencode(address.path)) > _MAX_PATH_BYTES:
         raise CannotListen(
-            f"{address}: the path of a socket has at most {_LONGEST_PATH} bytes, and this one has "
-            f"{len(os.fsencode(address.path))}"
+            f"{address}: the path of a socket has at most {_MAX_PATH_BYTES} bytes, and this one "
+            f"has {len(os.fsencode(address.path))}"
         )
     _clear(address.path, f"{address}")
     listening = socket.socket(socket.AF_UNIX)

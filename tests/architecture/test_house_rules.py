@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from source_tree import OURS, ROOT, parsed, python_files, relative
 
+SUPERLATIVE = re.compile(
+    r"_?(MOST|LEAST|LONGEST|LARGEST|SHORTEST|FEWEST|DEEPEST|ENOUGH|MANY)(_[A-Z_]+)?|\w+_AT_(MOST|LEAST)"
+)
 MAP = re.compile(r"\bHere:|\bHere lives?\b|\bNot here\b")
 
-LONGEST = 500
+MAX_LINES = 500
 LONG = 300
 SUFFIXES = (".py", ".toml", ".yaml", ".json", ".jsonl", ".md", ".sh")
 
@@ -27,8 +30,8 @@ def test_no_file_has_more_lines_than_a_reader_can_hold() -> None:
         for path in python_files(*OURS, "tests", "fixtures", "tools")
     }
     long = [f"{count} {name}" for name, count in lines.items() if count > LONG]
-    too_long = [f"{count} {name}" for name, count in lines.items() if count > LONGEST]
-    assert not too_long, f"over {LONGEST}: {too_long}; look at those over {LONG} too: {long}"
+    too_long = [f"{count} {name}" for name, count in lines.items() if count > MAX_LINES]
+    assert not too_long, f"over {MAX_LINES}: {too_long}; look at those over {LONG} too: {long}"
 
 
 def _sleeps(path: Path) -> Iterator[str]:
@@ -190,6 +193,21 @@ def test_no_module_repeats_the_map(package: str) -> None:
     ]
     assert repeated == []
     assert all(map(MAP.search, ("Here: x.", "It does. Here live x.", "Not here: y.")))
+
+
+def test_constants_are_called_by_what_they_bound() -> None:
+    """MAX_REQUESTS says where it is used what it bounds; MOST and LEAST do not."""
+    superlatives = [
+        f"{relative(path)}:{node.lineno}: {node.id}"
+        for package in [*OURS, "sdk", "tests", "tools", "fixtures"]
+        for path in python_files(package)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and SUPERLATIVE.fullmatch(node.id)
+    ]
+    assert superlatives == []
+    assert all(map(SUPERLATIVE.fullmatch, ("MOST", "_LONGEST", "MOST_TOOLS", "OPEN_AT_MOST")))
 
 
 def test_no_file_holds_a_path_of_one_machine() -> None:

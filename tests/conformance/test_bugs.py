@@ -22,7 +22,7 @@ ALL = [
     pytest.param(name, marks=() if name in SAMPLE.values() else pytest.mark.bugs) for name in BUGS
 ]
 # One bug serves no more scenarios than share the point of their titles.
-MOST = 8
+MAX_SCENARIOS = 8
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_every_scenario_has_a_bug_that_its_title_is_about() -> None:
 
 def test_no_bug_is_made_for_all_scenarios_at_once() -> None:
     served = Counter({name: len(one.reds) for name, one in BUGS.items()})
-    assert [name for name, count in served.items() if count > MOST] == []
+    assert [name for name, count in served.items() if count > MAX_SCENARIOS] == []
 
 
 def test_what_tells_of_a_bug_is_a_rule_that_binds_or_a_finding_with_its_words() -> None:

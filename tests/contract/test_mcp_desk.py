@@ -210,13 +210,13 @@ async def test_nothing_that_an_agent_sends_ends_the_play_or_spoils_the_trace(
             recorder.mark(one)
         save(recorder.trace, tmp_path / "t.jsonl")
         assert [one.body for one in load(tmp_path / "t.jsonl").marks] == marks
-        assert len(repr(marks)) < 4 * mcp_server.MOST_OF_ARGUMENTS
+        assert len(repr(marks)) < 4 * mcp_server.MAX_ARGUMENTS_CHARACTERS
 
 
 async def test_a_play_notes_a_bounded_number_of_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_server, "MOST_MESSAGES", 5)
+    monkeypatch.setattr(mcp_server, "MAX_MESSAGES", 5)
     async with playing(tmp_path, docs=DOCS) as (desk, marks):
         answers = [(await post(desk, ask("ping"))).status_code for _ in range(8)]
         assert answers == [*[200] * 5, *[404] * 3]

@@ -70,7 +70,7 @@ def test_what_a_fault_waits_for_in_vain_goes_on_when_it_is_quiet() -> None:
 
 
 def test_no_more_than_a_bound_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_faults, "MOST_HELD_BYTES", 50)
+    monkeypatch.setattr(live_faults, "MAX_HELD_BYTES", 50)
     line = Line(late("a", "z"))
     assert line.story("abcde") == "|b|c|d|e"
     line.live.end()

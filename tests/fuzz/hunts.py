@@ -22,7 +22,7 @@ SERVER = Path(__file__).with_name("broken_servers")
 SOUND = f"'{sys.executable}' -m reference_server app-server"
 SEEDS = [int(seed) for seed in (os.environ.get("SEEDS") or "1 2 3 4 5").split()]
 SECONDS = os.environ.get("SECONDS_EACH", "60")
-MOST_STEPS = 10
+MAX_STEPS = 10
 NAMES = every(FURTHER if os.environ.get("OTHERS") else HUNTED)
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow, pytest.mark.socket, pytest.mark.timeout(900)]
@@ -47,7 +47,7 @@ def test_it_is_found_and_shrunk(
     assert (ran.returncode, told["verdict"]) == (1, "RED"), (told["searches"], ran.stderr)
     sound = [harness("replay", one["id"], "--server-cmd", SOUND) for one in told["failures"]]
     assert [one.stdout for one in sound if one.returncode] == [], "the sound server is told so too"
-    small = [one for one in told["failures"] if len(one["document"]["client"]) <= MOST_STEPS]
+    small = [one for one in told["failures"] if len(one["document"]["client"]) <= MAX_STEPS]
     assert small, {one["cause"]: len(one["document"]["client"]) for one in told["failures"]}
     again = [harness("replay", one["id"], "--server-cmd", broken) for one in small]
     assert any("fails" in one.stdout for one in again), [one.stdout for one in again]

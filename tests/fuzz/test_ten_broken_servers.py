@@ -23,7 +23,7 @@ SOUND = f"'{sys.executable}' -m reference_server app-server"
 # `make test` plays the sequences of two; `make bugs` those of all.
 SAMPLE = ("output-of-the-second-call-goes-to-the-first", "resumed-twice-must-be-left-twice")
 ALL = [pytest.param(one, marks=() if one in SAMPLE else pytest.mark.bugs) for one in BROKEN]
-MOST_STEPS = 10
+MAX_STEPS = 10
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_there_are_ten_and_ten_and_each_has_words_a_rule_and_a_sequence() -> Non
 def test_its_sequence_is_red_on_it_alone(name: str) -> None:
     broken = BROKEN[name]
     shown = load(broken.sequence)
-    assert len(shown.scenario.client) <= MOST_STEPS
+    assert len(shown.scenario.client) <= MAX_STEPS
     on_it = judged(command(name), [shown], target="reference", scale=0.4)
     assert broken.tells in on_it.failed_rules()
     assert "Traceback" not in on_it.outcomes[shown.id].stderr, "the patch itself is broken"

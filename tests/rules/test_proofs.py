@@ -58,7 +58,7 @@ OF_WHOLE_MESSAGES = {
     "turn.reroute-told",
     "turn.usage-told",
 }
-MOST = 700
+MAX_CHARACTERS = 700
 
 
 @cache
@@ -92,7 +92,7 @@ def test_a_finding_tells_two_things_that_differ_on_one_line_each(rule: str) -> N
         assert row.actual.strip(), name
         assert row.expected != row.actual, name
         for told in (row.expected, row.actual):
-            assert len(told) <= MOST, (name, told)
+            assert len(told) <= MAX_CHARACTERS, (name, told)
             assert told.isprintable(), (name, told)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 Job = Callable[[], object]
 STEPS = (1, 2, 4, 8)
 _REPEATS = 3
-_LEAST = 0.001
+_MIN_SECONDS = 0.001
 """Seconds that one measurement takes at least; a shorter job is done several times."""
 
 
@@ -33,7 +33,7 @@ def _cost(fresh: Callable[[], Job]) -> float:
     gc.disable()
     try:
         first = _timed([fresh()])
-        count = max(1, math.ceil(_LEAST / max(first, 1e-7)))
+        count = max(1, math.ceil(_MIN_SECONDS / max(first, 1e-7)))
         repeats = _REPEATS if first < 0.1 else 1
         return min(_timed([fresh() for _ in range(count)]) / count for _ in range(repeats))
     finally:

@@ -36,7 +36,7 @@ async def failed(home, parts: Sequence[Part], words: str) -> Peer:
 
 
 async def test_deltas_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_TEXT", 1 << 20)
+    monkeypatch.setattr(limits, "MAX_TEXT", 1 << 20)
     piece = "a" * 1000
     peer = await failed(tmp_path, [opened(), *[delta(piece)] * 1100], "1 Mi characters of text")
     [item] = peer.completed_items("agentMessage")
@@ -45,7 +45,7 @@ async def test_deltas_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("kind", ["summary_text", "text"])
 async def test_reasoning_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(limits, "MOST_TEXT", 1 << 20)
+    monkeypatch.setattr(limits, "MAX_TEXT", 1 << 20)
     fields: dict[str, Any] = {"output_index": 0, "summary_index": 0, "content_index": 0}
     piece = event(f"response.reasoning_{kind}.delta", **fields, delta="a" * 1000)
     peer = await failed(tmp_path, [piece] * 1100, "1 Mi characters of text")
@@ -54,25 +54,25 @@ async def test_reasoning_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch, 
 
 
 async def test_whole_items_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_TEXT", 1 << 20)
+    monkeypatch.setattr(limits, "MAX_TEXT", 1 << 20)
     item = done(message_item("a" * 100_000))
     peer = await failed(tmp_path, [item] * 12, "1 MiB of items")
     assert len(peer.completed_items("agentMessage")) == 10
 
 
 async def test_events_without_meaning_and_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "MAX_BYTES", 1 << 20)
     await failed(tmp_path, [b": comment\n\n" + b"event: x\n" * 10_000] * 12, "1 MiB of events")
 
 
 @pytest.mark.parametrize("part", [opened(), done(message_item("a")), SECTION])
 async def test_items_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
-    monkeypatch.setattr(limits, "MOST_ITEMS", 10)
+    monkeypatch.setattr(limits, "MAX_ITEMS", 10)
     await failed(tmp_path, [part] * 11, "10 items")
 
 
 async def test_calls_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_CALLS", 10)
+    monkeypatch.setattr(limits, "MAX_CALLS", 10)
     call = done(function_call("exec_command", cmd="touch made"))
     peer = await failed(tmp_path, [call] * 11, "10 calls of tools")
     # An answer that was not whole is not acted upon.
@@ -82,7 +82,7 @@ async def test_calls_without_end(tmp_path, monkeypatch: pytest.MonkeyPatch) -> N
 async def test_blocks_of_reasoning_beyond_the_last_go_to_the_last(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(items, "MOST_PARTS", 2)
+    monkeypatch.setattr(items, "MAX_PARTS", 2)
     deltas = [
         event("response.reasoning_text.delta", output_index=0, content_index=at, delta=str(at))
         for at in range(4)
@@ -150,5 +150,5 @@ def test_the_longest_event_takes_less_than_450_mib(unit: str) -> None:
 def test_the_bounds_are_told_in_plain_words() -> None:
     counted = limits.AnswerLimits()
     with pytest.raises(ModelError, match="more than 64 MiB of events") as caught:
-        counted.take_bytes(limits.MOST_BYTES + 1)
+        counted.take_bytes(limits.MAX_BYTES + 1)
     assert not caught.value.retryable

@@ -81,7 +81,7 @@ async def test_what_is_no_rollout_is_refused_and_stays_where_it_is(
         case "empty":
             path.touch()
         case _:
-            monkeypatch.setattr(reader, "LARGEST", 2**20)
+            monkeypatch.setattr(reader, "MAX_ROLLOUT_BYTES", 2**20)
             path.touch()
             os.truncate(path, 2**20 + 1)
     async with session(tmp_path) as peer:

@@ -9,14 +9,14 @@ from model_side import calls, patches, runs, says
 from session_peer import session
 
 from reference_server.engine.start import SCHEMA_LIMIT
-from reference_server.engine.tools.plan import MOST_STEPS
+from reference_server.engine.tools.plan import MAX_STEPS
 from reference_server.limits import LIST_LIMIT, PATH_LIMIT, LimitExceeded, check_lists, check_path
-from reference_server.patch.parse import MOST_FILES
-from reference_server.settings import MOST_ROOTS
+from reference_server.patch.parse import MAX_FILES
+from reference_server.settings import MAX_ROOTS
 
 pytestmark = pytest.mark.anyio
 DEEP = "/" + "a/" * 500_000
-MANY: list[Any] = [[]] * (LIST_LIMIT + 1)
+LONG_LIST: list[Any] = [[]] * (LIST_LIMIT + 1)
 TEXT = [{"type": "text", "text": "hi"}]
 
 
@@ -30,21 +30,21 @@ def test_a_path_is_as_long_as_systems_take() -> None:
 def test_a_list_is_named_where_it_is_too_long() -> None:
     check_lists({"input": [{}] * LIST_LIMIT})
     with pytest.raises(LimitExceeded, match="writableRoots: has more than 10,000"):
-        check_lists({"sandboxPolicy": {"writableRoots": MANY}})
+        check_lists({"sandboxPolicy": {"writableRoots": LONG_LIST}})
 
 
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "the folder of a thread": ("thread/start", {"cwd": DEEP}),
     "the folder of a turn": ("turn/start", {"input": TEXT, "cwd": DEEP}),
-    "tools of the client": ("thread/start", {"dynamicTools": MANY}),
-    "input": ("turn/start", {"input": MANY}),
+    "tools of the client": ("thread/start", {"dynamicTools": LONG_LIST}),
+    "input": ("turn/start", {"input": LONG_LIST}),
     "roots": (
         "turn/start",
         {
             "input": TEXT,
             "sandboxPolicy": {
                 "type": "workspaceWrite",
-                "writableRoots": ["/w"] * (MOST_ROOTS + 1),
+                "writableRoots": ["/w"] * (MAX_ROOTS + 1),
                 "networkAccess": False,
             },
         },
@@ -106,8 +106,8 @@ async def test_a_path_of_the_model_that_is_too_long_is_told_to_it(tmp_path: Path
 
 async def test_plans_and_patches_have_bounds(tmp_path: Path) -> None:
     step = {"step": "x", "status": "pending"}
-    many = [f"*** Add File: f{number}\n+x" for number in range(MOST_FILES + 1)]
-    replies = [calls("update_plan", plan=[step] * (MOST_STEPS + 1)), patches(*many), says("oh")]
+    many = [f"*** Add File: f{number}\n+x" for number in range(MAX_FILES + 1)]
+    replies = [calls("update_plan", plan=[step] * (MAX_STEPS + 1)), patches(*many), says("oh")]
     async with session(tmp_path / "home", replies) as peer:
         (work := tmp_path / "work").mkdir()
         thread = await peer.start_thread(cwd=str(work), approvalPolicy="never")

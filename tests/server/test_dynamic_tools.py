@@ -13,16 +13,16 @@ from session_peer import Message, Peer, another_client, session
 from harness.wire.tool import DynamicTool
 from reference_server.config.model import Config
 from reference_server.engine.client_tools import (
-    LARGEST,
-    MOST_TOOLS,
+    MAX_TOOLS,
+    MAX_TOOLS_CHARACTERS,
     OWN_NAMES,
     check_client_tools,
 )
 from reference_server.engine.client_tools import offers as client_offers
-from reference_server.engine.tools.dynamic import LARGEST as ANSWER
-from reference_server.engine.tools.dynamic import MOST_CONTENT, SHOWN, read_answer
+from reference_server.engine.tools.dynamic import MAX_CONTENT_CHARACTERS as ANSWER
+from reference_server.engine.tools.dynamic import MAX_CONTENT_ITEMS, SHOWN, read_answer
 from reference_server.engine.tools.offered import offers
-from reference_server.limits import DEEPEST
+from reference_server.limits import MAX_DEPTH
 from reference_server.refusal import Refusal
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +163,9 @@ NO_RESULTS: dict[str, dict[str, Any]] = {
     "no success": {"result": {"contentItems": []}},
     "a word for success": {"result": {"success": "yes", "contentItems": []}},
     "an unknown content": {"result": {"success": True, "contentItems": [{"type": "inputAudio"}]}},
-    "too much": {"result": {"success": True, "contentItems": [text("x")] * (MOST_CONTENT + 1)}},
+    "too much": {
+        "result": {"success": True, "contentItems": [text("x")] * (MAX_CONTENT_ITEMS + 1)}
+    },
     "a long text": {"result": {"success": True, "contentItems": [text("x" * (ANSWER + 1))]}},
     "far too much": {"result": {"success": True, "contentItems": [[]] * 20_000}},
 }
@@ -325,14 +327,16 @@ async def test_a_fork_has_the_tools_of_its_original(tmp_path: Path, ephemeral: b
 
 async def test_arguments_of_many_levels_are_kept_or_refused(tmp_path: Path) -> None:
     """A record that nobody can read back would be lost with what was told of it."""
-    kept, refused = (json.loads("[" * levels + "]" * levels) for levels in (DEEPEST - 1, DEEPEST))
+    kept, refused = (
+        json.loads("[" * levels + "]" * levels) for levels in (MAX_DEPTH - 1, MAX_DEPTH)
+    )
     replies = [calls("lookup", a=kept), calls("lookup", a=refused), says("deep")]
     async with session(tmp_path, replies) as peer:
         turn, asked = await asked_once(peer)
         thread = asked["params"]["threadId"]
         await answer(peer, asked, [], success=True)
         assert (await peer.turn_end(turn))["status"] == "completed"
-        assert peer.told_model() == f"lookup: the arguments have more than {DEEPEST} levels"
+        assert peer.told_model() == f"lookup: the arguments have more than {MAX_DEPTH} levels"
         [item] = peer.completed_items("dynamicToolCall")
     async with session(tmp_path) as peer:
         read = await peer.request("thread/read", {"threadId": thread, "includeTurns": True})
@@ -380,12 +384,12 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "a schema with many levels": (
         [{**LOOKUP, "inputSchema": {"items": json.loads("[" * 100 + "]" * 100)}}],
-        f"[0].inputSchema: has more than {DEEPEST} levels",
+        f"[0].inputSchema: has more than {MAX_DEPTH} levels",
     ),
-    "too many": (named(*map(str, range(MOST_TOOLS + 1))), f": has more than {MOST_TOOLS} tools"),
+    "too many": (named(*map(str, range(MAX_TOOLS + 1))), f": has more than {MAX_TOOLS} tools"),
     "too long": (
-        [{**LOOKUP, "description": "x" * LARGEST}],
-        f": has more than {LARGEST:,} characters",
+        [{**LOOKUP, "description": "x" * MAX_TOOLS_CHARACTERS}],
+        f": has more than {MAX_TOOLS_CHARACTERS:,} characters",
     ),
     "no schema": ([{"name": "a", "description": "b"}], "[0].inputSchema: Field required"),
 }

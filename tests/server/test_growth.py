@@ -18,7 +18,7 @@ from reference_server.envelope import decode
 from reference_server.exec.actions import actions_of
 from reference_server.exec.output import Output
 from reference_server.exec.rules import Rules
-from reference_server.exec.shell_syntax import LONGEST_WORD
+from reference_server.exec.shell_syntax import MAX_WORD_BYTES
 from reference_server.model.errors import ModelError, http_failed, response_failed
 from reference_server.model.events import read_event
 from reference_server.model.sse import SseParser
@@ -31,7 +31,7 @@ from reference_server.transport.lines import LineSplitter
 from tests.sampling import one_in
 
 pytestmark = pytest.mark.slow
-MOST = 1.5
+MAX_EXPONENT = 1.5
 Text = Callable[[int], Any]
 
 EXPECTED = (PatchError, ModelError, TooMuchToShow, TooMuchWork)
@@ -49,7 +49,7 @@ def check(text: Text, run: Callable[[Any], object], largest: int) -> None:
         return lambda: lambda: quiet(given)
 
     # Caches that other processes share blur one measurement; a square shows in each.
-    assert any(exponent(prepared, largest) < MOST for _ in range(3))
+    assert any(exponent(prepared, largest) < MAX_EXPONENT for _ in range(3))
 
 
 def fed(parser: Callable[[], Any]) -> Callable[[Iterable[Any]], None]:
@@ -97,7 +97,7 @@ def test_judging_a_command(shape: str, reader: str) -> None:
     check(
         COMMANDS[shape],
         lambda text: rules.allow(("bash", "-c", text), "/w", trusted_in=trusted_in),
-        LONGEST_WORD // 8,
+        MAX_WORD_BYTES // 8,
     )
 
 
@@ -362,7 +362,7 @@ def test_reasoning_in_small_pieces(kind: str) -> None:
     def job(size: int) -> Callable[[], Job]:
         return lambda: lambda: _reasoned(kind, size)
 
-    assert exponent(job, 16_000) < MOST
+    assert exponent(job, 16_000) < MAX_EXPONENT
 
 
 def _reasoned(kind: str, pieces: int) -> None:

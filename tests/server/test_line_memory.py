@@ -7,7 +7,7 @@ from reference_server.transport.lines import LINE_LIMIT
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
-MOST = 500
+MAX_MIB = 500
 """MiB beyond what a process has that has imported the same and read nothing."""
 
 READING = """
@@ -50,4 +50,4 @@ UNITS = {
 def test_the_longest_line_takes_less_than_500_mib(unit: str) -> None:
     [kind], peak = peak_of(READING, UNITS[unit], str(LINE_LIMIT))
     assert kind == "IncomingRequest"
-    assert peak < MOST
+    assert peak < MAX_MIB

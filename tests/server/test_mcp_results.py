@@ -9,8 +9,8 @@ from mcp_side import odd, with_servers
 from model_side import PIXEL, calls, says
 from session_peer import session
 
-from reference_server.limits import DEEPEST
-from reference_server.mcp.results import MOST_BLOCKS, RESULT_LIMIT, bounded
+from reference_server.limits import MAX_DEPTH
+from reference_server.mcp.results import MAX_BLOCKS, RESULT_LIMIT, bounded
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
@@ -93,9 +93,9 @@ async def test_a_message_beyond_all_bounds_fails_the_call_alone(tmp_path) -> Non
 
 
 def test_a_result_of_many_blocks_keeps_the_first_and_counts_the_others() -> None:
-    content = [{"type": "text", "text": str(at)} for at in range(MOST_BLOCKS + 5)]
+    content = [{"type": "text", "text": str(at)} for at in range(MAX_BLOCKS + 5)]
     kept, _ = bounded(content, None)
-    assert kept[:-1] == content[:MOST_BLOCKS]
+    assert kept[:-1] == content[:MAX_BLOCKS]
     assert kept[-1]["text"] == "[5 more blocks: left out]"
 
 
@@ -150,7 +150,7 @@ async def test_arguments_that_are_nested_too_deeply_make_no_item(tmp_path) -> No
 
 def test_what_has_too_many_levels_to_be_kept_is_left_out() -> None:
     deep: Any = "x"
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         deep = [deep]
     text = {"type": "text", "text": "before"}
     assert bounded([text], {"a": deep[0]}) == ([text], {"a": deep[0]})

@@ -11,10 +11,10 @@ from model_side import calls, says
 from session_peer import session
 
 from reference_server.config.mcp import McpServer
-from reference_server.mcp.names import LONGEST, model_names
+from reference_server.mcp.names import MAX_NAME_CHARACTERS, model_names
 from reference_server.mcp.tools import (
     DESCRIPTION_LIMIT,
-    MOST_TOOLS,
+    MAX_TOOLS,
     SCHEMA_LIMIT,
     McpTool,
     listing,
@@ -37,7 +37,7 @@ def test_names_are_what_models_take_and_each_is_of_one_tool(pairs) -> None:
     names = model_names(pairs)
     assert sorted(names.values()) == sorted(pairs)
     for name in names:
-        assert 0 < len(name) <= LONGEST
+        assert 0 < len(name) <= MAX_NAME_CHARACTERS
         assert name.isascii()
         assert name.replace("_", "").replace("-", "").isalnum()
 
@@ -67,8 +67,8 @@ def test_a_tool_is_chosen_by_the_lists_of_the_configuration() -> None:
 
 def test_what_a_server_says_of_its_tools_is_bounded() -> None:
     huge = tool("huge", properties={"x": {"description": "x" * SCHEMA_LIMIT}})
-    found = listing(McpServer("s"), [huge, *(tool(str(at)) for at in range(MOST_TOOLS + 5))])
-    assert len(found.tools) == MOST_TOOLS
+    found = listing(McpServer("s"), [huge, *(tool(str(at)) for at in range(MAX_TOOLS + 5))])
+    assert len(found.tools) == MAX_TOOLS
     assert [words.split()[0] for words in found.left_out] == ["its", "only"]
     long = offer("name", tool("a", "d" * 100_000))
     assert len(long["description"]) < DESCRIPTION_LIMIT + 30

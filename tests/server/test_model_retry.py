@@ -12,7 +12,7 @@ from reference_server.model.errors import (
     response_incomplete,
     stream_broken,
 )
-from reference_server.model.retry import LONGEST_DELAY, Retries
+from reference_server.model.retry import MAX_DELAY_SECONDS, Retries
 
 
 def retries(requests: int = 4, streams: int = 5, jitter: float = 0.5) -> Retries:
@@ -28,7 +28,7 @@ def test_the_pause_doubles_up_to_a_longest() -> None:
     left = retries(streams=9)
     delays = [left.delay(stream_broken("x")) for _ in range(9)]
     assert delays[:3] == [0.2, 0.4, 0.8]
-    assert delays[-1] == LONGEST_DELAY
+    assert delays[-1] == MAX_DELAY_SECONDS
 
 
 @pytest.mark.parametrize(("drawn", "first"), [(0.0, 0.18), (1.0, 0.22)])

@@ -30,7 +30,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
 )
 from reference_server.rollout.store import RolloutStore
-from reference_server.rollout.writer import OPEN_AT_MOST, FileRecorder
+from reference_server.rollout.writer import MAX_OPEN, FileRecorder
 from reference_server.settings import ThreadSettings, sandbox_policy
 
 SETTINGS = ThreadSettings(
@@ -197,13 +197,13 @@ def test_a_record_after_a_torn_line_begins_a_line_of_its_own(tmp_path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files by /proc")
 def test_more_threads_can_be_written_than_files_are_open(tmp_path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    paths = [tmp_path / f"{number}.jsonl" for number in range(OPEN_AT_MOST + 10)]
+    paths = [tmp_path / f"{number}.jsonl" for number in range(MAX_OPEN + 10)]
     recorders = [FileRecorder(path) for path in paths]
     for record in records():
         for recorder in recorders:
             recorder.append(record)
     recorders[0].sync()
-    assert len(os.listdir("/proc/self/fd")) <= before + OPEN_AT_MOST
+    assert len(os.listdir("/proc/self/fd")) <= before + MAX_OPEN
     for recorder in recorders:
         recorder.close()
     # Others of this process may have closed files of their own meanwhile.
@@ -213,7 +213,7 @@ def test_more_threads_can_be_written_than_files_are_open(tmp_path) -> None:
 
 
 def test_a_rollout_that_is_gone_is_not_begun_anew(tmp_path) -> None:
-    recorders = [FileRecorder(tmp_path / f"{number}.jsonl") for number in range(OPEN_AT_MOST + 1)]
+    recorders = [FileRecorder(tmp_path / f"{number}.jsonl") for number in range(MAX_OPEN + 1)]
     (tmp_path / "0.jsonl").unlink()
     with pytest.raises(FileNotFoundError):
         recorders[0].append(records()[0])

@@ -14,7 +14,7 @@ from skill_folders import entry, names, plain, project, put_skill
 from reference_server.skills import scan as scanning
 from reference_server.skills.document import read_document
 from reference_server.skills.naming import names_in, words_after_signs
-from reference_server.skills.scan import DEPTH, MOST_ENTRIES, MOST_SKILLS, Scanned, scan
+from reference_server.skills.scan import DEPTH, MAX_ENTRIES, MAX_SKILLS, Scanned, scan
 from tests.sampling import one_in
 
 BOUND = 15.0
@@ -187,12 +187,12 @@ def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("most", "count"), one_in(2, [(50, 60), (MOST_ENTRIES, 100_000)], pytest.mark.attacks)
+    ("most", "count"), one_in(2, [(50, 60), (MAX_ENTRIES, 100_000)], pytest.mark.attacks)
 )
 def test_a_folder_with_too_much_in_it_is_looked_at_in_part(
     most: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scanning, "MOST_ENTRIES", most)
+    monkeypatch.setattr(scanning, "MAX_ENTRIES", most)
     put_skill(tmp_path, "a")
     (tmp_path / "b").mkdir()
     for number in range(count):
@@ -207,19 +207,19 @@ def test_a_folder_with_too_much_in_it_is_looked_at_in_part(
 
 @pytest.mark.slow
 def test_so_many_skills_are_found_and_no_more(tmp_path: Path) -> None:
-    for number in range(MOST_SKILLS + 5):
+    for number in range(MAX_SKILLS + 5):
         put_skill(tmp_path, f"s{number}", text=f"---\nname: s{number}\ndescription: d\n---\n")
     found, told = scanned(tmp_path)
-    assert len(found) == MOST_SKILLS
+    assert len(found) == MAX_SKILLS
     assert "more than 500 skills" in told["."]
 
 
 @pytest.mark.slow
 def test_so_many_mistakes_are_told_and_no_more(tmp_path: Path) -> None:
-    for number in range(scanning.MOST_PROBLEMS + 5):
+    for number in range(scanning.MAX_PROBLEMS + 5):
         put_skill(tmp_path, f"s{number}", text="")
     _, told = scanned(tmp_path)
-    assert len(told) == scanning.MOST_PROBLEMS + 1
+    assert len(told) == scanning.MAX_PROBLEMS + 1
     assert "more mistakes than are told here" in told["."]
 
 

@@ -223,13 +223,13 @@ async def test_an_item_that_leads_to_no_such_skill_is_told_and_the_turn_goes_on(
 
 
 async def test_an_input_gives_a_bounded_number_of_skills(tmp_path: Path) -> None:
-    count = invoking.MOST_SKILLS + 1
+    count = invoking.MAX_SKILLS + 1
     for number in range(count):
         put_skill(project(tmp_path), f"s{number}")
     async with session(tmp_path / "home", [says("a")]) as peer:
         thread = await peer.start_thread(cwd=str(tmp_path))
         await say(peer, thread, text(" ".join(f"$s{number}" for number in range(count))))
-    assert heard(peer).count(WORD) == invoking.MOST_SKILLS
+    assert heard(peer).count(WORD) == invoking.MAX_SKILLS
     assert f"The skill $s{count - 1} is not used: one input names at most" in heard(peer)
 
 

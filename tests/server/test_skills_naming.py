@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference_server.skills.naming import MOST_SIGNS, names_in
+from reference_server.skills.naming import MAX_DOLLAR_SIGNS, names_in
 
 NAMES = ["tally", "tally-up", "Spell Check", "Spell", "v1.2", "größe", "$odd", "-x"]
 
@@ -44,4 +44,4 @@ def test_names_come_in_the_order_in_which_texts_name_them() -> None:
 
 
 def test_only_so_many_signs_of_a_text_are_looked_at() -> None:
-    assert names_in(["$x " * MOST_SIGNS + "$tally"], NAMES) == []
+    assert names_in(["$x " * MAX_DOLLAR_SIGNS + "$tally"], NAMES) == []

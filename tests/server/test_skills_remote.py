@@ -129,7 +129,7 @@ def a_pipe(folder: Path) -> None:
 
 
 def too_many(folder: Path) -> None:
-    for number in range(catalogue.MOST_FILES + 1):
+    for number in range(catalogue.MAX_FILES + 1):
         (folder / f"{number}").touch()
 
 

@@ -288,7 +288,7 @@ async def test_an_accepted_input_is_on_disk_before_the_model_hears_it(tmp_path) 
 async def test_more_input_than_one_model_call_may_wait_for_is_refused(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_module, "MOST_ADDED", 1 << 20)
+    monkeypatch.setattr(turn_module, "MAX_ADDED_BYTES", 1 << 20)
     gate = anyio.Event()
     async with session(tmp_path, [held_message(gate), says("Second.")]) as peer:
         thread = await peer.start_thread()

@@ -15,7 +15,7 @@ from tools.bench.client import Client, MeasurementFailed, monotonic
 from tools.bench.stats import Absent, Cell, Figure, median
 from tools.bench.targets import Target
 
-FEW, MANY = 10_000, 100_000
+STORED_THREADS, MAX_STORED_THREADS = 10_000, 100_000
 LIST_SIZE = 25
 REPEATS = 50
 
@@ -67,7 +67,7 @@ def all_of(target: Target, model_url: str) -> dict[str, Cell]:
 
 
 def _few(target: Target, model_url: str) -> dict[str, Cell]:
-    with target.start(model_url, partial(_stored, count=FEW)) as (client, work):
+    with target.start(model_url, partial(_stored, count=STORED_THREADS)) as (client, work):
         _greet(client, target)
         took, slowest = _first_list(client)
         plain = _timed(client, {})
@@ -85,7 +85,7 @@ def _few(target: Target, model_url: str) -> dict[str, Cell]:
 
 
 def _many(target: Target, model_url: str) -> dict[str, Cell]:
-    with target.start(model_url, partial(_stored, count=MANY)) as (client, _):
+    with target.start(model_url, partial(_stored, count=MAX_STORED_THREADS)) as (client, _):
         _greet(client, target)
         _first_list(client)
         return {
@@ -149,7 +149,7 @@ def _last_page(client: Client) -> dict[str, Any]:
     params: dict[str, Any] = {"sortKey": "updated_at"}
     while True:
         # The server's own maximum, so that it takes few pages.
-        result = client.request("thread/list", {"limit": MANY, **params})
+        result = client.request("thread/list", {"limit": MAX_STORED_THREADS, **params})
         if result["nextCursor"] is None:
             return params
         params["cursor"] = result["nextCursor"]

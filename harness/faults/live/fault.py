@@ -16,8 +16,8 @@ from harness.trace.frame import Classify, Damage, Direction, Frame, Origin, clas
 from harness.trace.values import MISSING
 
 # Held beyond this, lines are let go: what a fault waits for may never come.
-MOST_HELD = 1000
-MOST_HELD_BYTES = 32 * 1024 * 1024
+MAX_HELD_FRAMES = 1000
+MAX_HELD_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class LiveFault:
 
     A fault may hold lines back until it knows whether they are its place, or until those have
     passed that shall come before. What it waits for may never come. So the caller calls `quiet`
-    when `held` is not 0 and nothing has come for a while; more than `MOST_HELD` lines are never
-    held. `classify` is that of the lines' surface. Raises `UsageError` for a fault that needs a
-    stored trace.
+    when `held` is not 0 and nothing has come for a while; more than `MAX_HELD_FRAMES` lines are
+    never held. `classify` is that of the lines' surface. Raises `UsageError` for a fault that needs
+    a stored trace.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class LiveFault:
         if stream.finished:
             out += stream.end()
             self._arm_again(stream)
-        if self.held > MOST_HELD or (self.held and self._held_bytes > MOST_HELD_BYTES):
+        if self.held > MAX_HELD_FRAMES or (self.held and self._held_bytes > MAX_HELD_BYTES):
             out += self._give_up("too much is held")
         return out
 

@@ -14,7 +14,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import dig, obj, show_path, text
 
 # An id longer than this is cut: whoever wrote it may have put anything into it.
-_LONGEST_ID = 60
+_MAX_ID_CHARACTERS = 60
 
 
 def told(act: Act, site: FaultSite) -> str:
@@ -67,4 +67,4 @@ def _place(before: Any, after: Any) -> str:
 
 
 def _short(name: str) -> str:
-    return visible(name if len(name) <= _LONGEST_ID else name[:_LONGEST_ID] + "…")
+    return visible(name if len(name) <= _MAX_ID_CHARACTERS else name[:_MAX_ID_CHARACTERS] + "…")

@@ -6,7 +6,7 @@ What the text lets a server refuse is sent with `expect: any`.
 from collections.abc import Callable
 
 from harness.fuzz.sessions.plan import PlannedThread, PlannedTurn
-from harness.fuzz.sessions.session import HERE, MOST_THREADS, Action, Session
+from harness.fuzz.sessions.session import HERE, MAX_THREADS, Action, Session
 from harness.fuzz.sessions.turns import COMMAND, Json, ModelTurn
 
 COMPACTED = {"notification": "item/completed", "where": {"item.type": "contextCompaction"}}
@@ -191,7 +191,7 @@ def resume_one(session: Session, thread: PlannedThread) -> None:
 def fork(session: Session, thread: PlannedThread) -> None:
     """A thread with the same history, where there is room for one more."""
     plan, on = session.plan, session.connection()
-    if len(plan.threads) > MOST_THREADS or not session.choose.chance(70):
+    if len(plan.threads) > MAX_THREADS or not session.choose.chance(70):
         plan.request("thread/fork", params={"threadId": thread.reference}, on=on)
         return
     plan.settle(thread)

@@ -14,7 +14,7 @@ from harness.fuzz.sessions.actions import (
 from harness.fuzz.sessions.chooser import Chooser
 from harness.fuzz.sessions.novelty import Drawn
 from harness.fuzz.sessions.plan import PlannedThread
-from harness.fuzz.sessions.session import LONGEST, Action, Offers, Session
+from harness.fuzz.sessions.session import MAX_STEPS, Action, Offers, Session
 from harness.fuzz.sessions.situations import ask, ask_again, begin
 from harness.fuzz.sessions.turns import Json
 
@@ -109,11 +109,11 @@ CHAINS = (
 )
 
 
-def drawn(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Drawn:
+def drawn(chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS) -> Drawn:
     """One generated session."""
     return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)
 
 
-def generated(chooser: Chooser, offers: Offers | None = None, length: int = LONGEST) -> Json:
+def generated(chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS) -> Json:
     """One generated scenario document."""
     return drawn(chooser, offers, length).document()

@@ -16,12 +16,12 @@ from harness.trace.marks import StepBegins
 
 # A step that waits in vain is no finding, only lost time.
 STEP_BOUND = 2.0
-SHORTEST = 0.4
+MIN_STEP_SECONDS = 0.4
 # A failure that needs a race may need some tries.
 CONFIRMATIONS = 3
 SHRINKING = 30.0
 # Also for what is found at the very end of a search.
-LEAST = 10.0
+MIN_SHRINK_SECONDS = 10.0
 # The whole of following one cause up takes so many times that, on a slow server too.
 FOLLOWING = 1.5
 # What goes wrong in a play, None where that is not what is looked for.
@@ -68,7 +68,7 @@ def made_small(
 
 def shrinking_within(seconds: float) -> float:
     """The seconds for making one failure small, in a search of so many seconds."""
-    return min(SHRINKING, max(LEAST, 0.4 * seconds))
+    return min(SHRINKING, max(MIN_SHRINK_SECONDS, 0.4 * seconds))
 
 
 class _Following:
@@ -188,4 +188,4 @@ def bound_for(played: Played) -> float:
     """The bound of a step in shrinking: several times what the longest one took, in seconds."""
     begun = [mark.at for mark in played.run.trace.marks_of(StepBegins)]
     longest = max((late - early for early, late in pairwise(begun)), default=0.0)
-    return min(STEP_BOUND, max(SHORTEST, 4 * longest))
+    return min(STEP_BOUND, max(MIN_STEP_SECONDS, 4 * longest))

@@ -18,7 +18,7 @@ from harness.fuzz.sessions.cuts import only
 from harness.fuzz.sessions.demands import demanding
 from harness.fuzz.sessions.features import blamed, feature_at
 from harness.fuzz.sessions.following import (
-    LEAST,
+    MIN_SHRINK_SECONDS,
     SHRINKING,
     STEP_BOUND,
     Small,
@@ -376,7 +376,7 @@ class Searcher:
     def _improve(self, document: Json, problems: list[Problem]) -> None:
         """Follow up once more what was found flaky, or as a long case, now that it came again."""
         earlier = next((self._poor[one.cause] for one in problems if one.cause in self._poor), None)
-        if earlier is None or time.monotonic() + LEAST > self._end:
+        if earlier is None or time.monotonic() + MIN_SHRINK_SECONDS > self._end:
             return
         causes = {cause for cause, found in self._poor.items() if found is earlier}
         self._poor = {cause: one for cause, one in self._poor.items() if one is not earlier}
@@ -404,7 +404,7 @@ class Searcher:
 
     def _small(self, document: Json, shows: Callable[[Played], Problem | None]) -> Small | None:
         # What is found at the very end has as much time as any other; what is found later, less.
-        left = max(LEAST, self._end + self.shrinking - time.monotonic())
+        left = max(MIN_SHRINK_SECONDS, self._end + self.shrinking - time.monotonic())
         return made_small(self, document, shows, min(self.shrinking, left), self._mark())
 
     def _tell(self, small: Small, instead_of: Found | None = None) -> Found:

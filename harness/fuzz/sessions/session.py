@@ -10,12 +10,12 @@ from harness.fuzz.sessions.plan import Plan, PlannedThread
 from harness.fuzz.sessions.turns import FAULTS, PARTS, UNTRUSTED, Json, TurnWriter
 from harness.scenario.client_steps import MAIN
 
-MOST_THREADS = 3
+MAX_THREADS = 3
 # The policies of threads whose commands and patches are asked about.
 ASKING = ("on-request", UNTRUSTED, UNTRUSTED)
-LONGEST = 48
+MAX_STEPS = 48
 # Each costs as much time as a whole session without.
-MOST_RESTARTS = 2
+MAX_RESTARTS = 2
 # Most of the sessions are short: they are played and shrunk faster, and what is judged at the end
 # of a trace sees more of them.
 SHORT = range(6, 19)
@@ -113,9 +113,9 @@ class Session:
         self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
         self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
         self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
-        self._most = chooser.weighted([(1, 4), (2, 4), (MOST_THREADS, 2)])
+        self._most = chooser.weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
 
-    def draw(self, longest: int = LONGEST) -> Drawn:
+    def draw(self, longest: int = MAX_STEPS) -> Drawn:
         """A whole session, most of them short, with at most so many steps and a final look."""
         long = self.choose.chance(40)
         length = longest if long else min(longest, self.choose.one(SHORT))
@@ -201,7 +201,7 @@ class Session:
     def _restarted(self) -> bool:
         """In some sessions, now and then."""
         possible = self._apart == "restart" and "restart" not in self.lacks
-        if not possible or self._restarts == MOST_RESTARTS or not self.choose.chance(15):
+        if not possible or self._restarts == MAX_RESTARTS or not self.choose.chance(15):
             return False
         self._restart()
         return True

@@ -25,7 +25,7 @@ PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW_DELTA = "item/reasoning/textDelta"
 OUTPUT_DELTA = "item/commandExecution/outputDelta"
 # A server says in so many characters at most that it cut a text.
-LONGEST_MARK: Final = 200
+MAX_MARK_CHARACTERS: Final = 200
 
 
 # An output of this length or more may be cut wherever a server likes.
@@ -321,7 +321,7 @@ def _is_cut(joined: str, whole: str) -> bool:
     """Whether `whole` is the beginning of a text, its end, or both, with a mark for what is cut."""
     head = _shared(joined, whole)
     kept = head + _shared(joined[head:][::-1], whole[head:][::-1])
-    return kept > 0 and len(joined) > len(whole) and len(whole) - kept <= LONGEST_MARK
+    return kept > 0 and len(joined) > len(whole) and len(whole) - kept <= MAX_MARK_CHARACTERS
 
 
 def _shared(one: str, other: str) -> int:

@@ -24,7 +24,7 @@ PARAMS: Final = frozenset(
     }
 )
 # So many cursors are remembered, the last ones that were given.
-MOST_OPEN: Final = 1000
+MAX_OPEN: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class ListMonitor(Monitor):
         pages = Pages((*before.pages, page))
         if isinstance(page.next_cursor, str):
             self._open[page.next_cursor, words] = pages
-            if len(self._open) > MOST_OPEN:
+            if len(self._open) > MAX_OPEN:
                 self._open.pop(next(iter(self._open)))
         return pages
 

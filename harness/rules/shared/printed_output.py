@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 # More output than this is not predicted; a server may truncate what it shows well before.
-MOST: Final = 100_000
+MAX_OUTPUT: Final = 100_000
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 _QUOTED = r"'[^'\\]*'|\"[^\"\\$`!]*\""
@@ -108,7 +108,7 @@ def _printed(script: str) -> Printed:
             # An unfinished line of one stream: how the two streams interleave is not known.
             raise _Uncertain
         streams[number].extend(written)
-        if len(streams[number]) > MOST * 30 or left:
+        if len(streams[number]) > MAX_OUTPUT * 30 or left:
             raise _Uncertain
         left = statement == "exit 0"
     return Printed(streams[0].decode(), streams[1].decode())
@@ -202,7 +202,7 @@ def _range(words: str) -> tuple[int, int]:
 
 def _seq(match: re.Match[str]) -> bytes:
     first, last = _range(match[0])
-    if last - first > MOST:
+    if last - first > MAX_OUTPUT:
         raise _Uncertain
     return "".join(f"{number}\n" for number in range(first, last + 1)).encode()
 

@@ -21,7 +21,7 @@ from harness.trace.views import Conversation, TurnView
 
 # So many characters of a text identify it; a text with fewer than the second identifies nothing.
 # The mark of a model call keeps a little more.
-BEGINNING, LEAST = 100, 3
+BEGINNING, MIN_TEXT_CHARACTERS = 100, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +157,5 @@ class Inputs(Undisturbed, ABC):
         """Judge all that can be."""
         for steer in self.steers:
             alike = sum(steer.said in said for said in self._said)
-            if len(steer.said) >= LEAST and alike == 1 and not self.uncertain:
+            if len(steer.said) >= MIN_TEXT_CHARACTERS and alike == 1 and not self.uncertain:
                 yield from self.judged(steer)

@@ -14,7 +14,7 @@ from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import Conversation, TurnView, items_of, turns_of
 
 # So many ids of turns are told.
-MOST_IDS = 5
+MAX_IDS = 5
 # The types of items whose texts are the conversation itself.
 MESSAGES = ("userMessage", "agentMessage")
 
@@ -60,9 +60,9 @@ def other_than_told(turn: TurnView, where: Member | None, answer: Frame) -> Viol
     if where is None:
         turns = member(answer, "thread", "turns")
         ids = [text(one.get("id")) for one in turns_of(dig(answer.result, "thread"))]
-        more = f" and {len(ids) - MOST_IDS} more" if len(ids) > MOST_IDS else ""
+        more = f" and {len(ids) - MAX_IDS} more" if len(ids) > MAX_IDS else ""
         expected = f"{turns.name}: {turn.subject} among them"
-        actual = f"{turns.name}: only the turns {', '.join(ids[:MOST_IDS])}{more}"
+        actual = f"{turns.name}: only the turns {', '.join(ids[:MAX_IDS])}{more}"
         return Violation(turn.subject, frames, expected, actual, places=(turns.place,))
     ended = member(turn.completed[-1], "turn", "status")
     if obj(where.value).get("status") != turn.status:

@@ -14,7 +14,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.values import MISSING, Path, at, show_path
 
 # So many characters of the names of the other members are shown where one is missing.
-MOST_KEYS: Final = 100
+MAX_KEYS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Member:
         if not isinstance(above, dict):
             return f"{self.name}: missing"
         keys = ", ".join(cast("dict[str, Any]", above)) or "no member"
-        there = keys if len(keys) <= MOST_KEYS else f"{keys[:MOST_KEYS]}…"
+        there = keys if len(keys) <= MAX_KEYS else f"{keys[:MAX_KEYS]}…"
         holder = show_path(self.path[:-1]) if len(self.path) > 1 else "the message"
         return f"{self.name}: missing; {holder} has {literal(there)[1:-1]}"
 

@@ -19,7 +19,7 @@ NEEDS = ("thread-list",)
 # The kinds that the text names. Another word may stand for several kinds, these among them.
 NAMED_KINDS: Final = frozenset({"cli", "vscode"})
 # So many of the last lists by kinds are compared with the next one.
-MOST_LISTS: Final = 20
+MAX_LISTS: Final = 20
 
 
 class _Filter(ListMonitor):
@@ -201,7 +201,7 @@ class SourceKinds(_Filter):
 
     def begin(self) -> None:
         super().begin()
-        self._lists: deque[Pages] = deque(maxlen=MOST_LISTS)
+        self._lists: deque[Pages] = deque(maxlen=MAX_LISTS)
 
     @on_answer("thread/list")
     def answer(self, frame: Frame) -> Outcomes:

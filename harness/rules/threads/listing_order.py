@@ -16,9 +16,9 @@ from harness.trace.values import dig
 A_SECOND = 1
 SHOWN_AS = {"created_at": "createdAt", "updated_at": "updatedAt"}
 # Of two threads every order is rising or falling.
-FEWEST = 3
+MIN_THREADS = 3
 # A page is compared with so many that came just before it, so that a long list is judged in time.
-MOST_PAGES = 5
+MAX_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Order(ListMonitor):
                 where, subject = second[1].where, request_subject(page.request)
                 return [wrong(subject, frames, where, expected, also=also, clauses=(clause,))]
         told = self._times(pages, sort_key)
-        if len(told) >= FEWEST and (_pair(told, rising=True) or _pair(told, rising=False)):
+        if len(told) >= MIN_THREADS and (_pair(told, rising=True) or _pair(told, rising=False)):
             return [Witness(request_subject(page.request), (page.request, frame))]
         return None
 
@@ -75,7 +75,7 @@ class Order(ListMonitor):
         """The times of the threads on some pages that cannot have changed meanwhile."""
         known, several = self.known(pages.last), len(pages.pages) > 1
         times: list[_Time] = []
-        listed = (place for page in pages.pages[-MOST_PAGES:] for place in page.threads)
+        listed = (place for page in pages.pages[-MAX_PAGES:] for place in page.threads)
         for thread_id, where in listed:
             thread = known.get(thread_id)
             value = dig(where.value, SHOWN_AS[sort_key])

@@ -8,8 +8,8 @@ from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, o
 from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import COMPLETED, RUNNING
 from harness.rules.shared.stored_turns import (
+    MAX_IDS,
     MESSAGES,
-    MOST_IDS,
     Rollbacks,
     completed_items,
     other_messages,
@@ -179,7 +179,7 @@ class InItsThread(_History):
                 continue
             turns = member(frame, "thread", "turns")
             expected = f"{turns.name}: {turn.subject}, which was started on {_thread(frame)}"
-            actual = f"{turns.name}: {', '.join(list(shown)[:MOST_IDS])}"
+            actual = f"{turns.name}: {', '.join(list(shown)[:MAX_IDS])}"
             yield Violation(turn.subject, frames, expected, actual, places=(turns.place,))
         yield from self._strangers(thread_id, shown, frame)
 

@@ -10,7 +10,7 @@ from harness.trace.frame import Frame
 from harness.trace.order import came_before
 
 # So many ids of listed threads are told.
-MOST_IDS = 8
+MAX_IDS = 8
 NEEDS = ("thread-list",)
 
 
@@ -66,7 +66,7 @@ class Complete(ListMonitor):
         if pages is None or not pages.complete:
             return
         listed = {thread_id for thread_id, _ in pages.threads}
-        told = ", ".join(list(dict.fromkeys(one for one, _ in pages.threads))[:MOST_IDS])
+        told = ", ".join(list(dict.fromkeys(one for one, _ in pages.threads))[:MAX_IDS])
         for thread in self.known(frame).values():
             if not self.belongs(thread, pages):
                 continue

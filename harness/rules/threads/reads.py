@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import COMPLETED
-from harness.rules.shared.stored_turns import MOST_IDS, Rollbacks, other_than_told, stored_in
+from harness.rules.shared.stored_turns import MAX_IDS, Rollbacks, other_than_told, stored_in
 from harness.rules.shared.told_turns import Told
 from harness.rules.shared.view_queries import first_completed, opened_here
 from harness.rules.shared.violations import instead, member, wrong
@@ -231,8 +231,8 @@ def _in_order(subject: str, answer: Frame, began: list[str]) -> Iterator[Violati
     yield Violation(
         subject,
         (answer,),
-        f"{where.name}: the turns as they began: {', '.join(first[:MOST_IDS])}",
-        f"{where.name}: {', '.join(kept[:MOST_IDS])}",
+        f"{where.name}: the turns as they began: {', '.join(first[:MAX_IDS])}",
+        f"{where.name}: {', '.join(kept[:MAX_IDS])}",
         Level.INFO,
         clauses=("thread-read.turns-in-order",),
         places=(where.place,),

@@ -8,7 +8,7 @@ from typing import Any
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
 from harness.judge.verdict import Level
 from harness.rules.shared.state_tracking import COMPLETED
-from harness.rules.shared.stored_turns import MOST_IDS, other_messages, stored_in
+from harness.rules.shared.stored_turns import MAX_IDS, other_messages, stored_in
 from harness.rules.shared.told_turns import Told
 from harness.rules.shared.view_queries import SentByAnybody, failed
 from harness.rules.shared.violations import member
@@ -191,7 +191,7 @@ def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
     shown = stored_in(answer)
     turns = member(answer, "thread", "turns")
     left = [turn.id for turn in cut.left]
-    wanted = ", ".join(left[-MOST_IDS:]) or "none"
+    wanted = ", ".join(left[-MAX_IDS:]) or "none"
     expected = f"{turns.name}: the turns that were left: {wanted}"
     for turn in cut.dropped:
         if turn.id in shown and turn.id not in left:
@@ -204,7 +204,7 @@ def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
         if turn.id not in shown:
             frames = (turn.completed[0], cut.answer, answer)
             frames = frames if answer is not cut.answer else (turn.completed[0], answer)
-            actual = f"{turns.name}: {', '.join(list(shown)[:MOST_IDS]) or 'none'}"
+            actual = f"{turns.name}: {', '.join(list(shown)[:MAX_IDS]) or 'none'}"
             places = (turns.place,)
             return Violation(subject, frames, expected, actual, cut.level, places=places)
     return None

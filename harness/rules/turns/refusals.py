@@ -16,7 +16,7 @@ from harness.trace.values import arr, obj, text
 from harness.trace.views import TurnView
 
 # No limit is shown; a text of this many characters is below any.
-_LONGEST: Final = 10_000
+_MAX_INPUT_CHARACTERS: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def _is_plain(request: Frame) -> bool:
     """Whether nothing that a request adds to its turn can be what it is refused for."""
     added = [obj(part) for part in arr(obj(request.params).get("input"))]
     length = sum(len(text(part.get("text"))) for part in added)
-    return all(part.get("type") == "text" for part in added) and length <= _LONGEST
+    return all(part.get("type") == "text" for part in added) and length <= _MAX_INPUT_CHARACTERS
 
 
 @rule(

@@ -18,7 +18,7 @@ from harness.judge.base import (
 )
 from harness.judge.verdict import Level
 from harness.rules.shared.approval_queries import APPROVALS
-from harness.rules.shared.steered_input import LEAST, first_text
+from harness.rules.shared.steered_input import MIN_TEXT_CHARACTERS, first_text
 from harness.rules.shared.turn_calls import MAKES_UNCERTAIN
 from harness.rules.shared.view_queries import began_here, failed
 from harness.rules.shared.violations import member
@@ -137,7 +137,11 @@ class Streamed(Monitor):
         self._goes_on()
         texts = mark.body.user_texts or ()
         for work in self._works:
-            alone = len(self._works) == 1 and not self._muddled and len(work.said) >= LEAST
+            alone = (
+                len(self._works) == 1
+                and not self._muddled
+                and len(work.said) >= MIN_TEXT_CHARACTERS
+            )
             if alone and any(work.said in words for words in texts):
                 work.called = True
         return None

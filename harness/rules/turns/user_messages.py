@@ -23,7 +23,7 @@ from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView, TurnView
 
 # With more inputs than this in one turn only whole ones are compared.
-_MOST_INPUTS = 8
+_MAX_INPUTS = 8
 
 
 @rule("user-message.echo", title="A userMessage shows the input that was sent", level=Level.SHOULD)
@@ -119,7 +119,7 @@ def _alike(shown: list[str], sent: list[list[str]]) -> bool:
     """Whether this is one of the inputs, some of them after one another, or one text of them."""
     if shown in sent:
         return True
-    if len(sent) > _MOST_INPUTS:
+    if len(sent) > _MAX_INPUTS:
         return False
     runs = [
         [words for given in sent[start:end] for words in given]

@@ -32,7 +32,7 @@ from harness.trace.values import arr, dig, obj, text
 _USUAL: Final = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 _WIDTH: Final = 96
 # A step that the loader refuses is marked as wrong on purpose; so many are looked at.
-_MOST_STEPS: Final = 200
+_MAX_STEPS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _loading(
     value: dict[str, Any], notes: dict[str, None], lexicon: Lexicon, origin: str
 ) -> MadeScenario:
     """The text, once the loader takes it."""
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         written = _written(value, notes, origin)
         try:
             load_text(written, name="scenario", lexicon=lexicon)
@@ -204,7 +204,7 @@ def _loading(
                 ) from error
         else:
             return MadeScenario(written, tuple(notes))
-    raise UsageError(f"{origin}: more than {_MOST_STEPS} of its messages are wrong by the protocol")
+    raise UsageError(f"{origin}: more than {_MAX_STEPS} of its messages are wrong by the protocol")
 
 
 def _mended(

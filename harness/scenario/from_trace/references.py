@@ -11,8 +11,8 @@ from harness.trace.values import arr, obj
 # Members whose texts a client says again, as it got them.
 _IDS: Final = ("id", "threadId", "turnId", "itemId", "reviewThreadId", "nextCursor", "path")
 # Numbers and shorter texts are no ids that one could know again.
-_SHORTEST: Final = 3
-_DEEPEST: Final = 6
+_MIN_ID_CHARACTERS: Final = 3
+_MAX_PATH_DEPTH: Final = 6
 
 
 class References:
@@ -45,14 +45,14 @@ class References:
 
 
 def _ids(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if len(path) > _DEEPEST:
+    if len(path) > _MAX_PATH_DEPTH:
         return
     if isinstance(value, list):
         for number, one in enumerate(arr(value)):  # pyright: ignore[reportUnknownArgumentType]
             yield from _ids(one, (*path, str(number)))
     elif isinstance(value, dict):
         for key, one in obj(value).items():  # pyright: ignore[reportUnknownArgumentType]
-            if isinstance(one, str) and key in _IDS and len(one) >= _SHORTEST:
+            if isinstance(one, str) and key in _IDS and len(one) >= _MIN_ID_CHARACTERS:
                 yield (*path, key), one
             elif "." not in key and not key.startswith("$"):
                 yield from _ids(one, (*path, key))

@@ -11,7 +11,7 @@ from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 from harness.trace.values import dig
 
-_LONGEST: Final = 60
+_MAX_TITLE_CHARACTERS: Final = 60
 _UNTOLD: Final = ("initialize", "initialized")
 
 
@@ -56,7 +56,7 @@ def _said(trace: Trace) -> Iterator[str]:
 def _short(words: str) -> str:
     """Words that fit into a title, cut between two of them where that can be done."""
     plain = "".join(one if one.isprintable() else " " for one in words)
-    if len(plain) <= _LONGEST:
+    if len(plain) <= _MAX_TITLE_CHARACTERS:
         return plain
-    cut = plain[:_LONGEST]
+    cut = plain[:_MAX_TITLE_CHARACTERS]
     return f"{cut.rpartition(' ')[0] or cut} …"

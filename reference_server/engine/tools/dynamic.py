@@ -28,9 +28,9 @@ Fields = dict[str, Any]
 
 SHOWN = 20_000
 """Characters from the beginning, and as many from the end, of a tool's text for the model."""
-MOST_CONTENT = 1_000
+MAX_CONTENT_ITEMS = 1_000
 """Texts and images of one answer."""
-LARGEST = 4 * 2**20
+MAX_CONTENT_CHARACTERS = 4 * 2**20
 """Characters of them together: they are kept with the thread, and told to each client of it."""
 _WORDS_LIMIT = 400
 """Characters of a client's error message that are shown."""
@@ -118,10 +118,10 @@ def read_answer(answer: Fields) -> ClientAnswer:
             "the client's answer has not the members `success`, true or false, and "
             "`contentItems`, an array of inputText and inputImage"
         )
-    if len(result.content_items) > MOST_CONTENT:
-        return _failure(f"the client's answer has more than {MOST_CONTENT:,} contentItems")
-    if sum(map(_size, result.content_items)) > LARGEST:
-        return _failure(f"the client's answer has more than {LARGEST:,} characters")
+    if len(result.content_items) > MAX_CONTENT_ITEMS:
+        return _failure(f"the client's answer has more than {MAX_CONTENT_ITEMS:,} contentItems")
+    if sum(map(_size, result.content_items)) > MAX_CONTENT_CHARACTERS:
+        return _failure(f"the client's answer has more than {MAX_CONTENT_CHARACTERS:,} characters")
     return ClientAnswer(result.success, result.content_items)
 
 

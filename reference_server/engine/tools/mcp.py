@@ -32,7 +32,7 @@ SHOWN = 40_000
 """Characters of a result's texts for the model; of longer ones the middle is left out."""
 ERROR_LIMIT = 100_000
 """Characters of an error for the client."""
-MOST_PROGRESS = 1_000
+MAX_PROGRESS = 1_000
 """Notifications of progress of one call; a server that goes on telling is not passed on."""
 PROGRESS_LIMIT = 1_000
 """Characters of one of them."""
@@ -96,7 +96,7 @@ class _Work:
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell how far the call is; not once it is completed."""
-        if self._item.status != "inProgress" or self._told == MOST_PROGRESS:
+        if self._item.status != "inProgress" or self._told == MAX_PROGRESS:
             return
         self._told += 1
         thread = self._log.thread

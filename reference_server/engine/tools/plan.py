@@ -19,7 +19,7 @@ _STATUS: dict[str, Literal["completed", "inProgress", "pending"]] = {
     "completed": "completed",
 }
 """The model's word -> the protocol's."""
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 """Steps of a plan: all of them are sent with each change of one."""
 
 
@@ -49,8 +49,8 @@ def _steps(plan: Any) -> list[PlanStep]:
     """Read the steps. Raises CallError."""
     if not isinstance(plan, list):
         raise CallError("update_plan: `plan` must be an array of steps")
-    if len(cast("list[Any]", plan)) > MOST_STEPS:
-        raise CallError(f"update_plan: `plan` has more than {MOST_STEPS:,} steps")
+    if len(cast("list[Any]", plan)) > MAX_STEPS:
+        raise CallError(f"update_plan: `plan` has more than {MAX_STEPS:,} steps")
     return [_step(number, entry) for number, entry in enumerate(cast("list[Any]", plan), start=1)]
 
 

@@ -28,7 +28,7 @@ from reference_server.engine.work_items import CommandWork
 from reference_server.exec.actions import actions_of
 from reference_server.exec.probe import SandboxUnavailable
 from reference_server.exec.process import Finished
-from reference_server.exec.shell_syntax import LONGEST_WORD, too_long
+from reference_server.exec.shell_syntax import MAX_WORD_BYTES, too_long
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch
 
@@ -37,7 +37,7 @@ V = TypeVar("V", str, bool)
 
 SHOWN = 20_000
 """Characters from the beginning, and as many from the end, of a command's output for the model."""
-LONGEST = 1e15
+MAX_TIMEOUT_MS = 1e15
 """Milliseconds of the longest time limit; a larger number is a mistake, and may fit no float."""
 DECLINED = "rejected by user"
 OUTSIDE = "To run outside the sandbox"
@@ -107,7 +107,7 @@ class ShellTool:
             text, folder = found
             return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), context)
         if too_long(wanted.command):
-            raise CallError(f"exec_command: `cmd` is longer than {LONGEST_WORD} bytes; {SHORTER}")
+            raise CallError(f"exec_command: `cmd` is longer than {MAX_WORD_BYTES} bytes; {SHORTER}")
         work = CommandWork(
             context.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv)
         )
@@ -278,6 +278,10 @@ def _seconds(given: Fields) -> float | None:
     value = given.get("timeout_ms")
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < LONGEST:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 < value < MAX_TIMEOUT_MS
+    ):
         raise CallError("exec_command: `timeout_ms` must be a positive number")
     return value / 1000

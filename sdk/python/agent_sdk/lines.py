@@ -2,14 +2,14 @@
 
 from agent_sdk.errors import ProtocolError
 
-LONGEST = 256 * 1024 * 1024
+MAX_LINE_BYTES = 256 * 1024 * 1024
 """Bytes of a line. An agent that never ends its line must not fill the memory."""
 
 
 class Lines:
     """Splits at line feeds alone: U+2028 and a carriage return are parts of a line."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
         self._parts: list[bytes] = []
         self._size = 0
         self._longest = longest

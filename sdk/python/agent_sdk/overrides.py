@@ -14,7 +14,7 @@ from agent_sdk.errors import ConfigError
 from agent_sdk.guards import is_list, is_mapping, is_path
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 
 def overrides(config: Mapping[str, object]) -> list[str]:
@@ -29,7 +29,7 @@ def overrides(config: Mapping[str, object]) -> list[str]:
 def _flat(path: tuple[str, ...], config: Mapping[Any, object]) -> Iterator[str]:
     for key, value in config.items():
         here = (*path, _key(key, path))
-        if len(here) > _DEEPEST:
+        if len(here) > _MAX_DEPTH:
             raise ConfigError(f"config: {_shown(path)} is nested too deeply")
         if is_mapping(value) and value:
             yield from _flat(here, value)
@@ -44,7 +44,7 @@ def _key(key: object, path: tuple[str, ...]) -> str:
 
 
 def _toml(value: object, path: tuple[str, ...]) -> str:
-    if len(path) > _DEEPEST:
+    if len(path) > _MAX_DEPTH:
         raise ConfigError(f"config: {_shown(path)} is nested too deeply")
     # A bool is an int too.
     if isinstance(value, bool):

@@ -24,7 +24,7 @@ from agent_sdk.process import Interrupted, Process
 
 _endings: set["asyncio.Task[None]"] = set()
 """A task that nobody else holds would be collected."""
-SHORTEST_SECRET = 4
+MIN_SECRET_CHARACTERS = 4
 SHOWN = 4_000
 """Characters of standard error, the last ones, that the text of an error shows."""
 _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\t"} | {
@@ -261,6 +261,6 @@ def _shown(text: str) -> str:
 def redacted(text: str, secrets: Iterable[str]) -> str:
     """A text without secrets; one that is shorter than any real key would garble it."""
     for secret in secrets:
-        if len(secret) >= SHORTEST_SECRET:
+        if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[API key]")
     return text

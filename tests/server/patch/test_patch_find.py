@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reference_server.patch import find
 from reference_server.patch.find import FORMS, Lines, TooMuchWork
-from reference_server.patch.match import MOST_BYTES, MOST_LINES, edited
+from reference_server.patch.match import MAX_TEXT_BYTES, MAX_TEXT_LINES, edited
 from reference_server.patch.parse import Hunk, PatchError
 from reference_server.patch.work_budget import stop_if_abandoned
 
@@ -58,7 +58,7 @@ def test_the_lines_of_a_text_are_the_text(ended, rest) -> None:
 
 
 def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find, "MOST_WORK", 100)
+    monkeypatch.setattr(find, "MAX_SEARCHED_BYTES", 100)
     content = b"a\n" * 50
     with pytest.raises(TooMuchWork):
         Lines(content).find(["b"], 0)
@@ -66,7 +66,7 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
         edited(content, [Hunk(1, (), (("-", "b"),))], "file")
 
 
-@pytest.mark.parametrize("content", [b"\n" * (MOST_LINES + 1), b"x" * (MOST_BYTES + 1)])
+@pytest.mark.parametrize("content", [b"\n" * (MAX_TEXT_LINES + 1), b"x" * (MAX_TEXT_BYTES + 1)])
 def test_a_text_too_long_for_hunks_is_refused(content: bytes) -> None:
     with pytest.raises(PatchError, match="too long for hunks"):
         edited(content, [Hunk(1, (), (("-", "b"),))], "file")

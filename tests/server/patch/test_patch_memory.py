@@ -6,13 +6,13 @@ import pytest
 from peaks import peak_of
 
 from reference_server.patch.files import MAX_BYTES
-from reference_server.patch.match import MOST_BYTES, MOST_LINES
-from reference_server.patch.parse import MOST_TEXT, PatchError, parse_patch
+from reference_server.patch.match import MAX_TEXT_BYTES, MAX_TEXT_LINES
+from reference_server.patch.parse import MAX_PATCH_CHARACTERS, PatchError, parse_patch
 from reference_server.patch.plan import make_plan
 from tests.sampling import one_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
-MOST = 300
+MAX_MIB = 300
 """MiB beyond what a process has that has imported the same and done nothing."""
 
 MAKING = """
@@ -59,7 +59,7 @@ def test_deleting_all_that_one_patch_may(tmp_path: Path, work: Path) -> None:
         (work / name).write_bytes("😀\n".encode() * (MAX_BYTES // 5))
     how, peak = measured(tmp_path, "*** Delete File: a", "*** Delete File: b")
     assert (how, list(work.iterdir())) == ("made", [])
-    assert peak < MOST
+    assert peak < MAX_MIB
 
 
 def test_more_files_than_that_are_refused(tmp_path: Path, work: Path) -> None:
@@ -73,10 +73,10 @@ def test_more_files_than_that_are_refused(tmp_path: Path, work: Path) -> None:
 
 # Made when they are needed: every worker imports this.
 TEXTS = {
-    "blank lines": lambda: b"\n" * MOST_LINES,
-    "short lines": lambda: b"".join(b"%06x\n" % at for at in range(MOST_BYTES // 7)),
-    "one line": lambda: b"x" * (MOST_BYTES - 1) + b"\n",
-    "wide characters": lambda: "😀y\n".encode() * (MOST_BYTES // 6),
+    "blank lines": lambda: b"\n" * MAX_TEXT_LINES,
+    "short lines": lambda: b"".join(b"%06x\n" % at for at in range(MAX_TEXT_BYTES // 7)),
+    "one line": lambda: b"x" * (MAX_TEXT_BYTES - 1) + b"\n",
+    "wide characters": lambda: "😀y\n".encode() * (MAX_TEXT_BYTES // 6),
 }
 
 
@@ -86,7 +86,7 @@ def test_changing_both_ends_of_the_longest_texts(tmp_path: Path, work: Path, tex
     hunks = ["@@", "-first", "+FIRST", "@@", "-last", "+LAST"]
     how, peak = measured(tmp_path, "*** Update File: a", *hunks)
     assert how == "made"
-    assert peak < MOST
+    assert peak < MAX_MIB
 
 
 @pytest.mark.parametrize("text", one_in(len(TEXTS), TEXTS, pytest.mark.attacks))
@@ -94,20 +94,20 @@ def test_looking_in_vain_in_the_longest_texts(tmp_path: Path, work: Path, text: 
     (work / "a").write_bytes(TEXTS[text]())
     how, peak = measured(tmp_path, "*** Update File: a", "@@", "-" + "nothing", "+b")
     assert how == "refused"
-    assert peak < MOST
+    assert peak < MAX_MIB
 
 
 @pytest.mark.parametrize("line", one_in(3, ["+x", "+", "+é😀"], pytest.mark.attacks))
 def test_the_longest_patches(tmp_path: Path, work: Path, line: str) -> None:
-    count = (MOST_TEXT - 200) // (len(line) + 1)
+    count = (MAX_PATCH_CHARACTERS - 200) // (len(line) + 1)
     (work / "a").write_text("a\n")
     added = [line] * count
     how, peak = measured(tmp_path, "*** Update File: a", "@@", "-a", *added)
     assert how == "made"
     assert (work / "a").read_text().count("\n") == count
-    assert peak < MOST
+    assert peak < MAX_MIB
 
 
 def test_a_patch_longer_than_that_is_refused() -> None:
     with pytest.raises(PatchError, match="longer than 2 MiB"):
-        parse_patch("*" * (MOST_TEXT + 1))
+        parse_patch("*" * (MAX_PATCH_CHARACTERS + 1))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from harness.backend.model import ScriptedModel
-from harness.backend.play import MOST_OF_A_TEXT, StreamCut
+from harness.backend.play import MAX_TEXT_CHARACTERS, StreamCut
 from harness.backend.script import ModelStep
 from harness.backend.tools import BUILT_IN
 from harness.backend.wire.responses import ResponsesEncoder
@@ -60,9 +60,9 @@ async def test_of_an_answer_that_was_cut_what_came_is_kept() -> None:
 
 
 async def test_a_long_text_is_cut() -> None:
-    pieces = ["x" * (MOST_OF_A_TEXT - 1), "yz", "more"]
+    pieces = ["x" * (MAX_TEXT_CHARACTERS - 1), "yz", "more"]
     (end,) = ends(await played({"reply": [{"message": {"deltas": pieces}}]}))
-    assert end.texts[0].text == "x" * (MOST_OF_A_TEXT - 1) + "y"
+    assert end.texts[0].text == "x" * (MAX_TEXT_CHARACTERS - 1) + "y"
 
 
 async def test_an_answer_that_is_odd_in_itself_has_no_texts() -> None:

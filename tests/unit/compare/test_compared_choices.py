@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.compare.between import compare
-from harness.compare.choices import ENOUGH
+from harness.compare.choices import MIN_DISAGREEING_SCENARIOS
 from harness.compare.text import lines
 from harness.compare.values import Comparison, Kind, Where
 from harness.ledger.observing import Sighting
@@ -65,7 +65,8 @@ def test_a_value_that_came_often_enough_is_no_chance() -> None:
     names = "abcdef"
     usual = [chose(name, "first") for name in names]
     often = [
-        chose(name, "later" if place < ENOUGH else "first") for place, name in enumerate(names)
+        chose(name, "later" if place < MIN_DISAGREEING_SCENARIOS else "first")
+        for place, name in enumerate(names)
     ]
     found = compared(usual, often)
     assert (len(found.changes), found.unsteady) == (1, [])

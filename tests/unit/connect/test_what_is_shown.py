@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.connect.display import ALIKE, MOST, Display
+from harness.connect.display import ALIKE, MAX_MESSAGES_SHOWN, Display
 from harness.judge.verdict import Level, Row, Verdict
 from harness.spec.loading import load_book
 from harness.trace.frame import Direction, Frame
@@ -44,9 +44,9 @@ def test_messages_alike_are_counted_and_told_when_another_comes(screen: Screen) 
 
 
 def test_beyond_the_most_nothing_is_shown_until_the_user_speaks(screen: Screen) -> None:
-    for number in range(MOST + 50):
+    for number in range(MAX_MESSAGES_SHOWN + 50):
         screen.came(f'{{"id":{number},"result":{{}}}}')
-    assert len(screen.lines) == MOST + 1
+    assert len(screen.lines) == MAX_MESSAGES_SHOWN + 1
     assert screen.display.held == 50
     screen.display.user_spoke()
     assert screen.lines[-1] == "  … 50 more messages were not shown; :show N"

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from harness.fuzz.sessions import search
-from harness.fuzz.sessions.following import LEAST, SHRINKING, Small
+from harness.fuzz.sessions.following import MIN_SHRINK_SECONDS, SHRINKING, Small
 from harness.fuzz.sessions.play import Played, Problem
 from harness.fuzz.sessions.search import Found, Searcher
 from harness.judge.verdict import Level
@@ -109,7 +109,11 @@ def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
 def test_what_is_found_at_the_end_has_as_much_time_and_what_comes_after_it_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for ago, least, most in ((-60, SHRINKING, SHRINKING), (0, 25, SHRINKING), (600, LEAST, LEAST)):
+    for ago, least, most in (
+        (-60, SHRINKING, SHRINKING),
+        (0, 25, SHRINKING),
+        (600, MIN_SHRINK_SECONDS, MIN_SHRINK_SECONDS),
+    ):
         one = Search(monkeypatch, small(5))
         one.end(ago)
         one.meet(LATE)

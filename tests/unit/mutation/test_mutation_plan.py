@@ -7,7 +7,7 @@ import pytest
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
 from harness.mutation.plan import (
-    MOST_PLAYS,
+    MAX_PLAYS,
     Place,
     Plan,
     changes_client,
@@ -64,7 +64,7 @@ def test_where_the_rule_sees_it_nowhere_those_are_tried_in_which_it_can_act() ->
 
 def test_scenarios_are_looked_for_until_there_are_enough() -> None:
     plan = Plan({TWICE.id: TWICE})
-    for _ in range(MOST_PLAYS):
+    for _ in range(MAX_PLAYS):
         assert plan.open_on("session") == [TWICE]
         plan.add([(TWICE.id, place(Outcome.KILLED))])
     assert plan.open_on("session") == []

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness.record.masks import MOST_KNOWN, Masker, secret_values
+from harness.record.masks import MAX_SECRETS, Masker, secret_values
 
 SECRETS = [
     ('{"headers":{"Authorization":"Bearer abcdefgh12345678"}}', "abcdefgh12345678"),
@@ -108,8 +108,8 @@ def test_bytes_that_are_no_text_keep_their_place() -> None:
 
 def test_a_stream_of_tokens_does_not_fill_the_memory() -> None:
     masker = Masker()
-    for number in range(MOST_KNOWN + 5):
+    for number in range(MAX_SECRETS + 5):
         masker.text(f'{{"token":"value-{number:08}"}}')
-    last = f"value-{MOST_KNOWN + 4:08}"
-    assert masker.text(f'{{"token":"{last}"}}') == f'{{"token":"<secret {MOST_KNOWN + 5}>"}}'
+    last = f"value-{MAX_SECRETS + 4:08}"
+    assert masker.text(f'{{"token":"{last}"}}') == f'{{"token":"<secret {MAX_SECRETS + 5}>"}}'
     assert last in masker.text(f"bare {last}")

@@ -12,7 +12,7 @@ from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
 from harness.results.baseline import load_baseline
 from harness.results.baseline_update import (
-    MANY,
+    MAX_SCENARIOS_NAMED,
     Change,
     changed_text,
     entry_lines,
@@ -88,8 +88,8 @@ def test_what_does_not_count_or_is_known_has_none() -> None:
 
 
 def test_a_rule_that_is_broken_in_many_scenarios_has_one_entry_for_all() -> None:
-    few = [outcome(f"a/s{number}", failed(ONCE)) for number in range(MANY)]
-    assert len(entries_of(*few)) == MANY
+    few = [outcome(f"a/s{number}", failed(ONCE)) for number in range(MAX_SCENARIOS_NAMED)]
+    assert len(entries_of(*few)) == MAX_SCENARIOS_NAMED
     (one,) = entries_of(*few, outcome("a/more", failed(ONCE)))
     assert one.scenario == "*"
 

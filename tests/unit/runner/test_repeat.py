@@ -6,7 +6,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 from harness.results.outcome import LEAKS, UNSTEADY, Finding
-from harness.runner.repeat import ENOUGH, REPLAYED, Attempt, Repeats, failures
+from harness.runner.repeat import REPLAYED, SCENARIOS_TO_CONFIRM, Attempt, Repeats, failures
 from harness.scenario.loader import Loaded, load_text
 from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
 
@@ -118,28 +118,28 @@ def test_of_a_long_history_the_end_is_played() -> None:
 
 
 def test_finding_that_was_confirmed_often_enough_is_believed() -> None:
-    table = Table(*[BAD] * ENOUGH)
+    table = Table(*[BAD] * SCENARIOS_TO_CONFIRM)
     repeats = table.repeats()
-    for _ in range(ENOUGH + 3):
+    for _ in range(SCENARIOS_TO_CONFIRM + 3):
         assert repeats.of(MINE, Attempt(BAD)) == []
-    assert table.played.count("mine") == ENOUGH
+    assert table.played.count("mine") == SCENARIOS_TO_CONFIRM
 
 
 def test_one_new_finding_beside_believed_ones_is_repeated() -> None:
-    table = Table(*[BAD] * ENOUGH, BAD | {LAST})
+    table = Table(*[BAD] * SCENARIOS_TO_CONFIRM, BAD | {LAST})
     repeats = table.repeats()
-    for _ in range(ENOUGH):
+    for _ in range(SCENARIOS_TO_CONFIRM):
         repeats.of(MINE, Attempt(BAD))
     assert repeats.of(MINE, Attempt(BAD | {LAST})) == []
     assert table.rows == []
 
 
 def test_only_rules_that_were_confirmed_often_enough_are_steady() -> None:
-    repeats = Table(*[BAD] * ENOUGH).repeats()
+    repeats = Table(*[BAD] * SCENARIOS_TO_CONFIRM).repeats()
     broken = outcome("s", failed(ONCE))
     assert repeats.is_steady(outcome("s"))
     assert not repeats.is_steady(broken)
-    for _ in range(ENOUGH):
+    for _ in range(SCENARIOS_TO_CONFIRM):
         repeats.of(MINE, Attempt(BAD))
     assert repeats.is_steady(broken)
     assert not repeats.is_steady(outcome("s", failed(ONCE), failed(LAST)))
@@ -152,7 +152,7 @@ def test_belief_ends_where_a_finding_turns_out_unsteady() -> None:
     repeats = table.repeats()
     assert repeats.of(MINE, Attempt(BAD)) == []
     assert ids(repeats.of(MINE, Attempt(BAD))) == [UNSTEADY]
-    for _ in range(ENOUGH):
+    for _ in range(SCENARIOS_TO_CONFIRM):
         repeats.of(MINE, Attempt(BAD))
     assert table.rows == []
 
@@ -169,9 +169,9 @@ def test_what_counts_as_failed_are_findings_and_must_rules_that_nobody_knows() -
 
 def test_a_crash_on_a_used_process_is_looked_at_however_often_one_was_confirmed() -> None:
     crash = frozenset({"scenario.crash"})
-    table = Table(*[crash] * ENOUGH, GOOD, crash, GOOD)
+    table = Table(*[crash] * SCENARIOS_TO_CONFIRM, GOOD, crash, GOOD)
     repeats = table.repeats()
-    for _ in range(ENOUGH + 1):
+    for _ in range(SCENARIOS_TO_CONFIRM + 1):
         assert repeats.of(MINE, Attempt(crash)) == []
     assert ids(repeats.of(MINE, Attempt(crash, (A, B)))) == [LEAKS]
     assert table.rows == []

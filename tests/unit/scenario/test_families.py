@@ -21,7 +21,7 @@ from harness.scenario.families import load_family
 from harness.scenario.identity import file_of, row_of_path, scenario_id
 from harness.scenario.loader import Loaded, ScenarioError, find, load, load_all, without
 from harness.scenario.named import by_name, named_files
-from harness.scenario.parts import MOST
+from harness.scenario.parts import MAX_VALUES
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import parse
 
@@ -167,7 +167,7 @@ def test_parts_that_grow_beyond_bounds_are_refused(table: Path) -> None:
         f"title: Many\nparts:\n{doubled}  p40: [1, 1]\nrows: {{one: {{}}}}\nscenario:\n"
         "  title: A thread\n  tags: [<p0>]\n  client:\n    - start_thread: {as: t}\n"
     )
-    with pytest.raises(ScenarioError, match=f"more than {MOST} values"):
+    with pytest.raises(ScenarioError, match=f"more than {MAX_VALUES} values"):
         load(find([table])[0][1])
 
 

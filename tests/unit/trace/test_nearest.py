@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.trace.nearest import MANY, alike, unknown
+from harness.trace.nearest import MAX_NAMES_LISTED, alike, unknown
 
 RULES = ("turn.completes", "turn.completed-once", "item.completes", "list.complete")
 SCENARIOS = ("plans", "turns/plain-turn", "turns/usage", "sdk/plain-turn", "explain/it")
@@ -31,7 +31,7 @@ def test_three_are_offered_at_most_and_the_likest_first() -> None:
 
 
 def test_the_command_that_lists_the_names_stands_in_the_place_of_far_off_ones() -> None:
-    names = [f"name-{number}" for number in range(MANY + 1)]
+    names = [f"name-{number}" for number in range(MAX_NAMES_LISTED + 1)]
     told = unknown("fault", "zzz", names, listed="harness faulty --list")
     assert told == "unknown fault 'zzz'; none of the 41 is like it (harness faulty --list)"
     near = unknown("fault", "nam-4", names, listed="harness faulty --list")
