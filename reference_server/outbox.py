@@ -132,7 +132,7 @@ class Outbox:
 
     @property
     def is_full(self) -> bool:
-        """Whether producers are asked to wait."""
+        """Return whether producers are asked to wait."""
         return self._size > HIGH_WATER and not self.gone
 
     async def room(self, limit: int = HIGH_WATER) -> None:

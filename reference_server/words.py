@@ -70,7 +70,7 @@ def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
 
 
 def is_skill_text(text: str) -> bool:
-    """Whether a text of a user's message is that of a skill, which the server put there."""
+    """Return whether a text of a user's message is that of a skill, which the server put there."""
     return text.startswith("<skill>\n")
 
 

@@ -107,7 +107,7 @@ def _shown(default: object) -> str:
 
 
 def _is_table(annotation: Any) -> bool:
-    """Whether the values are tables with a heading of their own on the page."""
+    """Return whether the values are tables with a heading of their own on the page."""
     parts = [annotation, *get_args(annotation)]
     return any(inspect.isclass(part) and issubclass(part, BaseModel) for part in parts)
 

@@ -33,7 +33,7 @@ def examples() -> dict[str, str]:
 
 
 def is_family(text: str) -> bool:
-    """Whether an example is a table of scenarios."""
+    """Return whether an example is a table of scenarios."""
     return "\nrows:\n" in text
 
 

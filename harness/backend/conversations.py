@@ -101,7 +101,7 @@ class Conversations:
 
     @property
     def several(self) -> bool:
-        """Whether there can be more than one."""
+        """Return whether there can be more than one."""
         return self._loop or len(self._scripts) > 1
 
     @property
@@ -173,7 +173,7 @@ def _entries(body: Json) -> list[Any]:
 
 
 def _was_answered(body: Json) -> bool:
-    """Whether the input holds anything that a model has said."""
+    """Return whether the input holds anything that a model has said."""
     entries = [obj(one) for one in _entries(body)]
     return any(
         one.get("role") == "assistant" or text(one.get("type")).endswith("_call") for one in entries
@@ -185,7 +185,7 @@ def _has_answered(one: Conversation) -> bool:
 
 
 def _speaks_of(body: Json, one: Conversation) -> bool:
-    """Whether the input, though its texts are others, holds an answer of that conversation.
+    """Return whether the input, though its texts are others, holds an answer of that conversation.
 
     After a compaction the history is a summary, which the model gave.
     """

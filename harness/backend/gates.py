@@ -26,7 +26,7 @@ class Gates:
             event.set()
 
     def is_open(self, name: str) -> bool:
-        """Whether nobody waits at the gate, now or later."""
+        """Return whether nobody waits at the gate, now or later."""
         return self._all_open or self._event(self._open, name).is_set()
 
     async def pass_through(self, name: str) -> None:

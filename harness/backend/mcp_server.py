@@ -67,7 +67,10 @@ class McpServers:
 
     @property
     def overrun(self) -> bool:
-        """Whether the agent has sent more than a play notes; nothing is answered any more."""
+        """Return whether the agent has sent more than a play notes.
+
+        Nothing is answered any more.
+        """
         return self._count + self._starts >= MAX_MESSAGES
 
     def started(self, noted: McpStarted) -> None:

@@ -128,7 +128,7 @@ class ScriptedModel:
 
     @property
     def over(self) -> bool:
-        """Whether every step was used, and as often as it says."""
+        """Return whether every step was used, and as often as it says."""
         return all(track.over for track in self._tracks.all)
 
     async def called(self, number: int, *, ended: bool = False) -> None:
@@ -148,7 +148,7 @@ class ScriptedModel:
             track.skip()
 
     def claims(self, raw: bytes) -> bool:
-        """Whether a call contains the marker of one of the scenario's threads."""
+        """Return whether a call contains the marker of one of the scenario's threads."""
         return self._tracks.claims(self._encoder.user_texts(_parsed(raw)))
 
     def answer(self, raw: bytes) -> Answer:
@@ -313,7 +313,7 @@ class ScriptedModel:
         return problems
 
     def _agree(self, found: str, wanted: str) -> bool:
-        """Whether an output is worded as the wanted outcome.
+        """Return whether an output is worded as the wanted outcome.
 
         Where the server may use its own words, a denial can read like a failure, and words that
         are not in the tables are accepted.
@@ -380,12 +380,12 @@ def _holds(body: Mapping[str, Any]) -> Callable[[str], bool]:
 
 
 def _contains(holds: Callable[[str], bool], wanted: Sequence[str | list[str]]) -> bool:
-    """Whether each text occurs; of a list of texts, one of them."""
+    """Return whether each text occurs; of a list of texts, one of them."""
     return all(holds(one) if isinstance(one, str) else any(map(holds, one)) for one in wanted)
 
 
 def _told(wanted: str, output: str) -> bool:
-    """Whether a tool's output contains this text, plainly or encoded as JSON."""
+    """Return whether a tool's output contains this text, plainly or encoded as JSON."""
     quoted = (json.dumps(wanted, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
     return wanted in output or any(one in output for one in quoted)
 

@@ -25,7 +25,7 @@ class PlaysModel(Protocol):
 
     @property
     def strict_model(self) -> bool:
-        """Whether a call of a thread that has no script is a problem."""
+        """Return whether a call of a thread that has no script is a problem."""
         ...
 
 

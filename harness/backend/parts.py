@@ -67,7 +67,7 @@ class Disconnect(Strict):
 
     @property
     def here(self) -> bool:
-        """Whether the cut is at this place and not at an event."""
+        """Return whether the cut is at this place and not at an event."""
         return self.cut.before is None and self.cut.after is None
 
 

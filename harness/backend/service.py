@@ -110,7 +110,7 @@ class ModelService(ModelServer):
 
     @property
     def at_rest(self) -> bool:
-        """Whether every script was played to its end, and no answer is under way."""
+        """Return whether every script was played to its end, and no answer is under way."""
         over = all(one.model.over for one in self.conversations.all)
         return over and not self._replying and not self.conversations.waiting
 

@@ -148,7 +148,7 @@ def choose(
 
 
 def _no_terminal(tool: Offered, row: ToolRow, values: Mapping[str, Any]) -> bool:
-    """Whether a command wants a terminal and this tool has no parameter for one."""
+    """Return whether a command wants a terminal and this tool has no parameter for one."""
     if not values.get("tty"):
         return False
     template: Any = row.arguments

@@ -36,7 +36,7 @@ class Track:
 
     @property
     def over(self) -> bool:
-        """Whether every step was used, and as often as it says."""
+        """Return whether every step was used, and as often as it says."""
         repeats = bool(self._played) and isinstance(self._times(), int)
         return not (repeats or self.unplayed_steps)
 
@@ -98,7 +98,7 @@ class Tracks:
         return sum(track.unplayed for track in self.all)
 
     def claims(self, user_texts: Sequence[str]) -> bool:
-        """Whether the texts contain one of the markers."""
+        """Return whether the texts contain one of the markers."""
         markers = [marker for marker in self._markers.values() if marker]
         return any(marker in text for marker in markers for text in user_texts)
 

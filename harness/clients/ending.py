@@ -15,7 +15,7 @@ from harness.trace.trace import End, Trace
 def decide_for_client(
     trace: Trace, unanswered: Iterable[Frame], *, settle: float, settled: bool
 ) -> Decision:
-    """Whether the questions that the client left open are judged, suspected or ignored.
+    """Return whether the questions that the client left open are judged, suspected or ignored.
 
     `settle` is the silence in seconds after which an answer is missed; `settled` is the user's word
     that the client had come to rest. A trace that the harness played says by itself how it ended.

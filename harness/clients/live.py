@@ -104,7 +104,7 @@ class ClientJudge:
         return self._done
 
     def _had_time(self, connection: str) -> bool:
-        """Whether the client could have answered all that it had been asked."""
+        """Return whether the client could have answered all that it had been asked."""
         asked = self._open.pop(connection, {}).values()
         return all(self._recorder.now() - one.at >= self._settle for one in asked)
 

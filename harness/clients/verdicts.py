@@ -34,7 +34,7 @@ class DutyVerdict:
 
     @property
     def red(self) -> bool:
-        """Whether it fails the client: a MUST is broken, or the rule crashed."""
+        """Return whether it fails the client: a MUST is broken, or the rule crashed."""
         must = self.verdict == Verdict.FAIL.value and self.level == Level.MUST.value
         return must or self.verdict == Verdict.ERROR.value
 

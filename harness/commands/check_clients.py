@@ -37,7 +37,7 @@ class CheckedClient:
 
     @property
     def red(self) -> bool:
-        """Whether a MUST is broken, or a rule crashed."""
+        """Return whether a MUST is broken, or a rule crashed."""
         return self.checked.red
 
     def counts(self) -> Counter[str]:

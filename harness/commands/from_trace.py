@@ -153,7 +153,7 @@ class _Moments:
         self._disturbed = [one for one in turns if any(one.runs_at(seq) for seq in changes)]
 
     def sure(self, row: Row) -> bool:
-        """Whether the rule of a row will have something to judge again."""
+        """Return whether the rule of a row will have something to judge again."""
         if any(one.runs_at(seq) for one in self._disturbed for seq in row.frames):
             return False
         if row.rule.split(".")[0] not in _ON_THE_WAY:

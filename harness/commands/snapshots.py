@@ -134,7 +134,10 @@ def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
 
 
 def _named(name: str, words: Sequence[str]) -> bool:
-    """Whether a word names a snapshot, by its scenario or with its target; or a folder of them."""
+    """Return whether a word names a snapshot, by its scenario or with its target.
+
+    Or a folder of them.
+    """
     scenario = name.partition("/")[2]
     return any(
         fnmatchcase(one, f"{word}*" if word.endswith("/") else word)

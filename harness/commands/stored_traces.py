@@ -58,7 +58,7 @@ class Checked:
 
     @property
     def red(self) -> bool:
-        """Whether a MUST rule is broken, or a rule crashed."""
+        """Return whether a MUST rule is broken, or a rule crashed."""
         return any(row.level is Level.MUST or row.verdict is Verdict.ERROR for row in self.broken)
 
     @property

@@ -147,7 +147,9 @@ class _Side:
         return Where(self._traces[best.first], best.frame)
 
     def knows(self, change: "_Found") -> bool:
-        """Whether a variant, a word or a type that is new in one place was seen in another."""
+        """Return whether a variant, a word or a type that is new in one place was seen in
+        another.
+        """
         key = _key(f"{change.path}.type" if change.sort is Sort.VARIANT_NEW else change.path)
         alike = [
             member

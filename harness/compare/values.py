@@ -83,5 +83,5 @@ class Comparison:
 
     @property
     def worse(self) -> bool:
-        """Whether anything got worse, or may break a client."""
+        """Return whether anything got worse, or may break a client."""
         return any(one.counts for one in self.changes)

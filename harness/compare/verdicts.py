@@ -113,7 +113,7 @@ def _kind(first: _Judged, second: _Judged) -> Kind | None:
 
 
 def _by_chance(first: tuple[_Judged, set[str]], second: tuple[_Judged, set[str]]) -> bool:
-    """Whether the little that is broken in one of them is known not to be so in every run.
+    """Return whether the little that is broken in one of them is known not to be so in every run.
 
     Beside each are the scenarios of which its run says that a repetition went otherwise.
     """
@@ -226,5 +226,5 @@ def capability_changes(before: Run, after: Run) -> Iterator[Change]:
 
 
 def _offered(scenario: ScenarioResult) -> bool:
-    """Whether a scenario was played to its end, and nothing was found missing."""
+    """Return whether a scenario was played to its end, and nothing was found missing."""
     return scenario.verdict in PLAYED and not scenario.missing

@@ -255,5 +255,5 @@ def question_line(question: Frame, decisions: list[str]) -> str:
 
 
 def is_question(frame: Frame) -> bool:
-    """Whether a message asks the client something."""
+    """Return whether a message asks the client something."""
     return frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET

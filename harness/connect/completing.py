@@ -119,7 +119,7 @@ def _like(begun: str, words: Iterable[str]) -> Iterator[Proposal]:
 
 
 def _fits(begun: str, word: str) -> bool:
-    """Whether a word begins so, or one of its parts does: `start` finds `turn/start`."""
+    """Return whether a word begins so, or one of its parts does: `start` finds `turn/start`."""
     begun, word = begun.lower(), word.lower()
     return word.startswith(begun) or any(one.startswith(begun) for one in word.split("/"))
 

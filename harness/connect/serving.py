@@ -122,7 +122,7 @@ class Serving:
 
     @property
     def working(self) -> bool:
-        """Whether the server has child processes that it did not have in the beginning."""
+        """Return whether the server has child processes that it did not have in the beginning."""
         return self.process is not None and bool(self.process.children() - self._begun_with)
 
     async def _ended(self, peer: Peer) -> None:

@@ -136,7 +136,7 @@ class Talk:
 
     @property
     def gone(self) -> bool:
-        """Whether nothing can be sent."""
+        """Return whether nothing can be sent."""
         return self.peer is None or self.peer.inbox.closed
 
     def filled(self, method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class Talk:
 
     @property
     def red(self) -> bool:
-        """Whether a MUST was broken that the profile does not know, or a rule crashed."""
+        """Return whether a MUST was broken that the profile does not know, or a rule crashed."""
         return any(
             not known and (row.level is Level.MUST or row.verdict is Verdict.ERROR)
             for row, known in self.findings

@@ -71,7 +71,10 @@ def last_delta(*types: str, method: str = "") -> Selector:
 
 
 def begun_and_streamed(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether the item that a frame starts gets a delta; not once it is asked about or ends."""
+    """Return whether the item that a frame starts gets a delta.
+
+    Not once it is asked about or ends.
+    """
     item = item_in(site, frame)
     if site.deltas(item):
         return True

@@ -39,7 +39,7 @@ def limit(site: FaultSite, frame: Frame) -> int:
 
 
 def rests(site: FaultSite, frame: Frame, thread_id: str) -> bool:
-    """Whether a thread of ours has completed a turn, and was left alone since then."""
+    """Return whether a thread of ours has completed a turn, and was left alone since then."""
     thread = site.conversation.threads.get(thread_id)
     request = site.request_of(frame)
     if request is None or not site.our_thread(thread_id) or thread is None:
@@ -51,7 +51,9 @@ def rests(site: FaultSite, frame: Frame, thread_id: str) -> bool:
 
 
 def unsettled(site: FaultSite) -> bool:
-    """Whether a request of ours has no answer yet, or was one after which little is certain."""
+    """Return whether a request of ours has no answer yet, or was one after which little is
+    certain.
+    """
     open_now = any(
         site.unanswered(one)
         for one in ("thread/archive", "thread/unarchive", "turn/start", "thread/name/set")
@@ -60,7 +62,7 @@ def unsettled(site: FaultSite) -> bool:
 
 
 def told_since(site: FaultSite, request: Frame, thread_id: str) -> bool:
-    """Whether a notification about a thread has come since a request was sent."""
+    """Return whether a notification about a thread has come since a request was sent."""
     return any(
         one.kind is Kind.NOTIFICATION and thread_id.encode() in one.raw
         for one in site.later(request)
@@ -104,7 +106,7 @@ def shown(site: FaultSite) -> dict[str, dict[str, Any]]:
 
 
 def in_archive(site: FaultSite, thread_id: str) -> bool:
-    """Whether the last request to archive a thread, or to bring it back, archived it."""
+    """Return whether the last request to archive a thread, or to bring it back, archived it."""
     moves = [
         one.method
         for one in site.frames

@@ -65,7 +65,7 @@ class McpRun:
 
     @property
     def has_credentials(self) -> bool:
-        """Whether credentials were stored before it."""
+        """Return whether credentials were stored before it."""
         return any("holds" in obj(one) for one in arr(self.asked.get("files")))
 
     def edit_config(self, how: Callable[[str], str]) -> None:

@@ -61,7 +61,7 @@ class FrameQueue:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was done to any frame; holding one back is no change."""
+        """Return whether anything was done to any frame; holding one back is no change."""
         return bool(self.acts)
 
     @property

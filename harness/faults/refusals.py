@@ -54,7 +54,7 @@ def nothing_more_is_asked(pick: Selector) -> Given:
 
 
 def asked_with(name: str, *words: str) -> Fits:
-    """Whether the request of an answer had one of these words as a param."""
+    """Return whether the request of an answer had one of these words as a param."""
     return lambda site, frame: site.asked(frame).get(name) in words
 
 

@@ -47,7 +47,7 @@ class SdkTurn:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first turn of a new thread."""
+        """Return whether it is the first turn of a new thread."""
         return self.asked.get("turn") == 1 and self.driver.get("resume") is None
 
     @property

@@ -37,7 +37,8 @@ class Approval:
         return text(dig(self.answer.result, "decision")) if self.answer is not None else ""
 
     def fits(self, decisions: Collection[str], methods: Collection[str] = APPROVALS) -> bool:
-        """Whether the question is of one of these methods, and the answer one of these words.
+        """Return whether the question is of one of these methods, and the answer one of these
+        words.
 
         Without words any answer fits, and none too.
         """
@@ -99,7 +100,7 @@ class FaultSite:
         return {} if request is None else obj(request.params)
 
     def unanswered(self, method: str) -> bool:
-        """Whether a request of ours of this method waits for its answer."""
+        """Return whether a request of ours of this method waits for its answer."""
         return any(request.method == method for request in self._open.values())
 
     def turn_of(self, frame: Frame) -> TurnView | None:
@@ -113,7 +114,10 @@ class FaultSite:
         return self.conversation.item_of(frame)
 
     def ours(self, turn: TurnView | None) -> bool | None:
-        """Whether we started a turn and it was announced; None while the answer may still come."""
+        """Return whether we started a turn and it was announced.
+
+        None while the answer may still come.
+        """
         if turn is None:
             return False
         if turn.reply is not None:
@@ -121,7 +125,7 @@ class FaultSite:
         return None if self.unanswered("turn/start") else False
 
     def our_thread(self, thread_id: str) -> bool | None:
-        """Whether we started a thread; None while the answer may still come."""
+        """Return whether we started a thread; None while the answer may still come."""
         thread = self.conversation.threads.get(thread_id)
         if thread is not None and thread.request is not None:
             return not thread.request.deliberate

@@ -58,7 +58,9 @@ def only_first(frame: Frame) -> set[str]:
 
 
 def extra(site: FaultSite, frame: Frame) -> bool:
-    """Whether the first directory has extra roots, and skills that the others do not have."""
+    """Return whether the first directory has extra roots, and skills that the others do not
+    have.
+    """
     asked = site.asked(frame)
     cwds, roots = arr(asked.get("cwds")), arr(asked.get("perCwdExtraUserRoots"))
     return bool(cwds and roots) and dig(roots[0], "cwd") == cwds[0] and bool(only_first(frame))
@@ -96,7 +98,7 @@ def former(site: FaultSite, frame: Frame) -> Any:
 
 
 def changed(site: FaultSite, frame: Frame) -> bool:
-    """Whether names or descriptions are others than in the listing before."""
+    """Return whether names or descriptions are others than in the listing before."""
     return former(site, frame) is not None and any(
         _told(one) != _told(other)
         for one, other in zip(entries(frame), arr(dig(former(site, frame), "data")), strict=False)
@@ -104,7 +106,7 @@ def changed(site: FaultSite, frame: Frame) -> bool:
 
 
 def lacks_one(site: FaultSite, frame: Frame) -> bool:
-    """Whether the first entry lacks a name that it had in the listing before."""
+    """Return whether the first entry lacks a name that it had in the listing before."""
     before = arr(dig(former(site, frame), "data"))
     return bool(before and entries(frame) and names(before[0]) - names(entries(frame)[0]))
 
@@ -155,12 +157,12 @@ def _configured(site: FaultSite, frame: Frame) -> set[str]:
 
 
 def shows_configured(site: FaultSite, frame: Frame) -> bool:
-    """Whether the first entry has a skill that was configured."""
+    """Return whether the first entry has a skill that was configured."""
     return bool(_configured(site, frame) & names(entries(frame)[0]))
 
 
 def shows_another(site: FaultSite, frame: Frame) -> bool:
-    """Whether it has another one, which a listing before the last request had, too."""
+    """Return whether it has another one, which a listing before the last request had, too."""
     writes = written(site, frame)
     others = names(entries(frame)[0]) - _configured(site, frame)
     before = [one for one in site.frames if writes and one.seq < writes[-1].seq]
@@ -168,7 +170,7 @@ def shows_another(site: FaultSite, frame: Frame) -> bool:
 
 
 def shows_disabled(site: FaultSite, frame: Frame) -> bool:
-    """Whether a skill is disabled that this client has not configured."""
+    """Return whether a skill is disabled that this client has not configured."""
     skills = [one for entry in entries(frame) for one in arr(dig(entry, "skills"))]
     return not written(site, frame) and any(dig(one, "enabled") is False for one in skills)
 
@@ -190,32 +192,32 @@ def turned(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
 
 
 def is_configured(site: FaultSite, frame: Frame, skill: Any) -> bool:
-    """Whether a skill was configured."""
+    """Return whether a skill was configured."""
     return skill["name"] in _configured(site, frame)
 
 
 def is_another(site: FaultSite, frame: Frame, skill: Any) -> bool:
-    """Whether it was not."""
+    """Return whether it was not."""
     return not is_configured(site, frame, skill)
 
 
 def is_disabled(_site: FaultSite, _frame: Frame, skill: Any) -> bool:
-    """Whether it is shown as disabled."""
+    """Return whether it is shown as disabled."""
     return skill["enabled"] is False
 
 
 def with_icons(_: FaultSite, frame: Frame) -> bool:
-    """Whether the first skill has a small icon of its own files."""
+    """Return whether the first skill has a small icon of its own files."""
     return _face(frame).get("iconSmall") == "icon.svg"
 
 
 def with_colour(_: FaultSite, frame: Frame) -> bool:
-    """Whether the first skill has a colour."""
+    """Return whether the first skill has a colour."""
     return isinstance(_face(frame).get("brandColor"), str)
 
 
 def with_errors(_: FaultSite, frame: Frame) -> bool:
-    """Whether the first entry has errors."""
+    """Return whether the first entry has errors."""
     return bool(entries(frame)) and bool(arr(dig(entries(frame)[0], "errors")))
 
 

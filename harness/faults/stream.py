@@ -46,7 +46,7 @@ class FaultStream:
 
     @property
     def applied(self) -> bool:
-        """Whether anything was changed so far; holding frames back is no change.
+        """Return whether anything was changed so far; holding frames back is no change.
 
         If nothing was, `missing` says at the end what the fault waited for.
         """
@@ -59,7 +59,10 @@ class FaultStream:
 
     @property
     def finished(self) -> bool:
-        """Whether the fault has done what it does, or found that it cannot; `feed` still passes."""
+        """Return whether the fault has done what it does, or found that it cannot.
+
+        `feed` still passes.
+        """
         return self._steps is None
 
     @property

@@ -35,7 +35,7 @@ class Causes:
             self._whole.add(cause)
 
     def is_news(self, cause: str, occasion: str, most: int) -> bool:
-        """Whether it is to be followed up; at most so many occasions of one cause are."""
+        """Return whether it is to be followed up; at most so many occasions of one cause are."""
         if cause in self._whole or self._followed[cause] >= most or self._lost[cause] >= MAX_LOST:
             return False
         return not self._followed[cause] or occasion not in self._occasions.get(cause, ())
@@ -56,7 +56,7 @@ class Causes:
         self._occasions[cause].discard(occasion)
 
     def was_lost(self, cause: str) -> bool:
-        """Whether it was followed up in vain before, and not found since."""
+        """Return whether it was followed up in vain before, and not found since."""
         return self._lost[cause] > 0 and cause not in self._told
 
     def tell(self, cause: str, occasion: str) -> None:

@@ -58,7 +58,7 @@ class Fuzzing:
 
     @property
     def red(self) -> bool:
-        """Whether something is wrong with the server."""
+        """Return whether something is wrong with the server."""
         return bool(self.failures) or self.broke_off
 
     @property

@@ -128,7 +128,10 @@ def _members(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, made: 
 
 
 def _holds(condition: Json, made: Json) -> bool:
-    """Whether the condition of a conditional schema holds; ours compare members with constants."""
+    """Return whether the condition of a conditional schema holds.
+
+    Ours compare members with constants.
+    """
     wanted = cast(Json, condition.get("properties", {}))
     return all(name in made for name in condition.get("required", [])) and all(
         made.get(name) == one.get("const") for name, one in wanted.items()

@@ -154,7 +154,7 @@ def rule(
 
 
 def judges(monitor: type[Monitor], surface: str) -> bool:
-    """Whether a rule judges the traces of a surface."""
+    """Return whether a rule judges the traces of a surface."""
     return surface in (monitor.surface, *monitor.also_on)
 
 

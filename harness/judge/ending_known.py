@@ -42,7 +42,7 @@ class Decision:
 
 
 def decide(trace: Trace, owed: Iterable[Owed], *, settle: float, settled: bool) -> Decision:
-    """Whether what is owed at the end of `trace` is judged, suspected or ignored.
+    """Return whether what is owed at the end of `trace` is judged, suspected or ignored.
 
     `settle` is the silence in seconds after which nothing more is expected; `settled` is the
     user's word that the server had come to rest. Suspected is what looks owed where the recording

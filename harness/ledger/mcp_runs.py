@@ -43,7 +43,7 @@ class RunObserver(Observer):
 
 
 def is_cut(run: Run) -> bool:
-    """Whether the harness ended it."""
+    """Return whether the harness ended it."""
     return run.ended is not None and obj(run.ended.json).get("cut") is True
 
 

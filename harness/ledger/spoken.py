@@ -52,13 +52,13 @@ Messages = dict[str, dict[str, Member]]
 
 @_remembered
 def _is_name(name: str) -> bool:
-    """Whether a key of an object is the name of a member."""
+    """Return whether a key of an object is the name of a member."""
     return _NAME.fullmatch(name) is not None
 
 
 @_remembered
 def _holds_words(path: str) -> bool:
-    """Whether the strings at a path, or in the array there, are words."""
+    """Return whether the strings at a path, or in the array there, are words."""
     return _WORDY.search(path.rpartition(".")[2].replace("[]", "")) is not None
 
 

@@ -85,7 +85,7 @@ class Plan:
 
 
 def put_into_traces(fault: Fault) -> bool:
-    """Whether a fault is put into the trace of a clean play, and not played live.
+    """Return whether a fault is put into the trace of a clean play, and not played live.
 
     Some need the whole trace, marks or files. Beside the session nobody answers to what a program
     says while it runs: its trace with a fault in it is what a faulty program would have left.
@@ -113,7 +113,10 @@ def places_on(
 
 
 def changes_client(fault: Fault, trace: Trace) -> bool:
-    """Whether the fault changes what the client says in a session: no server could do that."""
+    """Return whether the fault changes what the client says in a session.
+
+    No server could do that.
+    """
     if put_into_traces(fault) or surface_of(trace.header.scenario) != SESSION:
         return False
     return _said(apply(fault, trace)) != _said(trace)

@@ -58,7 +58,7 @@ class FaultResult:
 
     @property
     def live(self) -> bool:
-        """Whether what decided it was played with the fault at work."""
+        """Return whether what decided it was played with the fault at work."""
         return bool(self.attempts) and self.attempts[-1].live
 
 

@@ -41,7 +41,7 @@ class RecordingFile:
 
     @property
     def broken(self) -> bool:
-        """Whether something could not be written."""
+        """Return whether something could not be written."""
         return self._descriptor < 0
 
     def now(self) -> float:
@@ -95,7 +95,7 @@ class RecordingFile:
 
     @property
     def empty(self) -> bool:
-        """Whether no message was recorded."""
+        """Return whether no message was recorded."""
         return self._seq == 0
 
     def _write(self, line: str) -> None:

@@ -77,9 +77,9 @@ class Tap:
         )
 
     def _tries_out(self, raw: bytes, direction: Direction) -> bool:
-        """Whether a client says what no client should, to see what comes of it: text that is no
-        message, or a request with an id that its answer cannot be told by. No rule holds a server
-        to an answer then.
+        """Return whether a client says what no client should, to see what comes of it: text that is
+        no message, or a request with an id that its answer cannot be told by. No rule holds a
+        server to an answer then.
         """
         value = parse(raw)
         kind = classify(value)

@@ -49,5 +49,5 @@ def judged_requirements(report: Report, book: Book) -> Judged:
 
 
 def of_clients_alone(requirement: Requirement) -> bool:
-    """Whether it binds clients, and no server can break it."""
+    """Return whether it binds clients, and no server can break it."""
     return requirement.clause.bound == "client"

@@ -96,7 +96,7 @@ def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
 
 
 def _is_of(scenario: str, entry: Deviation) -> bool:
-    """Whether an entry is about a scenario, or about the scenario of a race.
+    """Return whether an entry is about a scenario, or about the scenario of a race.
 
     One that is played on another surface than the session is another scenario: an entry is about
     it by its whole id (`turns/*@exec`), or is about every scenario.

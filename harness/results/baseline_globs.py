@@ -64,7 +64,7 @@ def _folders(names: Iterable[str]) -> set[str]:
 
 
 def _matches_any(glob: str, names: Iterable[str]) -> bool:
-    """Whether a glob matches a scenario, a race of it or a placement of it."""
+    """Return whether a glob matches a scenario, a race of it or a placement of it."""
     race = RaceId.parse(glob)
     if surface_of(glob) != SESSION:
         # Which of somebody's own scenarios are played there is not known by their files' names.
@@ -82,7 +82,7 @@ def _matches_any(glob: str, names: Iterable[str]) -> bool:
 
 
 def _is_raced(scenario: str, glob: RaceId) -> bool:
-    """Whether the scenario has a race, and a position in it, that the globs match."""
+    """Return whether the scenario has a race, and a position in it, that the globs match."""
     actions: list[Action] = [one for one in ACTIONS if fnmatch.fnmatchcase(one, glob.action)]
     if not actions or scenario not in bundled_ids():
         return bool(actions)

@@ -22,7 +22,7 @@ def today() -> date:
 
 
 def alive(entry: Deviation, day: date) -> bool:
-    """Whether an entry counts on a day; its last day is among those."""
+    """Return whether an entry counts on a day; its last day is among those."""
     return entry.expires is None or day <= entry.expires
 
 

@@ -245,7 +245,9 @@ def _issues(
 
 
 def _stands_out(finding: Finding) -> bool:
-    """Whether a scenario's finding is listed by itself, in addition to the scenario's verdict."""
+    """Return whether a scenario's finding is listed by itself, in addition to the scenario's
+    verdict.
+    """
     return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 

@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def counts(self) -> bool:
-        """Whether it makes the run fail."""
+        """Return whether it makes the run fail."""
         return self.level is Level.MUST and not self.known
 
 

@@ -221,7 +221,7 @@ class Report:
 
     @property
     def red(self) -> bool:
-        """Whether the run fails (design: "Exit status 1")."""
+        """Return whether the run fails (design: "Exit status 1")."""
         return bool(
             self.red_rules()
             or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
@@ -238,7 +238,7 @@ def gravest(rule: RuleResult) -> Level:
 
 
 def is_red(rule: RuleResult, *, strict: bool = False) -> bool:
-    """Whether this rule alone makes the run fail."""
+    """Return whether this rule alone makes the run fail."""
     if rule.verdict is Verdict.ERROR:
         return True
     levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)

@@ -86,7 +86,7 @@ def _there(folder: Path) -> Path:
 
 
 def _is_top(folder: Path) -> bool:
-    """Whether it is the root of the file system, which is never searched."""
+    """Return whether it is the root of the file system, which is never searched."""
     return folder == Path(folder.anchor)
 
 

@@ -23,7 +23,10 @@ Probe = Callable[[Run, Conversation], bool]
 
 
 def _all_interrupted(conversation: Conversation) -> bool:
-    """Whether a client interrupted every turn: an interrupt may overtake what was to be shown."""
+    """Return whether a client interrupted every turn.
+
+    An interrupt may overtake what was to be shown.
+    """
     turns = conversation.turns.values()
     return bool(turns) and all(turn.interrupts for turn in turns)
 
@@ -210,7 +213,7 @@ def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
 
 
 def _says_unknown(answer: Frame) -> bool:
-    """Whether an error says that there is no such method: by JSON-RPC's code, or in words.
+    """Return whether an error says that there is no such method: by JSON-RPC's code, or in words.
 
     The form of errors is not shown, so a server may have codes of its own, or no `error` at all.
     """
@@ -298,7 +301,7 @@ def undeclared(loaded: Loaded, profile: Profile) -> list[str]:
 
 
 def offers(capability: str, run: Run, conversation: Conversation) -> bool:
-    """Whether a run shows that this is offered, or shows nothing about it."""
+    """Return whether a run shows that this is offered, or shows nothing about it."""
     return capability not in _PROBES or _PROBES[capability](run, conversation)
 
 
@@ -330,7 +333,7 @@ _QUESTIONS = {"command-approval": COMMAND_ASKED, "file-change-approval": FILES_A
 
 
 def relies(loaded: Loaded, need: str) -> bool:
-    """Whether a scenario's own run shows that a capability is absent.
+    """Return whether a scenario's own run shows that a capability is absent.
 
     That nobody was asked shows it only where the script waits for the question: elsewhere it may
     be right, or the very breach that the scenario is about.

@@ -76,7 +76,10 @@ def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
 
 
 def _came_to_its_end(probe: Loaded, run: Run) -> bool:
-    """Whether everything was asked for, down to the model; or could not be, for want of a tool."""
+    """Return whether everything was asked for, down to the model.
+
+    Or could not be, for want of a tool.
+    """
     if not run.whole:
         return False
     if run.unmet is not None:

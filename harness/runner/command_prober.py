@@ -68,7 +68,7 @@ class CommandProber:
         return not words or words[0].startswith("-") or not await self._refuses(words, 0)
 
     async def _refuses(self, words: Sequence[str], place: int) -> bool:
-        """Whether the word at that place is refused like one that no program knows."""
+        """Return whether the word at that place is refused like one that no program knows."""
         control = [*words[:place], UNKNOWN, *words[place + 1 :]]
         unknown = await self._ask(control)
         if unknown.cut or not unknown.status or unknown.status < 0:
@@ -77,7 +77,7 @@ class CommandProber:
 
 
 def refused_alike(word: str, asked: Finished, unknown: Finished) -> bool:
-    """Whether a run says of a word what the agent says of `UNKNOWN`, and names it."""
+    """Return whether a run says of a word what the agent says of `UNKNOWN`, and names it."""
     if asked.cut or asked.status != unknown.status:
         return False
     said = _named(asked, word)

@@ -209,7 +209,10 @@ def _only(profile: Profile, surfaces: Collection[str]) -> Profile:
 def _concerned(
     entry: Deviation, rules: Mapping[str, type[Monitor]], surfaces: Collection[str]
 ) -> bool:
-    """Whether an entry is about what is played; one about any scenario is about all surfaces."""
+    """Return whether an entry is about what is played.
+
+    One about any scenario is about all surfaces.
+    """
     if entry.rule in rules:
         return _judges_any(rules[entry.rule], surfaces)
     return entry.scenario == "*" or surface_of(entry.scenario) in surfaces

@@ -66,7 +66,7 @@ class ConnectionManager:
 
     @property
     def main_is_closed(self) -> bool:
-        """Whether we ended the first connection and did not start again."""
+        """Return whether we ended the first connection and did not start again."""
         return self.server.peer.name in self.closed
 
     def children_of_no_turn(self, before: set[int]) -> set[int]:

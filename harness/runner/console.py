@@ -66,7 +66,7 @@ def guard_output(*, ends: bool) -> None:
 
 
 def reader_is_gone() -> bool:
-    """Whether what is printed is read by nobody any more."""
+    """Return whether what is printed is read by nobody any more."""
     return any(one.gone for one in _outputs)
 
 

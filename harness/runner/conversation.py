@@ -270,7 +270,7 @@ class Conversations:
         return self._with(needs, Path("{cwd}")) if self.can_share(needs) else None
 
     def can_share(self, needs: Needs) -> bool:
-        """Whether others can use the process of a conversation, before it and after it."""
+        """Return whether others can use the process of a conversation, before it and after it."""
         own = needs.fresh or needs.mcp or needs.faults
         return not own and "{cwd}" not in repr(needs.config)
 

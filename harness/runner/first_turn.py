@@ -73,7 +73,7 @@ def hopeless(run: Run, step: float) -> Finding:
 
 
 def _completed(run: Run) -> bool:
-    """Whether a turn was started, with its answer, and completed."""
+    """Return whether a turn was started, with its answer, and completed."""
     started = run.cast.turns.values()
     return any(
         frame.method == "turn/completed"

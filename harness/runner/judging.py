@@ -205,7 +205,7 @@ def _expectation(problem: Problem, loaded: Loaded) -> Finding:
 
 
 def _broke_off(run: Run) -> bool:
-    """Whether the server broke off before it could show what it offers.
+    """Return whether the server broke off before it could show what it offers.
 
     A wait in vain is no such thing: what is waited for may be what is not offered.
     """
@@ -248,6 +248,9 @@ def _without_witness(
 
 
 def applies(rule: type[Monitor], profile: Profile) -> bool:
-    """Whether a rule applies to a target: it declares, or is probed for, what the rule needs."""
+    """Return whether a rule applies to a target.
+
+    It declares, or is probed for, what the rule needs.
+    """
     declared = profile.capabilities
     return declared == "probe" or all(need in declared for need in rule.needs)

@@ -318,7 +318,7 @@ def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
 
 
 def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, is_vain: bool = False) -> bool:
-    """Whether nothing went wrong that could be the doing of other lanes.
+    """Return whether nothing went wrong that could be the doing of other lanes.
 
     The rules that are `confirmed` are known to be broken; what `is_vain` waited for never comes.
     """

@@ -36,7 +36,7 @@ class Wanted:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is begun."""
+        """Return whether nothing more is begun."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property

@@ -105,13 +105,15 @@ class Repeats:
         self._confirmed.update(failed)
 
     def is_steady(self, outcome: ScenarioOutcome) -> bool:
-        """Whether nothing failed but rules that are known to be broken on a fresh process too."""
+        """Return whether nothing failed but rules that are known to be broken on a fresh process
+        too.
+        """
         if any(finding.counts for finding in outcome.findings):
             return False
         return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in failures(outcome))
 
     def _is_believed(self, first: Attempt) -> bool:
-        """Whether each finding was confirmed often enough to need no further repetition.
+        """Return whether each finding was confirmed often enough to need no further repetition.
 
         A crash does not show who caused it, and costs no waiting: on a process that had served
         other scenarios it is always repeated.

@@ -46,16 +46,16 @@ class Run:
 
     @property
     def died(self) -> bool:
-        """Whether the server ended, or closed its output, unasked."""
+        """Return whether the server ended, or closed its output, unasked."""
         return self.ended.end is End.EXITED
 
     @property
     def whole(self) -> bool:
-        """Whether the trace came to the end that the scenario wanted."""
+        """Return whether the trace came to the end that the scenario wanted."""
         ended_by_us = self.ended.end is End.CLOSED and not self.overflow
         return self.ended.end is End.QUIESCENT or ended_by_us
 
     @property
     def flooded(self) -> bool:
-        """Whether it was still writing when a bound was hit."""
+        """Return whether it was still writing when a bound was hit."""
         return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)

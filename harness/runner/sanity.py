@@ -32,7 +32,7 @@ expect:
 
 
 def proves(run: Run) -> bool:
-    """Whether a scenario has shown what a sanity turn would: its last turn completed."""
+    """Return whether a scenario has shown what a sanity turn would: its last turn completed."""
     for frame in reversed(run.trace.frames):
         if frame.kind is Kind.NOTIFICATION and frame.method == "turn/completed":
             return dig(frame.params, "turn", "status") == "completed"

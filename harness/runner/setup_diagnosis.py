@@ -89,7 +89,10 @@ def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
 
 
 def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Check:
-    """Whether all that the server wrote is messages; `partial` is a line begun and not ended."""
+    """Return whether all that the server wrote is messages.
+
+    `partial` is a line begun and not ended.
+    """
     noise = _noise(frames)
     if partial:
         return Check(

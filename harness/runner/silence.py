@@ -150,7 +150,9 @@ class Silences:
             self._silent.append(silent)
 
     def never_came(self, notification: str) -> bool:
-        """Whether a scenario that was played alone waited in vain for it, and it came in none."""
+        """Return whether a scenario that was played alone waited in vain for it, and it came in
+        none.
+        """
         waited = any(one.notification == notification for one in self._silent)
         return (
             bool(notification) and waited and f"{_NOTIFICATION}{notification}" not in self._worked
@@ -210,7 +212,7 @@ def longest_wait(run: Run) -> float:
 
 
 def fell_silent(outcome: ScenarioOutcome) -> bool:
-    """Whether something was waited for up to a bound, in vain, and no baseline knows it."""
+    """Return whether something was waited for up to a bound, in vain, and no baseline knows it."""
     return any(one.id in _WAITED and one.counts for one in outcome.findings)
 
 

@@ -19,7 +19,8 @@ _BEGIN: Final = ("turn/start", "review/start", _COMPACT)
 
 
 def may_still_run(trace: Trace) -> bool:
-    """Whether the process of the trace's end granted a turn whose end was told on no connection.
+    """Return whether the process of the trace's end granted a turn whose end was told on no
+    connection.
 
     A compaction is granted without the id of its turn: it ends with a turn of its thread that ends
     after the answer.

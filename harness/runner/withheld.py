@@ -80,7 +80,7 @@ def explain(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[
 
 
 def _kept_from_running(run: Run) -> bool:
-    """Whether a command failed before it could have an exit code."""
+    """Return whether a command failed before it could have an exit code."""
     items = (
         obj(dig(frame.params, "item"))
         for frame in run.trace.frames
@@ -95,7 +95,7 @@ def _kept_from_running(run: Run) -> bool:
 
 
 def _confines(run: Run) -> bool:
-    """Whether a thread or a turn asked for a sandbox policy that confines."""
+    """Return whether a thread or a turn asked for a sandbox policy that confines."""
     asked = (
         given
         for frame in run.trace.frames

@@ -452,7 +452,8 @@ METHOD_OF_STEP = {
 
 @lru_cache(maxsize=500)
 def gives(method: str, what: Literal["thread", "turn"]) -> bool:
-    """Whether the result of a method holds a thread or a turn: a request of it with `as` names it.
+    """Return whether the result of a method holds a thread or a turn: a request of it with `as`
+    names it.
 
     Read off the model of the result.
     """

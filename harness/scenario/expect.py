@@ -264,7 +264,7 @@ def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
 
 
 def _right(wanted: Any, found: Any) -> bool:
-    """Whether a member is as it should be; where it may be absent, null is absence too."""
+    """Return whether a member is as it should be; where it may be absent, null is absence too."""
     values = accepted(wanted)
     may_lack = len(values) > 1 and "absent" in values
     return any(_meets(one, found) for one in values) or (may_lack and found in (MISSING, None))

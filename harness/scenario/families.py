@@ -170,7 +170,9 @@ def _loaded(path: Path, _changed: int, _size: int) -> FamilyFile:
 
 
 def is_row(path: Path) -> bool:
-    """Whether a path is that of a row. Loading the row tells what is wrong with its family."""
+    """Return whether a path is that of a row. Loading the row tells what is wrong with its
+    family.
+    """
     row = row_of_path(path)
     if row is None:
         return False

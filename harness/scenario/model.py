@@ -261,7 +261,7 @@ class Scenario(Strict):
 
     @property
     def is_clientless(self) -> bool:
-        """Whether it leaves the client's side to somebody's own client."""
+        """Return whether it leaves the client's side to somebody's own client."""
         return not self.client
 
     @property
@@ -276,7 +276,7 @@ class Scenario(Strict):
 
     @property
     def starts_turns(self) -> bool:
-        """Whether the model is to be called: a turn, or what is like one, is started."""
+        """Return whether the model is to be called: a turn, or what is like one, is started."""
         return any(turn_named_by(step) for step in self.steps)
 
     def scripts(self) -> dict[str, Script]:
@@ -292,7 +292,8 @@ class Scenario(Strict):
 
     @property
     def fresh(self) -> bool:
-        """Whether it needs a server process that no other scenario uses before it or after it.
+        """Return whether it needs a server process that no other scenario uses before it or after
+        it.
 
         It says so, it has faults, MCP servers of its own or another name for the client, or its
         steps leave no process that can be used.
@@ -302,7 +303,7 @@ class Scenario(Strict):
 
     @property
     def several_clients(self) -> bool:
-        """Whether it opens further connections."""
+        """Return whether it opens further connections."""
         return any(isinstance(step, ConnectStep) for step in self.steps)
 
     def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:

@@ -37,7 +37,9 @@ class Named:
 
 
 def is_path(word: str) -> bool:
-    """Whether a word names a file or folder that is there, or something within such a file."""
+    """Return whether a word names a file or folder that is there, or something within such
+    a file.
+    """
     path = Path(word.split("::", 1)[0])
     try:
         return path.exists()

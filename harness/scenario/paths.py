@@ -29,7 +29,7 @@ def follow(value: Any, dotted: str) -> Any:
 
 
 def fits(value: Any, where: dict[str, Any]) -> bool:
-    """Whether dotted paths in a value have these values."""
+    """Return whether dotted paths in a value have these values."""
     return not _unlike(value, where)
 
 

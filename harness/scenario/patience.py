@@ -59,7 +59,7 @@ class Patience:
 
 
 def tells_of_a_turn(frame: Frame) -> bool:
-    """Whether a message of the server shows that a turn is going on."""
+    """Return whether a message of the server shows that a turn is going on."""
     if not frame.from_target or frame.kind is not Kind.NOTIFICATION:
         return False
     params = frame.params

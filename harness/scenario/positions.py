@@ -57,17 +57,17 @@ class Position:
 
     @property
     def knows_turn(self) -> bool:
-        """Whether the turn's id is known here."""
+        """Return whether the turn's id is known here."""
         return self.name != SENT
 
     @property
     def before_end(self) -> bool:
-        """Whether a turn that is over has passed it without coming to it."""
+        """Return whether a turn that is over has passed it without coming to it."""
         return self.name not in (DONE, COMPLETED)
 
     @property
     def within_turn(self) -> bool:
-        """Whether the turn certainly runs while the server is held here."""
+        """Return whether the turn certainly runs while the server is held here."""
         return self.settled and self.name != COMPLETED
 
 

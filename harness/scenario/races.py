@@ -190,7 +190,10 @@ def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> R
 
 
 def _spoils(action: Action, *, listens: bool) -> bool:
-    """Whether the process is of no use to the next scenario: a connection ended, or was added."""
+    """Return whether the process is of no use to the next scenario.
+
+    A connection ended, or was added.
+    """
     return action == "disconnect" or (action == "attach" and listens)
 
 

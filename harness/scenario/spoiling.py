@@ -53,5 +53,7 @@ def spoils_process(steps: Iterable[ClientStep]) -> bool:
 
 
 def _is_own(path: str) -> bool:
-    """Whether a path is in the scenario's own working folder, not in the home, which is shared."""
+    """Return whether a path is in the scenario's own working folder, not in the home, which is
+    shared.
+    """
     return path.startswith("{cwd}/") and "/../" not in path

@@ -40,7 +40,10 @@ ITEMS = ("todo_list", "error")
 
 
 def needs_agent(scenario: Scenario) -> bool:
-    """Whether an SDK can play it only on an agent's program: its steps are those of a session."""
+    """Return whether an SDK can play it only on an agent's program.
+
+    Its steps are those of a session.
+    """
     return SDK in scenario.surfaces and not any(isinstance(one, SdkStep) for one in scenario.steps)
 
 

@@ -101,5 +101,5 @@ class Keeper:
 
 
 def _only_order(before: Transcript | None, plays: list[Transcript]) -> bool:
-    """Whether every play shows what is accepted, but for its order."""
+    """Return whether every play shows what is accepted, but for its order."""
     return before is not None and all(shows(freed(before), one) for one in plays)

@@ -110,7 +110,7 @@ def freed(transcript: Transcript) -> Transcript:
 
 
 def shows(kept: Transcript, played: Transcript) -> bool:
-    """Whether a play is as a kept transcript says, `<varies>` being equal to everything."""
+    """Return whether a play is as a kept transcript says, `<varies>` being equal to everything."""
     if kept.end not in (played.end, VARIES):
         return False
     if kept.free:
@@ -134,7 +134,10 @@ def _groups_agree(asked: dict[Kind, list[Message]], given: dict[Kind, list[Messa
 
 
 def same_value(kept: Any, played: Any) -> bool:
-    """Whether two values are the same, `<varies>` being equal to everything; 1 is not true."""
+    """Return whether two values are the same, `<varies>` being equal to everything.
+
+    1 is not true.
+    """
     if isinstance(kept, str) and isinstance(played, str):
         # A name without a number is that of any of its kind.
         return kept in (VARIES, played) or kept == _plain(played)
@@ -159,7 +162,7 @@ def _agrees(kept: Message, played: Message) -> bool:
 
 
 def _group_agrees(kept: list[Message], played: list[Message]) -> bool:
-    """Whether each message has a kept one of its own, those without `<varies>` first."""
+    """Return whether each message has a kept one of its own, those without `<varies>` first."""
     if kept[0].any_number:
         return all(any(_agrees(one, message) for one in kept) for message in played)
     left = sorted(kept, key=lambda one: VARIES in one.line)

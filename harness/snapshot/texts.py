@@ -25,7 +25,9 @@ _SINCE, _UNTIL = 1_500_000_000, 2_500_000_000
 
 
 def is_moment(value: Any, member: str) -> bool:
-    """Whether a number is a time, by the name of its member or since it is a date of our years."""
+    """Return whether a number is a time, by the name of its member or since it is a date of our
+    years.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if _MOMENT.fullmatch(member):

@@ -90,15 +90,15 @@ class Book:
         return self.schemas.errors(self._event_reference(method), params)
 
     def is_valid_event(self, method: str, params: Any) -> bool:
-        """Whether `validate_event` would find nothing. The fast path: microseconds."""
+        """Return whether `validate_event` would find nothing. The fast path: microseconds."""
         return self.schemas.is_valid(self._event_reference(method), params)
 
     def is_valid_params(self, method: str, params: Any) -> bool:
-        """Whether `validate_params` would find nothing."""
+        """Return whether `validate_params` would find nothing."""
         return self.schemas.is_valid(self._reference(method, "params"), params)
 
     def is_valid_result(self, method: str, result: Any) -> bool:
-        """Whether `validate_result` would find nothing."""
+        """Return whether `validate_result` would find nothing."""
         return self.schemas.is_valid(self._reference(method, "result"), result)
 
     def paths_of(self, type_name: str, method: str, part: Part | str) -> tuple[Path, ...]:

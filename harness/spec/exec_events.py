@@ -33,7 +33,7 @@ class MemberRow:
     optional: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is of its type."""
+        """Return whether a value is of its type."""
         if self.type == "number" and isinstance(value, bool):
             return False
         return isinstance(value, TYPES[self.type])

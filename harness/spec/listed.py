@@ -53,7 +53,10 @@ def _applying(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
 
 
 def _meets(condition: Node, value: Any) -> bool:
-    """Whether a value meets a condition: a type of its own, or of its members the listed values."""
+    """Return whether a value meets a condition.
+
+    A type of its own, or of its members the listed values.
+    """
     if not isinstance(value, dict):
         return False
     members = cast("dict[str, Any]", value)

@@ -137,7 +137,7 @@ class Unspecified:
     surfaces: tuple[str, ...] = ("session",)
 
     def is_about(self, surfaces: Collection[str]) -> bool:
-        """Whether it is a point of one of these surfaces."""
+        """Return whether it is a point of one of these surfaces."""
         return any(one in surfaces for one in self.surfaces)
 
 

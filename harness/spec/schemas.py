@@ -82,7 +82,7 @@ class SchemaBook:
         return self.files[target]["$defs"][name], target
 
     def is_valid(self, reference: str, instance: Any) -> bool:
-        """Whether the instance has no error; much faster than asking for the errors."""
+        """Return whether the instance has no error; much faster than asking for the errors."""
         try:
             return self._validator(reference).is_valid(instance)
         except UnicodeEncodeError:

@@ -27,7 +27,7 @@ class Choice:
 
     @property
     def alone(self) -> bool:
-        """Whether there is one scenario only."""
+        """Return whether there is one scenario only."""
         return len(self._scenarios) == 1
 
     @property

@@ -27,7 +27,7 @@ class Ended:
 
     @property
     def red(self) -> bool:
-        """Whether something was wrong."""
+        """Return whether something was wrong."""
         return bool(self.problems) or any(one.red for one in self.duties)
 
     def json(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def report(connections: Sequence[Ended], unused: Sequence[str]) -> dict[str, Any
 
 
 def is_red(connections: Sequence[Ended]) -> bool:
-    """Whether one of them was not as it should be, or none came at all."""
+    """Return whether one of them was not as it should be, or none came at all."""
     return not connections or any(one.red for one in connections)
 
 

@@ -41,7 +41,7 @@ class BaselineUpdate:
 
     @property
     def begins(self) -> bool:
-        """Whether there is no such file yet."""
+        """Return whether there is no such file yet."""
         return not self.path.exists()
 
     def write(

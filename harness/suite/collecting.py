@@ -127,7 +127,7 @@ class Collecting:
         return session.genitems(self._file(path, session, chosen))
 
     def _adds_bundled(self) -> bool:
-        """Whether to add the bundled scenarios: the arguments name no scenario."""
+        """Return whether to add the bundled scenarios: the arguments name no scenario."""
         option = self._option
         if option.no_bundled:
             return False

@@ -31,7 +31,7 @@ class Failing:
 
     @property
     def distributes(self) -> bool:
-        """Whether this process has workers play for it."""
+        """Return whether this process has workers play for it."""
         return self._dist is not None
 
     @property

@@ -21,7 +21,10 @@ WORKSPACE: Final = "GITHUB_WORKSPACE"
 
 
 def in_actions(environment: Mapping[str, str]) -> bool:
-    """Whether this is a step of a job there; an empty or false variable says that it is not."""
+    """Return whether this is a step of a job there.
+
+    An empty or false variable says that it is not.
+    """
     return environment.get(ACTIONS, "").lower() == "true"
 
 

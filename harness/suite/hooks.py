@@ -301,12 +301,14 @@ class PytestPlugin:
         emit(self.report, session, self.config.book, self._lines)
 
     def _is_of_all(self) -> bool:
-        """Whether all bundled scenarios of a surface were asked for, not a selection of them."""
+        """Return whether all bundled scenarios of a surface were asked for, not a selection of
+        them.
+        """
         surfaces = {surface_of(one) for one in self._outcomes}
         return any(bundled_on(one) <= self._outcomes.keys() for one in surfaces)
 
     def _is_whole(self, session: pytest.Session) -> bool:
-        """Whether nothing stopped the run: no signal, no `-x`, no worker that died."""
+        """Return whether nothing stopped the run: no signal, no `-x`, no worker that died."""
         stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
         return not stopped and all(one.id != "harness.worker-died" for one in self._loose)
 

@@ -23,11 +23,11 @@ class RuleLines:
 
     @property
     def every(self) -> bool:
-        """Whether each rule is shown."""
+        """Return whether each rule is shown."""
         return self._config.option.verbose > 0
 
     def shows(self, rule: RuleResult) -> bool:
-        """Whether the rule is shown."""
+        """Return whether the rule is shown."""
         return self.every or rule.verdict not in _SILENT
 
     def mark(self, report: pytest.TestReport, rule: RuleResult, *, strict: bool) -> None:

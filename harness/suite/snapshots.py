@@ -92,7 +92,7 @@ class Snapshots:
         return sorted(name for name, kept in self._kept.items() if kept.state in states)
 
     def _is_everything(self, outcomes: Collection[str]) -> bool:
-        """Whether all scenarios of the target were played: nothing chose among them."""
+        """Return whether all scenarios of the target were played: nothing chose among them."""
         if not self._everything or any(getattr(self._option, one, None) for one in _CHOOSING):
             return False
         # Other plugins choose too, such as one that splits a run among machines.

@@ -89,7 +89,7 @@ def _asked_below(pid: int) -> list[psutil.Process]:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
+    """Return whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:

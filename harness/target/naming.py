@@ -21,7 +21,7 @@ def _named(value: str) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path leads to something below the folder in which it begins."""
+    """Return whether a path leads to something below the folder in which it begins."""
     parts = PurePosixPath(path).parts
     return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
 

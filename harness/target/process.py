@@ -40,12 +40,14 @@ class ProcessExit:
 
     @property
     def graceful(self) -> bool:
-        """Whether it could clean up: it ended with status 0, or by TERM."""
+        """Return whether it could clean up: it ended with status 0, or by TERM."""
         return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
     @property
     def killed_before(self) -> bool:
-        """Whether it had been killed (SIGKILL) before: that left it no time to end its children."""
+        """Return whether it had been killed (SIGKILL) before: that left it no time to end its
+        children.
+        """
         return self.push == "none" and self.returncode == -signal.SIGKILL
 
 

@@ -208,7 +208,7 @@ class Profile(_Table):
         return self._toml.place(loc, key=key)
 
     def of_built_in(self, *loc: str | int) -> bool:
-        """Whether a value comes from a profile that ships with the harness."""
+        """Return whether a value comes from a profile that ships with the harness."""
         return self.place(*loc).file.startswith(BUILT_IN)
 
     def listening(self) -> Listening | None:

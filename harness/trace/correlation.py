@@ -34,7 +34,7 @@ def as_id(value: Any) -> Id | None:
 
 
 def same_id(one: Any, other: Any) -> bool:
-    """Whether two ids are of the same request; False if either is no id."""
+    """Return whether two ids are of the same request; False if either is no id."""
     first = as_id(one)
     return first is not None and first == as_id(other)
 

@@ -147,7 +147,8 @@ class _Reader:
         self._ended = self._ended or ended
 
     def _unanswerable(self, message: Mapping[str, Any]) -> bool:
-        """Whether a request has the id of one that is not answered yet, or none to answer to.
+        """Return whether a request has the id of one that is not answered yet, or none to answer
+        to.
 
         As with text that is no message: such a client tries out the server, as `send_raw` does,
         and what a server makes of it is not shown.

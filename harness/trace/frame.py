@@ -135,7 +135,7 @@ class Frame:
 
     @property
     def from_target(self) -> bool:
-        """Whether the target wrote it."""
+        """Return whether the target wrote it."""
         return self.origin is Origin.TARGET
 
     def text(self, limit: int = 400, spots: Sequence[Spot] = ()) -> str:

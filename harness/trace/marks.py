@@ -77,7 +77,7 @@ class ModelCall(MarkBody):
 
     @property
     def scripted(self) -> bool:
-        """Whether a step of the script answers it."""
+        """Return whether a step of the script answers it."""
         return self.step >= 0
 
 
@@ -137,7 +137,7 @@ class ModelEnd(MarkBody):
 
     @property
     def completed(self) -> bool:
-        """Whether the whole answer was sent."""
+        """Return whether the whole answer was sent."""
         return self.outcome is CallEnd.COMPLETED
 
     @property

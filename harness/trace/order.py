@@ -17,17 +17,17 @@ _ARRIVAL = attrgetter("seq")
 
 
 def came_before(first: Frame, second: Frame) -> bool:
-    """Whether the client sent or received `first` before `second`."""
+    """Return whether the client sent or received `first` before `second`."""
     return first.seq < second.seq
 
 
 def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
-    """Whether the client sent or received `middle` after `first` and before `last`."""
+    """Return whether the client sent or received `middle` after `first` and before `last`."""
     return first.seq < middle.seq < last.seq
 
 
 def received_before_sent(received: Frame, sent: Frame) -> bool:
-    """Whether the client had received a message of the server before it sent a request.
+    """Return whether the client had received a message of the server before it sent a request.
 
     Then the server wrote the one before it got the other, on whichever connections they are.
     """
@@ -35,7 +35,7 @@ def received_before_sent(received: Frame, sent: Frame) -> bool:
 
 
 def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
-    """Whether a mark was made before the client sent or received a message."""
+    """Return whether a mark was made before the client sent or received a message."""
     return mark.after < frame.seq
 
 

@@ -110,15 +110,17 @@ class Owed:
 
     @property
     def retrying(self) -> bool:
-        """Whether a turn announced a retry and has neither called the model again nor ended."""
+        """Return whether a turn announced a retry and has neither called the model again
+        nor ended.
+        """
         return bool(self._retrying)
 
     def is_subscribed(self, thread_id: str) -> bool:
-        """Whether this client has opened the thread and not left it."""
+        """Return whether this client has opened the thread and not left it."""
         return thread_id in self._subscribed and not self.closed
 
     def awaits_end(self, thread_id: str, turn_id: str) -> bool:
-        """Whether the end of a turn is owed here."""
+        """Return whether the end of a turn is owed here."""
         return (Owes.TURN_COMPLETED, thread_id, turn_id) in self._open
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:

@@ -59,10 +59,12 @@ class OwedOnConnections:
 
     @property
     def retrying(self) -> bool:
-        """Whether a turn announced a retry and has neither called the model again nor ended."""
+        """Return whether a turn announced a retry and has neither called the model again
+        nor ended.
+        """
         return any(ledger.retrying for ledger in self._ledgers.values())
 
     @property
     def several(self) -> bool:
-        """Whether the trace has more than one connection."""
+        """Return whether the trace has more than one connection."""
         return len(self._ledgers) > 1

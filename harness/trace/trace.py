@@ -87,7 +87,7 @@ class Trace:
     lines: list[int] = field(default_factory=list[int])
 
     def before(self, first: Frame, second: Frame) -> bool | None:
-        """Whether `first` came before `second`; None where the order is not known.
+        """Return whether `first` came before `second`; None where the order is not known.
 
         Known only within one connection, and there: within one direction; from a request to its
         answer; and from a frame of the target to a frame that was sent after it had been seen,

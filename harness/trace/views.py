@@ -52,7 +52,7 @@ class ItemView:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has begun, and has not been completed since."""
+        """Return whether it has begun, and has not been completed since."""
         if not self.started:
             return False
         return not self.completed or came_before(self.completed[-1], self.started[-1])
@@ -246,7 +246,7 @@ class Conversation:
         return found[0] if len(found) == 1 else None
 
     def _dropped(self, turn: TurnView) -> bool:
-        """Whether a rollback may have dropped a turn, so that its id may be given again."""
+        """Return whether a rollback may have dropped a turn, so that its id may be given again."""
         rolled_back = self._rolled_back
         if rolled_back is None or not turn.completed:
             return False

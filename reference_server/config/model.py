@@ -80,7 +80,9 @@ class Config:
 
     @property
     def address_elsewhere(self) -> bool:
-        """Whether the environment gives an address for a provider that the file does not have."""
+        """Return whether the environment gives an address for a provider that the file does not
+        have.
+        """
         named = (self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL"))
         return any((self.openai_base_url, *named))
 

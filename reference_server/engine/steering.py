@@ -59,7 +59,7 @@ class Steering:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is accepted input that no model call has held yet."""
+        """Return whether there is accepted input that no model call has held yet."""
         return bool(self._waiting)
 
     def accept(self, content: list[UserInput], words: Fields) -> Callable[[], None]:

@@ -129,7 +129,7 @@ class ActiveTurn:
 
     @property
     def takes_input(self) -> bool:
-        """Whether input can be added to it: it is no compaction and no review."""
+        """Return whether input can be added to it: it is no compaction and no review."""
         return self._given.work is None
 
     def own_calls(self) -> TurnCalls:
@@ -142,7 +142,7 @@ class ActiveTurn:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a client has asked to interrupt it."""
+        """Return whether a client has asked to interrupt it."""
         return self._interrupted.is_set()
 
     def open_items(self) -> list[ThreadItem]:

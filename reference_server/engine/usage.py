@@ -38,7 +38,9 @@ class Meter:
 
     @property
     def is_full(self) -> bool:
-        """Whether the last answer left so little room that the history is to be compacted."""
+        """Return whether the last answer left so little room that the history is to be
+        compacted.
+        """
         limit = self._window.limit
         return limit is not None and self._thread.context_tokens >= limit
 

@@ -102,11 +102,11 @@ class Plan:
                 self.protect(path, Kind.READABLE)
 
     def readable(self, path: str) -> bool:
-        """Whether a resolved path can be read, as a command would find it."""
+        """Return whether a resolved path can be read, as a command would find it."""
         return not of_kernel(path) and self._kind(path) <= Kind.READABLE
 
     def writable(self, path: str) -> bool:
-        """Whether a resolved path can be written.
+        """Return whether a resolved path can be written.
 
         This protects more than mounts can: also protected paths that do not exist yet, and
         repositories deeper inside a root.

@@ -14,7 +14,7 @@ _READ, _SEARCH = 4, 1
 
 
 def may_read(real: str, status: os.stat_result | None = None) -> bool:
-    """Whether a command could read a file with a resolved path.
+    """Return whether a command could read a file with a resolved path.
 
     `status` is that of the open file; without it only the folders above it are checked.
     """

@@ -174,12 +174,12 @@ _LOOKED_AT = 1000
 
 
 def inside(path: str, folder: str) -> bool:
-    """Whether a normalised path is that folder or below it."""
+    """Return whether a normalised path is that folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def of_kernel(path: str) -> bool:
-    """Whether a resolved path is in a file system of the kernel."""
+    """Return whether a resolved path is in a file system of the kernel."""
     return any(inside(path, kernel) for kernel in KERNELS)
 
 

@@ -74,7 +74,7 @@ class Rules:
     damaged: tuple[str, ...] = ()
 
     def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
-        """Whether lasting rules allow a command that is run in `cwd`.
+        """Return whether lasting rules allow a command that is run in `cwd`.
 
         With `trusted_in`, the working directory of the thread, the simple commands that no rule
         covers may be trusted ones instead (`trust.py`), even all of them.

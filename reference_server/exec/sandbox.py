@@ -358,7 +358,8 @@ def _home_of_account() -> Path | None:
 
 
 def looks_denied(finished: Finished, confinement: Confinement) -> bool:
-    """Whether the sandbox seems to have stopped a command, so that asking to run it outside helps.
+    """Return whether the sandbox seems to have stopped a command, so that asking to run it outside
+    helps.
 
     A guess from what it printed: it failed by itself (the server did not stop it), and printed the
     kernel's message for a read-only file system, a forbidden file or operation, or, without

@@ -237,7 +237,7 @@ def simple_commands(text: str) -> list[Simple]:
 
 
 def too_long(word: str) -> bool:
-    """Whether no process can be given this word."""
+    """Return whether no process can be given this word."""
     return len(word) > MAX_WORD_BYTES or len(word.encode("utf-8", "replace")) > MAX_WORD_BYTES
 
 

@@ -60,7 +60,7 @@ def program_name(program: str) -> str | None:
 
 
 def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bool:
-    """Whether the table trusts one simple command; `among`: all that it is run with.
+    """Return whether the table trusts one simple command; `among`: all that it is run with.
 
     `at_home`: it is run in the working directory of its thread.
     """
@@ -83,7 +83,9 @@ def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bo
 
 
 def _without(arguments: list[str], short: str = "", *long: str) -> bool:
-    """Whether none of these options is given, in a cluster of short ones or abbreviated either."""
+    """Return whether none of these options is given, in a cluster of short ones or abbreviated
+    either.
+    """
     for argument in arguments:
         if argument.startswith("--"):
             given = argument.partition("=")[0]

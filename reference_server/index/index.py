@@ -122,7 +122,7 @@ class ThreadIndex:
 
     @property
     def is_check_due(self) -> bool:
-        """Whether `check_if_due` would do anything."""
+        """Return whether `check_if_due` would do anything."""
         return self._checked and time.monotonic() > self._next_check
 
     def give_up(self) -> None:

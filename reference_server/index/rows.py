@@ -52,7 +52,7 @@ class Place:
 
     @property
     def archived(self) -> bool:
-        """Whether it lies among the archived ones."""
+        """Return whether it lies among the archived ones."""
         return self.folder.split(b"/", 1)[0] == b"archived_sessions"
 
 

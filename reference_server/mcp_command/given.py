@@ -30,7 +30,7 @@ class Given:
 
     @property
     def shows_token(self) -> bool:
-        """Whether the token crosses a network as it is."""
+        """Return whether the token crosses a network as it is."""
         from urllib.parse import urlsplit
 
         parts = urlsplit(self.url or "")

@@ -41,7 +41,7 @@ class DirectConnection:
 
     @property
     def is_stale(self) -> bool:
-        """Whether it was open, and cannot be used again."""
+        """Return whether it was open, and cannot be used again."""
         if self._wire is None:
             return False
         return self._wire.is_stale or time.monotonic() > self._usable_until
@@ -175,7 +175,7 @@ class _Wire(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server closed it, or said something unasked."""
+        """Return whether the server closed it, or said something unasked."""
         return self._ended or bool(self._received)
 
     async def read(self) -> bytes:

@@ -41,12 +41,12 @@ class Credentials:
 
     @property
     def expired(self) -> bool:
-        """Whether the access token has ended, or is about to."""
+        """Return whether the access token has ended, or is about to."""
         return self.expires_at is not None and time.time() > self.expires_at - EARLY
 
     @property
     def usable(self) -> bool:
-        """Whether a request can be made with them, if need be after a renewal."""
+        """Return whether a request can be made with them, if need be after a renewal."""
         return not self.expired or self.refresh_token is not None
 
     @property

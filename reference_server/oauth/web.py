@@ -39,7 +39,7 @@ class Answer:
 
     @property
     def is_json(self) -> bool:
-        """Whether it says that it is JSON."""
+        """Return whether it says that it is JSON."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         return kind == "application/json" or kind.endswith("+json")
 

@@ -21,7 +21,7 @@ _SHOWN_WIDTH = 200
 
 
 def is_text(content: bytes) -> bool:
-    """Whether a patch can edit it: UTF-8 without NUL."""
+    """Return whether a patch can edit it: UTF-8 without NUL."""
     try:
         content.decode()
     except UnicodeDecodeError:

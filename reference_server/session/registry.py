@@ -44,7 +44,7 @@ class Opened(NamedTuple):
 
     @property
     def was_loaded(self) -> bool:
-        """Whether the thread was in memory before."""
+        """Return whether the thread was in memory before."""
         return isinstance(self.history, LiveReading)
 
     def turns(self) -> list[Turn]:

@@ -79,7 +79,7 @@ class Subscribers:
 
     @property
     def are_full(self) -> bool:
-        """Whether there are subscribers and none has room."""
+        """Return whether there are subscribers and none has room."""
         for one in self._outboxes:
             if not one.is_full:
                 return False

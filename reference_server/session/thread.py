@@ -72,12 +72,12 @@ class RunningTurn(Protocol):
 
     @property
     def takes_input(self) -> bool:
-        """Whether input can be added to it."""
+        """Return whether input can be added to it."""
         ...
 
     @property
     def interrupted(self) -> bool:
-        """Whether its interrupt was asked for."""
+        """Return whether its interrupt was asked for."""
         ...
 
     def open_items(self) -> list[ThreadItem]:

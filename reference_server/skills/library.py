@@ -112,7 +112,7 @@ class Library:
         return [(os.path.join(cwd, PROJECT), "repo"), *users, (BUILTIN, "system")]
 
     async def is_disabled(self, skill: Skill) -> bool:
-        """Whether a skill is disabled, wherever it lies."""
+        """Return whether a skill is disabled, wherever it lies."""
         return (await self._disabled()).holds(skill)
 
     async def _disabled(self) -> Disabled:

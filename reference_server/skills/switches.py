@@ -51,7 +51,7 @@ class Disabled:
         return cls(paths | {os.path.realpath(path) for path in paths})
 
     def holds(self, skill: Skill) -> bool:
-        """Whether a skill is disabled."""
+        """Return whether a skill is disabled."""
         return skill.path in self._paths or skill.real in self._paths
 
 

@@ -23,7 +23,7 @@ class TcpAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Return whether only this machine reaches it."""
         return ipaddress.ip_address(self.host).is_loopback
 
     def __str__(self) -> str:

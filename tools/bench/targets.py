@@ -102,7 +102,7 @@ class Real:
         return checkout / ".real" / self.release / inside
 
     def installed(self, checkout: Path) -> bool:
-        """Whether it can be started."""
+        """Return whether it can be started."""
         return os.access(self.path(checkout), os.X_OK)
 
     def target(self, checkout: Path, folder: Path) -> Target:

@@ -31,7 +31,10 @@ def final(item: ItemView, member: str) -> str:
 
 
 def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
-    """Whether a message is what an answer of the model says; without marks any message is."""
+    """Return whether a message is what an answer of the model says.
+
+    Without marks any message is.
+    """
     if site.marks is None:
         return True
     ends = site.marks_of(ModelEnd)
@@ -39,7 +42,7 @@ def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
 
 
 def shows_the_answer(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a message shows an answer of the model; known when it is whole."""
+    """Return whether a message shows an answer of the model; known when it is whole."""
     item = item_in(site, frame)
     return is_what_the_model_said(site, item) if item.completed else None
 
@@ -68,7 +71,10 @@ def another_text_at_once(words: str) -> Operator:
 
 
 def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a message is the last of a turn with outputSchema; known when the turn ends."""
+    """Return whether a message is the last of a turn with outputSchema.
+
+    Known when the turn ends.
+    """
     mine = item_in(site, frame)
     request = mine.turn.request
     if request is None or not isinstance(dig(request.params, "outputSchema"), dict):
@@ -80,7 +86,7 @@ def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def model_was_told(site: FaultSite, frame: Frame) -> bool:
-    """Whether the model was told of the output of a command; without marks it was."""
+    """Return whether the model was told of the output of a command; without marks it was."""
     kept = final(item_in(site, frame), "aggregatedOutput").strip()
     outputs = [one for mark in site.marks_of(ModelCall) for one in mark.body.outputs]
     return bool(kept) and (site.marks is None or any(kept in one for one in outputs))
@@ -92,12 +98,12 @@ def process_of(item: ItemView) -> str:
 
 
 def has_a_process(site: FaultSite, frame: Frame) -> bool:
-    """Whether a command that has ended names its process."""
+    """Return whether a command that has ended names its process."""
     return bool(process_of(item_in(site, frame)))
 
 
 def runs_now(site: FaultSite, item: ItemView) -> bool:
-    """Whether another command of the thread has begun and not ended."""
+    """Return whether another command of the thread has begun and not ended."""
     return any(
         one is not item and one.type == "commandExecution" and one.started and not one.completed
         for turn in site.conversation.turns.values()
@@ -137,7 +143,7 @@ def _behind_the_next_start(queue: FrameQueue, end: Frame, item: ItemView) -> Ste
 
 
 def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
-    """Whether the model refused a call of a turn; without marks it did."""
+    """Return whether the model refused a call of a turn; without marks it did."""
     if site.marks is None:
         return True
     start = turn.request.seq if turn.request is not None else turn.completed[0].seq
@@ -149,7 +155,7 @@ def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
 
 
 def before_the_failed_end(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether what comes next is the end of a turn that failed with its model."""
+    """Return whether what comes next is the end of a turn that failed with its model."""
     if dig(frame.params, "status", "type") != "systemError":
         return False
     end = site.next_from_target(frame)

@@ -40,7 +40,7 @@ def place(one: Approval) -> dict[str, Any]:
 
 
 def next_is_its_question(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether what comes next about an item that was started is a question."""
+    """Return whether what comes next about an item that was started is a question."""
     told = site.next_about_its_item(frame)
     return None if told is None else told.kind is Kind.REQUEST
 
@@ -66,12 +66,12 @@ def declined_at_once(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def its_item_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether a frame completes the item whose question was resolved."""
+    """Return whether a frame completes the item whose question was resolved."""
     return site.approval(lambda one: one.done is now and one.resolved[:1] == [late]) is not None
 
 
 def second_resolved(site: FaultSite, frame: Frame) -> bool:
-    """Whether another question was resolved before."""
+    """Return whether another question was resolved before."""
     return any(one.method == frame.method and one.seq < frame.seq for one in site.frames)
 
 
@@ -169,7 +169,7 @@ def added_file(path: str, one: Approval) -> str:
 
 
 def no_other_is_open(site: FaultSite, _: Frame) -> bool:
-    """Whether there is one item only that was asked about and has not ended."""
+    """Return whether there is one item only that was asked about and has not ended."""
     return sum(one.done is None for one in site.approvals) == 1
 
 

@@ -89,7 +89,9 @@ def without_a_message(which: int) -> Operator:
 
 
 def by_a_stranger(site: FaultSite, frame: Frame) -> bool:
-    """Whether the client that resumes was told nothing of the turn before, but is shown it."""
+    """Return whether the client that resumes was told nothing of the turn before, but is
+    shown it.
+    """
     shown = running(frame)
     messages = [item for item in shown[1] if item.get("type") == "agentMessage"] if shown else []
     if not shown or len(messages) < 2:

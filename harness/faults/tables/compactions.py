@@ -20,7 +20,7 @@ def compaction_answered(site: FaultSite, frame: Frame) -> Frame | None:
 
 
 def something_is_told(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether the next frame after an answer is a notification; known when that comes."""
+    """Return whether the next frame after an answer is a notification; known when that comes."""
     later = next(site.later(frame), None)
     return None if later is None else later.kind is Kind.NOTIFICATION and later.from_target
 
@@ -56,7 +56,9 @@ def compaction_item() -> Selector:
 
 
 def asked_last(trace: Trace) -> bool:
-    """Whether the client only reads the thread after its thread/compact/start, if anything."""
+    """Return whether the client only reads the thread after its thread/compact/start, if
+    anything.
+    """
     site = FaultSite.of(trace)
     answers = [one for one in trace.frames if answer_to(COMPACT).fits(site, one)]
     if not answers:

@@ -32,7 +32,7 @@ NOT_ASKED_FOR = {"id": 404404, "result": {"decision": "accept"}}
 
 
 def with_an_id_of_its_own(site: FaultSite, frame: Frame) -> bool:
-    """Whether no request of ours so far has the id of the question that we answer."""
+    """Return whether no request of ours so far has the id of the question that we answer."""
     return not any(
         own(Kind.REQUEST).fits(site, one) and same_id(one.id, frame.id) for one in site.frames
     )
@@ -59,13 +59,13 @@ def command_as_text(_: FaultSite, frame: Frame) -> str:
 
 
 def its_question_is_answered(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether a frame is our answer to a question of the turn."""
+    """Return whether a frame is our answer to a question of the turn."""
     turn = turn_in(site, late)
     return site.approval(lambda one: one.answer is now and one.turn is turn) is not None
 
 
 def about_no_thread(site: FaultSite, frame: Frame) -> bool:
-    """Whether a request names a thread that no answer has given us: it will be refused."""
+    """Return whether a request names a thread that no answer has given us: it will be refused."""
     thread_id = text(obj(frame.params).get("threadId"))
     thread = site.conversation.threads.get(thread_id)
     return bool(thread_id) and (thread is None or not thread.opened)

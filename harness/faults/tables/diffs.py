@@ -13,7 +13,7 @@ DIFF = "turn/diff/updated"
 
 
 def followed_by_the_diff(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether the next frame of the target is the diff of a turn."""
+    """Return whether the next frame of the target is the diff of a turn."""
     told = site.next_from_target(frame)
     return None if told is None else told.method == DIFF
 

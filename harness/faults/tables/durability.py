@@ -67,7 +67,9 @@ def _at_work(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _resumed_here(site: FaultSite, frame: Frame) -> bool:
-    """Whether the thread of a turn that is answered was resumed, with a turn that was cut off."""
+    """Return whether the thread of a turn that is answered was resumed, with a turn that was cut
+    off.
+    """
     asked = text(site.asked(frame).get("threadId"))
     thread = site.conversation.threads.get(asked)
     return thread is not None and any(

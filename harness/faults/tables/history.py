@@ -86,13 +86,13 @@ def without_a_message(queue: FrameQueue, frame: Frame) -> None:
 
 
 def with_a_message(site: FaultSite, frame: Frame) -> bool:
-    """Whether the agent said something in that turn."""
+    """Return whether the agent said something in that turn."""
     items = items_of(turns_of(dig(frame.result, "thread"))[place_of(site, frame)])
     return any(item.get("type") == "agentMessage" for item in items)
 
 
 def several_turns(_: FaultSite, frame: Frame) -> bool:
-    """Whether an answer shows more than one turn."""
+    """Return whether an answer shows more than one turn."""
     return len(arr(dig(frame.result, "thread", "turns"))) > 1
 
 
@@ -108,14 +108,14 @@ def announcement(_: FaultSite, frame: Frame) -> Any:
 
 
 def announced_before(site: FaultSite, frame: Frame) -> bool:
-    """Whether the thread that an answer shows was announced before it was asked for."""
+    """Return whether the thread that an answer shows was announced before it was asked for."""
     request = site.request_of(frame)
     thread = site.conversation.thread(text(dig(frame.result, "thread", "id")))
     return request is not None and any(told.seq < request.seq for told in thread.started)
 
 
 def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
-    """Whether a thread/started is of a fork; not known while one is asked for."""
+    """Return whether a thread/started is of a fork; not known while one is asked for."""
     thread = site.conversation.thread(text(dig(frame.params, "thread", "id")))
     requests = [site.request_of(answer) for answer in thread.opened]
     if any(one is not None and one.method == "thread/fork" for one in requests):
@@ -124,7 +124,7 @@ def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
 
 
 def unloaded(site: FaultSite, frame: Frame) -> bool:
-    """Whether the thread was last told to be notLoaded before it was asked for."""
+    """Return whether the thread was last told to be notLoaded before it was asked for."""
     request = site.request_of(frame)
     statuses = site.conversation.thread(text(site.asked(frame).get("threadId"))).statuses
     told = [one for one in statuses if request is not None and one.seq < request.seq]
@@ -140,7 +140,7 @@ def rolled_back() -> Selector:
 
 
 def shows_turns(_: FaultSite, frame: Frame) -> bool:
-    """Whether an answer shows turns."""
+    """Return whether an answer shows turns."""
     return bool(turns_of(dig(frame.result, "thread")))
 
 
@@ -185,7 +185,7 @@ def read_thread(site: FaultSite) -> str:
 
 
 def after_a_read(site: FaultSite, frame: Frame) -> bool:
-    """Whether a thread was read between two lists, and is in neither."""
+    """Return whether a thread was read between two lists, and is in neither."""
     request, thread_id = site.request_of(frame), read_thread(site)
     lists = [one for one in site.frames if answer_to("thread/loaded/list").fits(site, one)]
     if request is None or not thread_id or len(lists) < 2:
@@ -215,7 +215,7 @@ def without_a_command(queue: FrameQueue, frame: Frame) -> None:
 
 
 def with_a_command(site: FaultSite, frame: Frame) -> bool:
-    """Whether the first turn that is shown has a command."""
+    """Return whether the first turn that is shown has a command."""
     place = shown_turn(site, frame)
     turns = turns_of(dig(frame.result, "thread"))
     return place is not None and any(

@@ -30,7 +30,9 @@ def start_behind_first_delta(queue: FrameQueue, frame: Frame) -> None:
 
 
 def was_cut_off(site: FaultSite, frame: Frame) -> bool:
-    """Whether an item is of a turn that was interrupted, or met an error that is not retried."""
+    """Return whether an item is of a turn that was interrupted, or met an error that is not
+    retried.
+    """
     turn = item_in(site, frame).turn
     final = [error for error in turn.errors if obj(error.params).get("willRetry") is False]
     cancelled = site.approval(lambda one: one.turn is turn and one.decision == "cancel")
@@ -38,7 +40,7 @@ def was_cut_off(site: FaultSite, frame: Frame) -> bool:
 
 
 def second_message_of_its_turn(site: FaultSite, frame: Frame) -> bool:
-    """Whether an agentMessage of the same turn was completed before."""
+    """Return whether an agentMessage of the same turn was completed before."""
     return _earlier_message(site, frame) is not None
 
 
@@ -70,7 +72,7 @@ def swap_with_next_delta(queue: FrameQueue, frame: Frame) -> None:
 
 
 def differs_from_the_next(site: FaultSite, frame: Frame) -> bool:
-    """Whether the text becomes another one when a delta and the next change places."""
+    """Return whether the text becomes another one when a delta and the next change places."""
     one, other = (text(obj(f.params).get("delta")) for f in (frame, _next(site, frame)))
     return one + other != other + one
 
@@ -85,17 +87,17 @@ def longer_text(site: FaultSite, frame: Frame) -> str:
 
 
 def was_streamed(site: FaultSite, frame: Frame) -> bool:
-    """Whether an item had a delta."""
+    """Return whether an item had a delta."""
     return bool(site.deltas(item_in(site, frame)))
 
 
 def of_the_first_part(site: FaultSite, frame: Frame) -> bool:
-    """Whether a delta is of the first part of a summary."""
+    """Return whether a delta is of the first part of a summary."""
     return obj(frame.params).get("summaryIndex") == 0
 
 
 def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a delta of the first part of a summary is its last, and not its only one."""
+    """Return whether a delta of the first part of a summary is its last, and not its only one."""
     item = item_in(site, frame)
     deltas = [f for f in site.deltas(item, SUMMARY) if of_the_first_part(site, f)]
     if deltas[-1] is not frame:
@@ -105,7 +107,7 @@ def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def has_a_text(site: FaultSite, frame: Frame) -> bool:
-    """Whether a userMessage has a text."""
+    """Return whether a userMessage has a text."""
     return _text_place(frame) is not None
 
 
@@ -123,7 +125,7 @@ def another_echo(queue: FrameQueue, frame: Frame) -> None:
 
 
 def before_a_second_part(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a summary has a second part; known when that or the end of the item comes."""
+    """Return whether a summary has a second part; known when that or the end of the item comes."""
     item = site.item_of(frame)
     if item is None:
         return False

@@ -97,7 +97,9 @@ def lists_by_kinds(site: FaultSite, frame: Frame) -> list[Frame]:
 
 
 def untouched_since(site: FaultSite, other: Frame, frame: Frame, thread_id: str) -> bool:
-    """Whether a thread rested at an earlier list, and no message has named it since but lists."""
+    """Return whether a thread rested at an earlier list, and no message has named it since but
+    lists.
+    """
     request = site.request_of(other)
     between = [one for one in site.later(other) if one.seq < frame.seq]
     said = [one for one in between if not answer_to("thread/list").fits(site, one)]
@@ -153,7 +155,7 @@ def unloaded(site: FaultSite, frame: Frame) -> list[str]:
 
 
 def unanswered(site: FaultSite, told: Frame) -> bool:
-    """Whether a request that may load a thread was under way when that was told."""
+    """Return whether a request that may load a thread was under way when that was told."""
     sent = {one for one in site.frames if one.kind is Kind.REQUEST and not one.from_target}
     loading = [one for one in sent if one.method in ("thread/resume", "turn/start", "thread/fork")]
     answers = [site.conversation.answer_of(one) for one in loading]
@@ -161,7 +163,7 @@ def unanswered(site: FaultSite, told: Frame) -> bool:
 
 
 def harmless(site: FaultSite, frame: Frame) -> bool:
-    """Whether a message loads no thread, and says of none that it is loaded."""
+    """Return whether a message loads no thread, and says of none that it is loaded."""
     looking = ("thread/read", "thread/list", "thread/loaded/list", "thread/closed")
     request = site.request_of(frame)
     return frame.method in looking or (request is not None and request.method in looking)
@@ -206,7 +208,7 @@ def created(thread: dict[str, Any]) -> float:
 
 
 def can_have(find: Threads) -> Fits:
-    """Whether there is a thread that a page must not have."""
+    """Return whether there is a thread that a page must not have."""
     return lambda site, frame: bool(find(site, frame))
 
 

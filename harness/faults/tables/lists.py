@@ -63,7 +63,9 @@ def page_before(site: FaultSite, frame: Frame) -> Frame | None:
 
 
 def follows_a_page(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page has at least one thread, as has the page before, with one that rests."""
+    """Return whether a page has at least one thread, as has the page before, with one that
+    rests.
+    """
     before = page_before(site, frame)
     asked = site.asked(frame).get("cursor")
     return bool(asked and data(frame) and before and _again(site, frame, before) is not None)
@@ -83,12 +85,12 @@ def with_one_of_the_page_before(site: FaultSite, frame: Frame) -> list[Any]:
 
 
 def follows(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page was asked for by the cursor of another."""
+    """Return whether a page was asked for by the cursor of another."""
     return bool(site.asked(frame).get("cursor")) and page_before(site, frame) is not None
 
 
 def in_order_of_creation(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page by creation can be put out of order."""
+    """Return whether a page by creation can be put out of order."""
     sort_key = site.asked(frame).get("sortKey") or "created_at"
     return sort_key == "created_at" and bool(out_of_order(data(frame), "createdAt"))
 
@@ -115,7 +117,7 @@ def out_of_order(threads: Sequence[dict[str, Any]], member: str) -> list[dict[st
 
 
 def by_change(site: FaultSite, frame: Frame) -> bool:
-    """Whether a page by the time of the last change can be put out of order."""
+    """Return whether a page by the time of the last change can be put out of order."""
     asked = site.asked(frame).get("sortKey") == "updated_at" and not told(site, frame)
     return asked and bool(out_of_order(data(frame), "updatedAt"))
 
@@ -126,7 +128,7 @@ def not_by_change(_: FaultSite, frame: Frame) -> list[Any]:
 
 
 def told(site: FaultSite, frame: Frame) -> bool:
-    """Whether a thread on a page does not rest."""
+    """Return whether a thread on a page does not rest."""
     return len(resting(site, frame)) < len(data(frame))
 
 

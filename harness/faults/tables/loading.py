@@ -23,7 +23,7 @@ def left_with(word: str) -> Selector:
 
 
 def shows_our_name(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether an answer shows the name that was given last."""
+    """Return whether an answer shows the name that was given last."""
     set_last = [one for one in site.frames if one.method == NAME and one.seq < frame.seq]
     name = text(dig(frame.result, "thread", "name"))
     return bool(set_last) and bool(name) and obj(set_last[-1].params).get("name") == name
@@ -42,7 +42,7 @@ def first_of_ours(site: FaultSite) -> str:
 
 
 def lists_ours(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether our first thread is in a list."""
+    """Return whether our first thread is in a list."""
     return first_of_ours(site) in arr(dig(frame.result, "data"))
 
 
@@ -52,7 +52,7 @@ def without_ours(site: FaultSite, frame: Frame) -> object:
 
 
 def was_closed(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether a list came after our thread was closed, and has it no more."""
+    """Return whether a list came after our thread was closed, and has it no more."""
     closed = [one for one in site.frames if one.method == CLOSED and one.seq < frame.seq]
     return bool(closed) and first_of_ours(site) not in arr(dig(frame.result, "data"))
 
@@ -63,7 +63,7 @@ def with_ours(site: FaultSite, frame: Frame) -> object:
 
 
 def two_clients(trace: Trace) -> bool:
-    """Whether this client opened a thread that it did not start."""
+    """Return whether this client opened a thread that it did not start."""
     site = FaultSite.of(trace)
     return any(one.opened and not one.reply for one in site.conversation.threads.values())
 

@@ -32,17 +32,17 @@ FAILED = {"code": -32603, "message": "but it failed"}
 
 
 def its_turn_is_announced(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether a frame announces the turn that a reply gave."""
+    """Return whether a frame announces the turn that a reply gave."""
     return now.method == "turn/started" and site.turn_of(now) is turn_in(site, late)
 
 
 def not_announced(site: FaultSite, frame: Frame) -> bool:
-    """Whether the turn that a reply gives was not announced before."""
+    """Return whether the turn that a reply gives was not announced before."""
     return not turn_in(site, frame).started
 
 
 def interrupted_turn_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether the turn ends interrupted whose turn/interrupt was answered."""
+    """Return whether the turn ends interrupted whose turn/interrupt was answered."""
     turn = site.turn_of(now)
     named = text(site.asked(late).get("turnId"))
     return (

@@ -61,7 +61,7 @@ def first_if_without(param: str) -> WhichStart:
 
 
 def has(start: Frame, param: str) -> bool:
-    """Whether a turn/start has this param, and not as null or empty."""
+    """Return whether a turn/start has this param, and not as null or empty."""
     return bool(obj(start.params).get(param))
 
 

@@ -28,7 +28,7 @@ def told_of_a_turn(method: str) -> Selector:
 
 
 def last_of_its_turn(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether the turn gets no other notification of this method; known at its end."""
+    """Return whether the turn gets no other notification of this method; known at its end."""
     turn = turn_in(site, frame)
     again = [one for one in site.later(frame) if one.method == frame.method]
     if any(site.turn_of(one) is turn for one in again):
@@ -67,12 +67,12 @@ def model_brought(what: str, brought: Callable[[ModelEnd], bool]) -> Given:
 
 
 def has_outcome(end: ModelEnd) -> bool:
-    """Whether it is known how the answer to a call ended."""
+    """Return whether it is known how the answer to a call ended."""
     return end.outcome is not CallEnd.UNKNOWN
 
 
 def broke_off_and_told(trace: Trace) -> bool:
-    """Whether an answer of the model broke off in a turn that an error was told of."""
+    """Return whether an answer of the model broke off in a turn that an error was told of."""
     try:
         turn, ends = calls_that(FaultSite.of(trace), "an outcome", has_outcome)
     except NotApplied:

@@ -61,7 +61,7 @@ def early_diff(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def is_the_first(site: FaultSite, frame: Frame) -> bool:
-    """Whether an item is the first that the client was asked about."""
+    """Return whether an item is the first that the client was asked about."""
     return site.approvals[0].done is frame
 
 

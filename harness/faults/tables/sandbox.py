@@ -26,7 +26,7 @@ POLICY = answer_to("turn/start").where(
 
 
 def may_only_read(site: FaultSite, frame: Frame) -> bool:
-    """Whether the turn of an item was started with the sandboxPolicy readOnly."""
+    """Return whether the turn of an item was started with the sandboxPolicy readOnly."""
     request = item_in(site, frame).turn.request
     return request is not None and dig(request.params, "sandboxPolicy", "type") == "readOnly"
 

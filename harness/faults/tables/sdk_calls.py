@@ -157,7 +157,7 @@ def image_replaced(turn: SdkTurn) -> None:
 
 
 def switched(turn: SdkTurn) -> bool:
-    """Whether the thread has a switch on."""
+    """Return whether the thread has a switch on."""
     return any(turn.thread.get(name) for name in ("skipGitRepoCheck", "networkAccessEnabled"))
 
 

@@ -72,7 +72,7 @@ def ended_turn(site: FaultSite, _: Frame) -> str:
 
 
 def was_steered(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn/steer for a turn was granted."""
+    """Return whether a turn/steer for a turn was granted."""
     turn = turn_in(site, frame)
     return any(
         granted().fits(site, one) and site.asked(one).get("expectedTurnId") == turn.id

@@ -31,12 +31,12 @@ def event(kind: str, item: str = "") -> Selector:
 
 
 def is_a(*kinds: str) -> Callable[[FaultSite, Frame, Frame], bool]:
-    """Whether the frame that came now is an event of one of these types."""
+    """Return whether the frame that came now is an event of one of these types."""
     return lambda _, __, now: obj(now.json).get("type") in kinds
 
 
 def of_a_later_process(_: FaultSite, frame: Frame) -> bool:
-    """Whether a frame is of another process than the first."""
+    """Return whether a frame is of another process than the first."""
     return frame.connection != "p1"
 
 
@@ -56,7 +56,7 @@ def remarked(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
 
 
 def behind_another(site: FaultSite, frame: Frame) -> bool:
-    """Whether an item of another type was told before."""
+    """Return whether an item of another type was told before."""
     return bool(id_of_another(site, frame))
 
 

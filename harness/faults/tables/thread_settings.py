@@ -10,13 +10,13 @@ from harness.trace.values import dig, obj, text
 
 
 def bare_and_not_the_first(site: FaultSite, frame: Frame) -> bool:
-    """Whether the request had no params, and another one was answered before."""
+    """Return whether the request had no params, and another one was answered before."""
     served = [one for one in site.frames if one.seq < frame.seq and site.request_of(one)]
     return not site.asked(frame) and bool(served)
 
 
 def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
-    """Whether a thread of ours was read that no turn has moved to another folder."""
+    """Return whether a thread of ours was read that no turn has moved to another folder."""
     thread_id = text(dig(frame.result, "thread", "id"))
     moved = any(
         one.method == "turn/start"
@@ -28,7 +28,7 @@ def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
 
 
 def after_idle(site: FaultSite, frame: Frame) -> bool:
-    """Whether the thread was told to be idle before."""
+    """Return whether the thread was told to be idle before."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
     earlier = [one for one in thread.statuses if one.seq < frame.seq]
     return any(dig(one.params, "status", "type") == "idle" for one in earlier)

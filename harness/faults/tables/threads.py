@@ -76,7 +76,7 @@ def stored_turn(site: FaultSite, frame: Frame) -> tuple[int, dict[str, Any]]:
 
 
 def several_turns(_: FaultSite, frame: Frame) -> bool:
-    """Whether an answer has more than one turn."""
+    """Return whether an answer has more than one turn."""
     return len(stored_turns(frame)) > 1
 
 
@@ -124,7 +124,7 @@ def status_read(kind: str, when: Fits, what: str) -> Selector:
 
 
 def turn_runs(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn of the thread that was read runs since before it was asked for."""
+    """Return whether a turn of the thread that was read runs since before it was asked for."""
     request = site.request_of(frame)
     return request is not None and any(
         turn.started[0].seq < request.seq and not turn.completed
@@ -133,7 +133,7 @@ def turn_runs(site: FaultSite, frame: Frame) -> bool:
 
 
 def turns_ended(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn of the thread that was read had ended when it was asked for."""
+    """Return whether a turn of the thread that was read had ended when it was asked for."""
     request = site.request_of(frame)
     return request is not None and any(
         turn.completed and turn.completed[0].seq < request.seq
@@ -156,20 +156,20 @@ def thread_id_of_another_shape(queue: FrameQueue) -> Steps:
 
 
 def after_active(site: FaultSite, frame: Frame) -> bool:
-    """Whether a thread was told to be active before, so that this is the end of that."""
+    """Return whether a thread was told to be active before, so that this is the end of that."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
     earlier = [one for one in thread.statuses if one.seq < frame.seq]
     return any(dig(one.params, "status", "type") == "active" for one in earlier)
 
 
 def all_turns_ended(trace: Trace) -> bool:
-    """Whether there are turns, and all of them ended."""
+    """Return whether there are turns, and all of them ended."""
     turns = FaultSite.of(trace).conversation.turns.values()
     return bool(turns) and all(turn.completed for turn in turns)
 
 
 def after_another_thread(site: FaultSite, frame: Frame) -> bool:
-    """Whether an earlier thread/start was answered."""
+    """Return whether an earlier thread/start was answered."""
     return first_thread_id(site, frame) != text(dig(frame.result, "thread", "id"))
 
 
@@ -190,7 +190,7 @@ def updated(_: FaultSite, frame: Frame) -> Any:
 
 
 def asked_for_a_folder(site: FaultSite, frame: Frame) -> bool:
-    """Whether thread/start named a folder."""
+    """Return whether thread/start named a folder."""
     return bool(text(site.asked(frame).get("cwd")))
 
 

@@ -38,17 +38,17 @@ def error_of_a_turn() -> Selector:
 
 
 def its_item_starts(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether an item of a turn is started."""
+    """Return whether an item of a turn is started."""
     return now.method == "item/started" and site.turn_of(now) is turn_in(site, late)
 
 
 def its_turn_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Whether the turn of a frame is completed."""
+    """Return whether the turn of a frame is completed."""
     return now.method == "turn/completed" and site.turn_of(now) is turn_in(site, late)
 
 
 def was_interrupted_first(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn ends after its turn/interrupt was answered with success."""
+    """Return whether a turn ends after its turn/interrupt was answered with success."""
     interrupts = turn_in(site, frame).interrupts
     answered = (
         site.request_of(one) for one in site.frames if answer_to("turn/interrupt").fits(site, one)
@@ -57,7 +57,7 @@ def was_interrupted_first(site: FaultSite, frame: Frame) -> bool:
 
 
 def after_an_ended_turn(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn was asked for when another turn of ours had ended."""
+    """Return whether a turn was asked for when another turn of ours had ended."""
     request = site.request_of(frame)
     ends = [
         turn.completed[0].seq
@@ -91,7 +91,7 @@ def turn_id_of_another_shape(queue: FrameQueue) -> Steps:
 
 
 def gave_up(site: FaultSite, frame: Frame) -> bool:
-    """Whether a turn met an error that is not retried."""
+    """Return whether a turn met an error that is not retried."""
     return any(obj(error.params).get("willRetry") is False for error in turn_in(site, frame).errors)
 
 
@@ -101,12 +101,12 @@ def completed_turn(site: FaultSite, frame: Frame) -> dict[str, Any]:
 
 
 def has_an_error(_: FaultSite, frame: Frame) -> bool:
-    """Whether the turn that ends has an error object."""
+    """Return whether the turn that ends has an error object."""
     return isinstance(dig(frame.params, "turn", "error"), dict)
 
 
 def has_words(_: FaultSite, frame: Frame) -> bool:
-    """Whether the turn that ends has an error with a message."""
+    """Return whether the turn that ends has an error with a message."""
     return bool(text(dig(frame.params, "turn", "error", "message")))
 
 

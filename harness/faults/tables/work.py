@@ -36,7 +36,9 @@ def mcp_call_ended(status: str) -> Selector:
 
 
 def first_of_a_kept_output(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether an output delta is the first of several, of a command that kept its whole output."""
+    """Return whether an output delta is the first of several, of a command that kept its whole
+    output.
+    """
     item = item_in(site, frame)
     outputs = site.deltas(item, OUTPUT)
     if outputs[0] is not frame:
@@ -96,7 +98,9 @@ def without_output(message: dict[str, dict[str, dict[str, object]]]) -> object:
 
 
 def begun_with_progress(site: FaultSite, frame: Frame) -> Verdict:
-    """Whether the next that is told after an item was started is progress of an MCP tool call."""
+    """Return whether the next that is told after an item was started is progress of an MCP tool
+    call.
+    """
     told = site.next_from_target(frame)
     return None if told is None else told.method == PROGRESS
 
@@ -109,7 +113,7 @@ def progress_first(queue: FrameQueue, frame: Frame) -> None:
 
 
 def no_call_runs(site: FaultSite, _: Frame, now: Frame) -> bool:
-    """Whether the last mcpToolCall that was running ends with a frame."""
+    """Return whether the last mcpToolCall that was running ends with a frame."""
     ended = site.item_of(now)
     if ended is None or ended.type != "mcpToolCall" or now.method != "item/completed":
         return False

@@ -70,7 +70,7 @@ def wait_for_it(session: Session, thread: PlannedThread, turn: PlannedTurn) -> N
 
 
 def _holds_first(turn: PlannedTurn) -> bool:
-    """Whether the model will certainly come to hold before anything else is waited for."""
+    """Return whether the model will certainly come to hold before anything else is waited for."""
     if not turn.gates or turn.asks or turn.script.faulty:
         return False
     return not turn.gates[0].startswith("pipe")

@@ -242,7 +242,7 @@ def unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | N
 
 
 def sound(document: Json) -> bool:
-    """Whether the loader takes a document."""
+    """Return whether the loader takes a document."""
     if not document["client"]:
         return False
     try:
@@ -336,7 +336,7 @@ def tidied(document: Json) -> Json:
 
 
 def _is_for(step: Json, turns: set[str]) -> bool:
-    """Whether a model step is for a call of one of these turns, or for any."""
+    """Return whether a model step is for a call of one of these turns, or for any."""
     wanted = _wanted(step)
     return not wanted or any(one in turns for one in wanted)
 

@@ -33,7 +33,7 @@ def feature_at(steps: list[Json], at: int) -> str:
 
 
 def asked_again(steps: list[Json], at: int) -> bool:
-    """Whether a step answers a question that must have been put again.
+    """Return whether a step answers a question that must have been put again.
 
     A client left while its turn ran, and this one took the thread up after that.
     """

@@ -159,7 +159,10 @@ class _Following:
         return [*ladder, small]
 
     def _again(self, document: Json) -> Small | None:
-        """Whether it goes wrong on fresh processes: not at all, now and then, or each time."""
+        """Return whether it goes wrong on fresh processes.
+
+        Not at all, now and then, or each time.
+        """
         tries = [self._fresh(document)]
         if time.monotonic() < self._end:
             tries += self._fresh_ones(document, CONFIRMATIONS - 1)

@@ -38,7 +38,7 @@ class Habits:
         return list(found.values())
 
     def _unusual(self, cause: str, done: str) -> bool:
-        """Whether the server mostly does otherwise where it has this choice."""
+        """Return whether the server mostly does otherwise where it has this choice."""
         if f"{cause} {done}" in self._news:
             return True  # It is being tried again.
         seen = self._done.setdefault(cause, Counter())

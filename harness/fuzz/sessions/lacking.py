@@ -31,7 +31,7 @@ def shown(trace: Trace) -> set[str]:
 
 
 def tells(document: Json, run: Run) -> bool:
-    """Whether the step that could not be done says that the server does not offer it.
+    """Return whether the step that could not be done says that the server does not offer it.
 
     Not where a question was waited for under a policy under which a server need not ask, where what
     was waited for came after all, or could still have come, nor where a tool may have been lost on
@@ -70,7 +70,10 @@ def _changes(step: Json) -> bool:
 
 
 def _never_came(step: Json, trace: Trace) -> bool:
-    """Whether a whole trace does not have what a step waited for: a message, or an answer."""
+    """Return whether a whole trace does not have what a step waited for.
+
+    A message, or an answer.
+    """
     begun = [mark.after for mark in trace.marks_of(StepBegins)]
     since = [frame for frame in trace.frames if frame.seq > begun[-1]] if begun else []
     kind, whole = only(step)
@@ -86,7 +89,7 @@ def _never_came(step: Json, trace: Trace) -> bool:
 
 
 def _is_told(frame: Frame, body: Json) -> bool:
-    """Whether a message is the notification that a step waits for."""
+    """Return whether a message is the notification that a step waits for."""
     return (
         frame.from_target
         and frame.method == body.get("notification")

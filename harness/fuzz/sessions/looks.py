@@ -205,7 +205,10 @@ class _Walk:
             thread.archived = None if alike else method == "thread/archive"
 
     def _searched(self, request: Frame, answer: Frame) -> Iterator[Seen]:
-        """Whether a thread is found by the name that it has: what a title is, is not said."""
+        """Return whether a thread is found by the name that it has.
+
+        What a title is, is not said.
+        """
         term, archived = dig(request.params, "searchTerm"), dig(request.params, "archived") is True
         shown = [text(obj(one).get("id")) for one in arr(dig(answer.result, "data"))]
         moving = {dig(one.params, "threadId") for one in self._requests.values()}
@@ -305,7 +308,7 @@ def lost_turn(left: list[ShownTurn], now: list[ShownTurn]) -> int | None:
 
 
 def counts_own_turns(before: list[ShownTurn], now: list[ShownTurn], number: int) -> bool | None:
-    """Whether a rollback counted turns that the server began, a compaction's for example.
+    """Return whether a rollback counted turns that the server began, a compaction's for example.
 
     None where that does not show: the text does not say, but a server does the one or the other.
     """

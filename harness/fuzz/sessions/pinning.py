@@ -78,7 +78,9 @@ def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
 
 
 def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
-    """Whether one of these steps waits for the question of that number of a turn, or answers it."""
+    """Return whether one of these steps waits for the question of that number of a turn, or answers
+    it.
+    """
     answers, waits, begun = 0, False, False
     for step in steps:
         kind, whole = only(step)

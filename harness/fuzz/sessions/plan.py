@@ -33,7 +33,7 @@ class PlannedTurn:
 
     @property
     def asks_now(self) -> bool:
-        """Whether its next question comes before it holds anywhere."""
+        """Return whether its next question comes before it holds anywhere."""
         return bool(self.asks) and (self.asks_first or not self.gates)
 
     def asked(self) -> tuple[str, str]:
@@ -79,7 +79,7 @@ class PlannedThread:
 
     @property
     def asks(self) -> bool:
-        """Whether commands and patches are asked about."""
+        """Return whether commands and patches are asked about."""
         return self.policy != "never"
 
     @property
@@ -89,7 +89,7 @@ class PlannedThread:
 
     @property
     def loaded(self) -> bool:
-        """Whether somebody surely follows it."""
+        """Return whether somebody surely follows it."""
         return bool(self.followers)
 
     @property
@@ -115,7 +115,7 @@ class PlannedThread:
 
     @property
     def ready(self) -> bool:
-        """Whether it certainly takes a turn."""
+        """Return whether it certainly takes a turn."""
         return self.loaded and not (self.archived or self.doubtful or self.running)
 
     def followed_on(self, connection: str) -> None:

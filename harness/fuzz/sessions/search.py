@@ -96,7 +96,7 @@ class SessionCampaign:
 
     @property
     def only_errors(self) -> bool:
-        """Whether most requests reached nothing but a refusal."""
+        """Return whether most requests reached nothing but a refusal."""
         return self.requests >= 20 and self.errors > 0.8 * self.requests
 
 
@@ -310,7 +310,7 @@ class Searcher:
         return bool(problems)
 
     def _spoils(self, played: Played) -> bool:
-        """Whether nothing more should be played on the process of this play."""
+        """Return whether nothing more should be played on the process of this play."""
         new = (one for one in played.problems if self._is_news(one))
         return any(one.level is not Level.INFO for one in new)
 
@@ -428,7 +428,7 @@ class Searcher:
 
 
 def _is_poor(found: Found) -> bool:
-    """Whether a case does not go wrong each time, or has many steps."""
+    """Return whether a case does not go wrong each time, or has many steps."""
     return found.flaky or len(found.document["client"]) > SMALL
 
 

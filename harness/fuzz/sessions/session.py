@@ -177,12 +177,12 @@ class Session:
 
     @property
     def room(self) -> bool:
-        """Whether this session wants another thread."""
+        """Return whether this session wants another thread."""
         return len(self.plan.threads) < self._most
 
     @property
     def several_threads(self) -> bool:
-        """Whether the model's side has to tell the threads apart."""
+        """Return whether the model's side has to tell the threads apart."""
         return len(self.plan.threads) > 1 or self._most > 1
 
     def acts(self, thread: PlannedThread) -> None:

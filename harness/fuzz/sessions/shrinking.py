@@ -178,7 +178,7 @@ class _Shrinker:
         return None
 
     def _is_new(self, candidate: Json) -> bool:
-        """Whether it was not tried, and the loader takes it."""
+        """Return whether it was not tried, and the loader takes it."""
         key = repr(candidate)
         if key in self._tried or key == repr(self._best):
             return False

@@ -153,7 +153,10 @@ class Asked(Observer):
 
     @property
     def _is_outside(self) -> bool:
-        """Whether the scenario is about what the sandbox does not allow: no message says so."""
+        """Return whether the scenario is about what the sandbox does not allow.
+
+        No message says so.
+        """
         return self.scene.scenario in (
             "approvals/never-in-the-sandbox",
             "approvals/never-file-change-outside",
@@ -238,7 +241,7 @@ class Answered(Observer):
             yield from self._again(frame, words_of(item.get("command")), "not asked about")
 
     def _again(self, frame: Frame, command: str, said: str) -> Iterator[Choice]:
-        """Whether what was allowed to last is asked about another time."""
+        """Return whether what was allowed to last is asked about another time."""
         allowed = self._allowed.get(command)
         if allowed is None:
             return

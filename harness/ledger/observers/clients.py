@@ -155,7 +155,7 @@ class Leaving(Observer):
 
     @on_answer("thread/loaded/list", "thread/read")
     def asked(self, frame: Frame) -> Iterator[Choice]:
-        """Whether it is loaded afterwards, without having been opened."""
+        """Return whether it is loaded afterwards, without having been opened."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
             return

@@ -239,7 +239,7 @@ class ItemMembers(Observer):
 
 
 def _held(value: Any) -> str:
-    """Whether a member has a value; an empty text or list is none yet."""
+    """Return whether a member has a value; an empty text or list is none yet."""
     return f"empty {kind(value)}" if value == "" or value == [] else presence(value)
 
 

@@ -23,7 +23,7 @@ from harness.trace.values import arr, obj, text
 
 
 def _added(run: Run) -> str:
-    """Whether a server came of it: "added, status 0"."""
+    """Return whether a server came of it: "added, status 0"."""
     name = run.words.name
     there = name in servers(run.ended)
     if there and servers(run.ended).get(name) == servers(run.asked).get(name):

@@ -42,12 +42,12 @@ class Asked:
 
     @property
     def known(self) -> bool:
-        """Whether it names a thread that the server has told of."""
+        """Return whether it names a thread that the server has told of."""
         return self.thread.known
 
     @property
     def active(self) -> bool:
-        """Whether that thread has a turn in progress."""
+        """Return whether that thread has a turn in progress."""
         return bool(self.thread.running)
 
 

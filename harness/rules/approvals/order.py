@@ -246,7 +246,7 @@ class ApprovalOrder(ApprovalMonitor):
         return self._wrong(walk, RESOLVED, early, end, state="asked", level=level)
 
     def _overtaken(self, walk: Walk) -> bool:
-        """Whether the answer to another request of the turn cancelled it."""
+        """Return whether the answer to another request of the turn cancelled it."""
         cancel = self.cancelled(walk.turn)
         return cancel is not None and cancel is not self.conversation.answer_of(walk.question)
 
@@ -280,7 +280,7 @@ class ApprovalOrder(ApprovalMonitor):
 
 
 def _is_open(walk: Walk) -> bool:
-    """Whether the request has neither been answered nor resolved."""
+    """Return whether the request has neither been answered nor resolved."""
     return APPROVAL.after(walk.state, ANSWER) is not None and walk.early is None
 
 

@@ -117,12 +117,12 @@ class SessionRemembered(PolicyMonitor):
         ]
 
     def _still(self, before: Remembered) -> bool:
-        """Whether nothing can have unloaded the thread since the approval was requested."""
+        """Return whether nothing can have unloaded the thread since the approval was requested."""
         thread_id = before.item.turn.thread_id
         return not self.disrupted_since(thread_id, before.question) and self.alone()
 
     def _is_other(self, before: Remembered, turn: TurnView, frame: Frame) -> bool:
-        """Whether the request may be for something other than what was approved."""
+        """Return whether the request may be for something other than what was approved."""
         if (
             self.sandboxes(turn) != self.sandboxes(before.item.turn)
             or len(self.sandboxes(turn)) > 1
@@ -188,7 +188,7 @@ class AskedAgain(PolicyMonitor):
             self._asked.setdefault(wanted, kept)
 
     def _is_alike(self, before: Remembered, item: ItemView) -> bool:
-        """Whether both were under untrusted, with nothing confined."""
+        """Return whether both were under untrusted, with nothing confined."""
         return all(
             self.under(turn, "untrusted")
             and self.sandbox_types(turn) == frozenset({"dangerFullAccess"})

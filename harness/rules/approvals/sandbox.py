@@ -181,7 +181,7 @@ class SandboxApplies(PolicyMonitor):
         return [wrong(item.subject, (request, frame), where, "failed or declined", also=also)]
 
     def _reads_only(self, turn: TurnView) -> bool:
-        """Whether the thread is read-only, and no other turn had a policy of its own."""
+        """Return whether the thread is read-only, and no other turn had a policy of its own."""
         thread = self.conversation.threads.get(turn.thread_id)
         if thread is None or not thread.opened:
             return False
@@ -197,7 +197,7 @@ def _policy(request: Frame | None) -> str:
 
 
 def _is_shown(policy: Any) -> bool:
-    """Whether a policy has only members and values that the text shows for its type."""
+    """Return whether a policy has only members and values that the text shows for its type."""
     given = obj(policy)
     roots, network = given.get("writableRoots"), given.get("networkAccess")
     match given.get("type"):

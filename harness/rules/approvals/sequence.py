@@ -147,7 +147,9 @@ class FinalItem(ApprovalMonitor):
         return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]
 
     def _was_answered(self, item: ItemView) -> bool:
-        """Whether each question about an item was answered before the turn was interrupted."""
+        """Return whether each question about an item was answered before the turn was
+        interrupted.
+        """
         cut = self.first_cut(item.turn)
         answers = [self.conversation.answer_of(question) for question in self.questions(item)]
         in_time = (one is not None and (cut is None or came_before(one, cut)) for one in answers)

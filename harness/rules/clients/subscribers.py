@@ -81,7 +81,7 @@ class SubscriberTold(Monitor):
                     yield from self._compared(turn, level)
 
     def _share(self, view: Conversation, thread_id: str) -> bool:
-        """Whether this client and another were told of one turn of a thread."""
+        """Return whether this client and another were told of one turn of a thread."""
         others = view.thread(thread_id).turns
         mine = self.conversation.thread(thread_id).turns
         return any(
@@ -89,7 +89,9 @@ class SubscriberTold(Monitor):
         )
 
     def _follows(self, exchanges: Exchanges, turn: TurnView, connection: str) -> bool:
-        """Whether a client certainly followed the thread of a turn from its begin to its end."""
+        """Return whether a client certainly followed the thread of a turn from its begin to its
+        end.
+        """
         thread_id, over = turn.thread_id, turn.completed[0]
         began = turn.request or turn.started[0]
         if any(
@@ -159,7 +161,10 @@ class LeftUntold(Monitor):
         return None
 
     def _overlaps(self, request: Frame) -> bool:
-        """Whether the client asked more of the thread at the same time: what came last is open."""
+        """Return whether the client asked more of the thread at the same time.
+
+        What came last is open.
+        """
         for one in self.conversation.requests:
             mine = one is not request and one.connection == request.connection
             if mine and not one.from_target and one.method not in _LOOKING:

@@ -165,7 +165,7 @@ class DecisionKnown(_FirstAnswers):
 
 
 def _about_decision(error: SchemaError, frame: Frame) -> bool:
-    """Whether a decision is there and wrong, in contrast to one that is missing."""
+    """Return whether a decision is there and wrong, in contrast to one that is missing."""
     return error.path[:1] == ("decision",) and at(frame.result, error.path) is not MISSING
 
 

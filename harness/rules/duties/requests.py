@@ -54,7 +54,10 @@ class MessageForm(Monitor):
         return [Witness(subject, (frame,))]
 
     def _has_no_method(self, frame: Frame) -> bool:
-        """Whether it is of the form of no answer that the client could give: a lost method."""
+        """Return whether it is of the form of no answer that the client could give.
+
+        A lost method.
+        """
         says_nothing = frame.error is MISSING and frame.result is MISSING
         return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)
 

@@ -79,7 +79,7 @@ def _subject(asked: TurnAsked, connection: str) -> str:
 
 
 def _begins(prompt: str, said: str) -> bool:
-    """Whether a text of a call, of which only the beginning may be kept, is a prompt."""
+    """Return whether a text of a call, of which only the beginning may be kept, is a prompt."""
     return bool(said.strip()) and (
         prompt.strip() in said or prompt.strip().startswith(said.strip())
     )

@@ -312,13 +312,15 @@ class KindMatchesItem(Monitor):
 
 
 def _in_order(joined: list[str | None], parts: list[object]) -> bool:
-    """Whether these texts are among the parts, in their order."""
+    """Return whether these texts are among the parts, in their order."""
     left = iter(parts)
     return all(any(part == text for part in left) for text in joined)
 
 
 def _is_cut(joined: str, whole: str) -> bool:
-    """Whether `whole` is the beginning of a text, its end, or both, with a mark for what is cut."""
+    """Return whether `whole` is the beginning of a text, its end, or both, with a mark for what is
+    cut.
+    """
     head = _shared(joined, whole)
     kept = head + _shared(joined[head:][::-1], whole[head:][::-1])
     return kept > 0 and len(joined) > len(whole) and len(whole) - kept <= MAX_MARK_CHARACTERS

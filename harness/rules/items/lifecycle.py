@@ -148,7 +148,7 @@ class ItemCompletedLast(Monitor):
 
 
 def _may(item: ItemView, event: str) -> bool:
-    """Whether the lifecycle has this event for the item as its item/started leave it."""
+    """Return whether the lifecycle has this event for the item as its item/started leave it."""
     started = [frame.method for frame in item.started[:1]]
     return ITEM.after(state_after(ITEM, started), event) is not None
 
@@ -193,7 +193,7 @@ class ItemCompletes(Monitor):
             yield self._missing(owed, actual, Level.INFO, "item.completed-when-cut")
 
     def _doubtful(self, started: Frame) -> bool:
-        """Whether the text leaves open what becomes of the item after its start."""
+        """Return whether the text leaves open what becomes of the item after its start."""
         item = self.conversation.item_of(started)
         if item is None:
             return False

@@ -122,7 +122,7 @@ class OutputShown(News):
 
 
 def _kept(item: ItemView) -> bool:
-    """Whether this is a command that ran, with its output."""
+    """Return whether this is a command that ran, with its output."""
     if item.type != "commandExecution" or not item.completed:
         return False
     shows = item_in(item.completed[-1])

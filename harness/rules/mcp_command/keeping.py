@@ -118,7 +118,7 @@ class CommentsKept(Keeping):
 
 
 def _includes(now: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Whether everything that was said is said still."""
+    """Return whether everything that was said is said still."""
     return all(key in now and now[key] == value for key, value in then.items())
 
 

@@ -34,7 +34,7 @@ def addresses(printed: str) -> list[str]:
 
 
 def finished(run: Run) -> bool:
-    """Whether the authorization server gave this run a token."""
+    """Return whether the authorization server gave this run a token."""
     answers = [obj(one.json) for one in run.answers]
     return any(one.get("answers") == "token" and one.get("status") == 200 for one in answers)
 

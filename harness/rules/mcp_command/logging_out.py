@@ -46,7 +46,7 @@ class LoggingOut(CommandRule):
         return self.judged(run) if self._logged_in(run) is self.stored else None
 
     def _logged_in(self, run: Run) -> bool:
-        """Whether the last run about its credentials was a login that ended well.
+        """Return whether the last run about its credentials was a login that ended well.
 
         A token that is still in a file was not removed, whatever ran since.
         """

@@ -199,7 +199,7 @@ def _said(played: Played, call: ToolCall) -> Iterator[str]:
 
 
 def _stands_in(words: str, value: Any) -> bool:
-    """Whether a text stands in a value, as it is or as JSON writes it."""
+    """Return whether a text stands in a value, as it is or as JSON writes it."""
     whole = value if isinstance(value, str) else json.dumps(value)
     forms = (words, json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1])
     return any(form in whole for form in forms)

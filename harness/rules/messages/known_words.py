@@ -152,12 +152,12 @@ _CLAUSES: Final = {
 
 
 def _has(refused: _Refused, word: Any) -> bool:
-    """Whether a request that was taken has the very word that was refused."""
+    """Return whether a request that was taken has the very word that was refused."""
     return obj(refused.request.params).get(refused.name) == word
 
 
 def is_idle(conversation: Conversation, trace: Trace, request: Frame) -> bool:
-    """Whether every turn of the thread that a turn/start names had certainly ended."""
+    """Return whether every turn of the thread that a turn/start names had certainly ended."""
     thread = conversation.threads.get(text(obj(request.params).get("threadId")))
     return thread is not None and all(
         completed_before(trace, turn, request) for turn in thread.turns.values()
@@ -165,7 +165,7 @@ def is_idle(conversation: Conversation, trace: Trace, request: Frame) -> bool:
 
 
 def is_plain_text(said: Any) -> bool:
-    """Whether an input is words alone, so that nothing in it can be refused."""
+    """Return whether an input is words alone, so that nothing in it can be refused."""
     parts = [obj(part) for part in arr(said)]
     return bool(parts) and all(
         part.get("type") == "text" and text(part.get("text")).strip() for part in parts
@@ -224,7 +224,7 @@ class MethodOffered(Monitor):
 
 
 def _says_unknown(answer: Frame, method: str) -> bool:
-    """Whether a failed answer says in words that there is no such method."""
+    """Return whether a failed answer says in words that there is no such method."""
     said = text(dig(answer.error, "message")) or json.dumps(answer.failure)
     named = re.escape(method)
     is_unknown = rf"unknown (\w+ )?\W?{named}\b|{named}\W{{0,3}}(is )?(unknown|not known)\W*$"

@@ -81,14 +81,14 @@ class KnownId(Monitor):
 
 
 def _echoes(given: object, sent: object) -> bool:
-    """Whether an answer repeats what we sent as an id, also where that can be no id."""
+    """Return whether an answer repeats what we sent as an id, also where that can be no id."""
     if as_id(sent) is None:
         return json.dumps(given) == json.dumps(sent)
     return same_id(given, sent) or _same_double(given, sent)
 
 
 def _same_double(given: object, sent: object) -> bool:
-    """Whether two numbers are one to a server that has doubles alone: 10^30 is 1e+30."""
+    """Return whether two numbers are one to a server that has doubles alone: 10^30 is 1e+30."""
     numbers = [as_id(one) for one in (given, sent)]
     try:
         one, other = (float(number) for number in numbers if isinstance(number, int | float))

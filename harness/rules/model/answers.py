@@ -29,7 +29,7 @@ _WHOLE_BELOW = 4000
 
 
 def _refused(call: ModelEnd) -> bool:
-    """Whether a call came to nothing: refused by a status, ended by an error, or cut."""
+    """Return whether a call came to nothing: refused by a status, ended by an error, or cut."""
     if call.outcome is CallEnd.STATUS:
         return call.status >= 400
     return broke_off(call)

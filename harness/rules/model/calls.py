@@ -100,7 +100,9 @@ class ModelNamed(Calls):
 
 
 def same_model(name: str, asked: str) -> bool:
-    """Whether this is a model that was asked, by its name or by a longer one, as with a date."""
+    """Return whether this is a model that was asked, by its name or by a longer one, as with a
+    date.
+    """
     return name == asked or bool(asked and name.startswith(f"{asked}-"))
 
 

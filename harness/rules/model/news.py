@@ -49,7 +49,8 @@ class News(Calls):
 
 
 def _same_model(name: str, asked: set[str]) -> bool:
-    """Whether this is a model that was asked, by its name or by a longer one, as with a date.
+    """Return whether this is a model that was asked, by its name or by a longer one, as with a
+    date.
 
     A provider may stand before either name; upper and lower case are not told apart.
     """
@@ -292,7 +293,7 @@ class ToldMidTurn(News):
 
 
 def broke_off(call: ModelEnd) -> bool:
-    """Whether an answer was cut, or ended by an error event."""
+    """Return whether an answer was cut, or ended by an error event."""
     return call.outcome in (CallEnd.DISCONNECTED, CallEnd.FAILED)
 
 

@@ -25,12 +25,12 @@ COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
 def is_call(call: Call, name: str) -> bool:
-    """Whether it is a call of that name."""
+    """Return whether it is a call of that name."""
     return obj(call.asked.json).get("call") == name
 
 
 def completes(call: Call) -> bool:
-    """Whether the agent completes the turn without an error event, and nobody aborts it.
+    """Return whether the agent completes the turn without an error event, and nobody aborts it.
 
     Whether an error event can be of a failure that is tried again is open, and so is what becomes
     of a turn whose agent then ends with another exit status than 0.

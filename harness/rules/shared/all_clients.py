@@ -45,7 +45,7 @@ class Question:
 
     @property
     def in_time(self) -> bool:
-        """Whether it was certainly answered before the server had resolved it."""
+        """Return whether it was certainly answered before the server had resolved it."""
         if self.answer is None:
             return False
         return self.settled is None or came_before(self.answer, self.settled)
@@ -136,7 +136,7 @@ class AllClients:
                 pass
 
     def disturbed(self, name: ItemName, since: Frame) -> bool:
-        """Whether anything but an answer may have ended the item's work since a message.
+        """Return whether anything but an answer may have ended the item's work since a message.
 
         Another request of any client, an error in the turn, a client that we disconnected.
         """

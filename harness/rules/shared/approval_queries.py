@@ -143,7 +143,8 @@ class ApprovalMonitor(Monitor):
         return (question,) if answer is None else (question, answer)
 
     def disturbed(self, turn: TurnView) -> bool:
-        """Whether something other than the decisions may have ended the turn or hidden its end.
+        """Return whether something other than the decisions may have ended the turn or hidden its
+        end.
 
         For example the client left the thread, after which the text does not say what becomes of
         an open request, or sent another turn/start on it.
@@ -157,7 +158,10 @@ class ApprovalMonitor(Monitor):
         )
 
     def may_be_cut(self, turn: TurnView) -> bool:
-        """Whether something may have interrupted the turn; another client may always have."""
+        """Return whether something may have interrupted the turn.
+
+        Another client may always have.
+        """
         return not self.alone() or self.first_cut(turn) is not None
 
     def first_cut(self, turn: TurnView) -> Frame | None:
@@ -171,7 +175,7 @@ class ApprovalMonitor(Monitor):
         return self._cancelled.get(turn.key)
 
     def disrupted_since(self, thread_id: str, frame: Frame) -> bool:
-        """Whether a request that may unload the thread was sent after a frame."""
+        """Return whether a request that may unload the thread was sent after a frame."""
         return any(came_before(frame, request) for request in self._disruptions.get(thread_id, ()))
 
     def disruptions(self, turn: TurnView) -> list[Frame]:
@@ -192,7 +196,10 @@ class ApprovalMonitor(Monitor):
         return self.trace.before(answer, turn.request) is True
 
     def alone(self) -> bool:
-        """Whether the trace has only this connection: another client could answer approvals too."""
+        """Return whether the trace has only this connection.
+
+        Another client could answer approvals too.
+        """
         frames = self.trace.frames
         while not self._crowd and self._looked_at < len(frames):
             self._crowd = frames[self._looked_at].connection != frames[0].connection
@@ -201,7 +208,7 @@ class ApprovalMonitor(Monitor):
 
 
 def asks_for_network(question: Frame) -> bool:
-    """Whether an approval is about network access: some member's name contains "network"."""
+    """Return whether an approval is about network access: some member's name contains "network"."""
     return any(said and "network" in name.lower() for name, said in obj(question.params).items())
 
 

@@ -21,7 +21,7 @@ _WRITERS: Final = frozenset(types_with("runs-elsewhere"))
 
 
 def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
-    """Whether a turn/diff/updated names a file of a fileChange item and adds the same lines.
+    """Return whether a turn/diff/updated names a file of a fileChange item and adds the same lines.
 
     The text does not show the form of a change: it may be a unified diff or the whole new
     content. False where it has no line to look for.
@@ -39,7 +39,7 @@ def shows_change(frame: Frame, item: dict[str, Any]) -> bool:
 
 
 def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bool:
-    """Whether nothing else in the trace can have written the files of a fileChange item.
+    """Return whether nothing else in the trace can have written the files of a fileChange item.
 
     Commands and tools may write any file, and another fileChange item may name the same file.
     Items that ended as declined wrote nothing.
@@ -59,7 +59,7 @@ def only_writer(conversation: Conversation, item: ItemView, before: Frame) -> bo
 
 
 def prints(shows: dict[str, Any]) -> bool:
-    """Whether an item's output contains every line that its command certainly prints."""
+    """Return whether an item's output contains every line that its command certainly prints."""
     printed = printed_by(text(shows.get("command")))
     output = text(shows.get("aggregatedOutput"))
     if printed is None or not printed.lines:
@@ -74,7 +74,10 @@ def exit_code(shows: dict[str, Any]) -> int | float | None:
 
 
 def printed_before(item: ItemView, frame: Frame) -> bool:
-    """Whether an item had output after it began and before a message: a first attempt ran."""
+    """Return whether an item had output after it began and before a message.
+
+    A first attempt ran.
+    """
     first = item.first_delta
     if first is None or not item.started:
         return False

@@ -19,7 +19,7 @@ class CutOff:
         self._looked_at = 0
 
     def by_a_kill(self, turn: TurnView) -> bool:
-        """Whether the first end of a server after the turn began came without notice."""
+        """Return whether the first end of a server after the turn began came without notice."""
         begun = turn.started[0]
         ends = [
             mark for mark in self._trace.marks_of(ServerEnded) if not marked_before(mark, begun)
@@ -61,7 +61,7 @@ class CutOff:
         self._looked_at = len(frames)
 
     def _rolled_back(self, thread_id: str) -> bool:
-        """Whether anybody asked for a rollback that may be of this thread."""
+        """Return whether anybody asked for a rollback that may be of this thread."""
         return any(
             frame.method == "thread/rollback"
             and text(obj(frame.params).get("threadId")) in ("", thread_id)

@@ -38,7 +38,7 @@ class ForcedListings(Monitor, ABC):
         self.former.append(shown)
 
     def written_between(self, first: Frame, last: Frame) -> bool:
-        """Whether a file was written after a message was sent, and before another one."""
+        """Return whether a file was written after a message was sent, and before another one."""
         marks = self.trace.marks_of(FileWritten)
         return any(marked_before(one, last) and not marked_before(one, first) for one in marks)
 
@@ -74,7 +74,7 @@ def in_root(disk: Disk, root: str) -> list[SkillFile]:
 
 
 def _may_be_disabled(trace: Trace, shown: Listing, disk: Disk, file: SkillFile) -> bool:
-    """Whether a skill of that name may be disabled."""
+    """Return whether a skill of that name may be disabled."""
     written = settings_before(trace, shown.answer)
     named = {plain_folder(one.path) for one in disk.skills() if one.name in (file.name, "")}
     return any(written[path].enabled is not True for path in named & written.keys())
@@ -102,6 +102,6 @@ def known_alone(shown: Listing, disk: Disk, cwd: str) -> list[SkillFile]:
 
 
 def related(one: str, other: str) -> bool:
-    """Whether two folders are the same, or one lies in the other."""
+    """Return whether two folders are the same, or one lies in the other."""
     first, second = plain_folder(one), plain_folder(other)
     return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")

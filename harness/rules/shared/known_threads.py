@@ -45,11 +45,11 @@ class Ask:
 
     @property
     def done(self) -> bool:
-        """Whether it was answered by a success."""
+        """Return whether it was answered by a success."""
         return self.answer is not None and not failed(self.answer)
 
     def over_before(self, moment: Frame) -> bool:
-        """Whether it had certainly been carried out, or refused, at a moment."""
+        """Return whether it had certainly been carried out, or refused, at a moment."""
         return self.answer is not None and came_before(self.answer, moment)
 
 
@@ -82,7 +82,7 @@ class KnownThread:
         return f"thread {self.id}"
 
     def untouched(self, first: Frame, last: Frame) -> bool:
-        """Whether nothing can have changed it from one message to another.
+        """Return whether nothing can have changed it from one message to another.
 
         No turn of it ran, nothing was told of it, and every request that names it was over before
         or came later.
@@ -94,7 +94,7 @@ class KnownThread:
         return all(ask.over_before(first) or came_before(last, ask.request) for ask in self.asks)
 
     def stored(self, moment: Frame) -> bool:
-        """Whether it was certainly stored at a moment: a turn of it had been completed.
+        """Return whether it was certainly stored at a moment: a turn of it had been completed.
 
         A thread without a turn may be stored later, an ephemeral one never is. Nothing is certain
         after a rollback, a compaction, a review, or any request that the text does not have.
@@ -107,7 +107,7 @@ class KnownThread:
         return all(came_before(moment, ask.request) for ask in others)
 
     def archived(self, moment: Frame) -> bool | None:
-        """Whether it was archived at a moment, None where that is not certain.
+        """Return whether it was archived at a moment, None where that is not certain.
 
         What a request that was refused did is not known, nor whether an archived thread that is
         used again stays in the archive.
@@ -130,14 +130,19 @@ class KnownThread:
         return state
 
     def _of_no_archive(self) -> bool:
-        """Whether nothing that a fork comes from was archived: where its fork is, is not said."""
+        """Return whether nothing that a fork comes from was archived.
+
+        Where its fork is, is not said.
+        """
         if self.source is None:
             return not self.copied
         asked = any(ask.request.method in ARCHIVING for ask in self.source.asks)
         return not asked and not self.source.moved_by_others and self.source._of_no_archive()
 
     def in_archive(self, first: Frame, last: Frame) -> bool | None:
-        """Whether it was archived from one message to another, None where that is not certain."""
+        """Return whether it was archived from one message to another, None where that is not
+        certain.
+        """
         moved = any(
             ask.request.method in ARCHIVING
             and came_before(first, ask.request)
@@ -162,7 +167,9 @@ class KnownThread:
         return [one for one in texts_in(last.request.params) if one != self.id]
 
     def went_elsewhere(self) -> bool:
-        """Whether a turn of it, or of the one it was forked from, was to run in another folder."""
+        """Return whether a turn of it, or of the one it was forked from, was to run in another
+        folder.
+        """
         if self.copied and (self.source is None or self.source.went_elsewhere()):
             return True
         return any(
@@ -191,7 +198,7 @@ class KnownThreads:
         return self.threads
 
     def killed(self, thread: KnownThread, moment: Frame) -> bool:
-        """Whether the scenario killed a server since the thread was started."""
+        """Return whether the scenario killed a server since the thread was started."""
         return any(
             mark.body.name == "kill"
             and marked_before(mark, moment)

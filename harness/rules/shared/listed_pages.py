@@ -82,7 +82,7 @@ class Pages:
 
     @property
     def complete(self) -> bool:
-        """Whether the last one says that there are no more."""
+        """Return whether the last one says that there are no more."""
         return self.pages[-1].next_cursor is None
 
     @property
@@ -93,7 +93,7 @@ class Pages:
 
     @property
     def plain(self) -> bool:
-        """Whether the text says what these params do: all are its own, and of its types.
+        """Return whether the text says what these params do: all are its own, and of its types.
 
         Left out are words for a sort key that it does not list, and limits that are no page size.
         """
@@ -163,7 +163,8 @@ class ListMonitor(Monitor):
         return self._known.until(moment)
 
     def belongs(self, thread: KnownThread, pages: Pages) -> bool:
-        """Whether a thread certainly was to be listed, while all of these pages were asked for.
+        """Return whether a thread certainly was to be listed, while all of these pages were asked
+        for.
 
         It was stored and not changed in the meantime, and the filters keep it.
         """
@@ -184,7 +185,8 @@ def _query(request: Frame) -> tuple[Any, str]:
 
 
 def keeps(params: Mapping[str, Any], thread: KnownThread, moment: Frame) -> bool:
-    """Whether the filters certainly keep a thread: each that is given fits what was shown of it.
+    """Return whether the filters certainly keep a thread: each that is given fits what was shown of
+    it.
 
     No thread is certain where sourceKinds are given: nothing shows the kind of a thread.
     """
@@ -198,7 +200,7 @@ def keeps(params: Mapping[str, Any], thread: KnownThread, moment: Frame) -> bool
 
 
 def _in_title(term: str, thread: KnownThread, moment: Frame) -> bool:
-    """Whether a term certainly is in the title, be that the name or the preview.
+    """Return whether a term certainly is in the title, be that the name or the preview.
 
     The term must be in both, in the preview as the server shows it.
     """

@@ -53,7 +53,7 @@ class CommandRule(Monitor):
 
 
 def cut_off(run: Run) -> bool:
-    """Whether the harness ended it."""
+    """Return whether the harness ended it."""
     return run.ended is not None and obj(run.ended.json).get("cut") is True
 
 
@@ -179,7 +179,7 @@ def lines_of(printed: str) -> list[str]:
 
 
 def names(line: str, name: str) -> bool:
-    """Whether a line has a server's name as a word of its own."""
+    """Return whether a line has a server's name as a word of its own."""
     return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", line) is not None
 
 

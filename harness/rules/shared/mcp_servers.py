@@ -84,7 +84,7 @@ class Played:
         ]
 
     def has(self, call: ToolCall) -> bool:
-        """Whether the tool that an item names is one of the play.
+        """Return whether the tool that an item names is one of the play.
 
         An agent may show servers and tools by longer names: what those mean is not judged.
         """
@@ -107,7 +107,7 @@ def configured_in(trace: Trace) -> Iterator[McpConfigured]:
 
 
 def completed(end: Frame) -> bool:
-    """Whether the end of a turn says that the turn was completed."""
+    """Return whether the end of a turn says that the turn was completed."""
     if end.kind is Kind.NOTIFICATION:
         return came_to_its_end(end)
     return text(obj(end.json).get("type")) == "turn.completed"

@@ -60,14 +60,16 @@ def env(call: Call) -> dict[str, Any]:
 
 
 def reached(call: Call, value: str) -> bool:
-    """Whether a text stands anywhere in what the agent was started with."""
+    """Return whether a text stands anywhere in what the agent was started with."""
     started = _started(call)
     texts = [*argv(call), *map(text, env(call).values()), text(started.get("stdin"))]
     return any(value in one for one in texts) or value == started.get("cwd")
 
 
 def schema_reached(call: Call, schema: Any) -> bool:
-    """Whether a JSON value is in a file that a word of the agent names, or is a word itself."""
+    """Return whether a JSON value is in a file that a word of the agent names, or is a word
+    itself.
+    """
     files = obj(_started(call).get("files")).values()
     return any(one == schema for one in (*files, *map(_json, argv(call))))
 
@@ -115,12 +117,12 @@ def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
 
 
 def aborted(call: Call) -> bool:
-    """Whether the signal was aborted."""
+    """Return whether the signal was aborted."""
     return bool(text(obj(call.asked.json).get("abort")))
 
 
 def includes(found: Any, expected: Any) -> bool:
-    """Whether a value has all that another one has: further members are no difference."""
+    """Return whether a value has all that another one has: further members are no difference."""
     if isinstance(expected, dict):
         members = cast("dict[str, Any]", expected)
         return isinstance(found, dict) and all(

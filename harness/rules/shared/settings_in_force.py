@@ -62,7 +62,9 @@ class PolicyMonitor(ApprovalMonitor):
         return frozenset(text(obj(policy).get("type")) for policy in self._in_force(turn, SANDBOX))
 
     def under(self, turn: TurnView | None, policy: str) -> bool:
-        """Whether this approval policy alone can apply to a turn whose beginning was seen."""
+        """Return whether this approval policy alone can apply to a turn whose beginning was
+        seen.
+        """
         if turn is None or not began_here(self.conversation, turn) or not self.alone():
             return False
         return self.policies(turn) == frozenset({policy})

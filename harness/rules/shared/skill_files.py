@@ -71,7 +71,7 @@ class Disk:
         return [replace(one, whole=one.whole and self._sound_beside(one)) for one in found]
 
     def _sound_beside(self, file: SkillFile) -> bool:
-        """Whether the config.toml of a skill is TOML, if it has one."""
+        """Return whether the config.toml of a skill is TOML, if it has one."""
         config = self.files.get(f"{file.folder}/{CONFIG}")
         with contextlib.suppress(tomllib.TOMLDecodeError):
             tomllib.loads("" if config is None else config.body.text or "=")
@@ -83,7 +83,7 @@ class Disk:
         return root.removesuffix(f"/{self.place.agent}/skills") if self.place.agent else root
 
     def is_there(self, folder: str) -> bool:
-        """Whether a folder is certainly there: the workspace, or one above a file."""
+        """Return whether a folder is certainly there: the workspace, or one above a file."""
         above = f"{plain_folder(folder)}/"
         return same_folder(folder, self.place.cwd) or any(
             plain_folder(path).startswith(above) for path in self.files
@@ -119,7 +119,7 @@ def disk_before(trace: Trace, frame: Frame) -> Disk | None:
 
 
 def is_skill(path: str) -> bool:
-    """Whether this is the path of a skill's own file."""
+    """Return whether this is the path of a skill's own file."""
     return posixpath.basename(path) == SKILL_FILE
 
 

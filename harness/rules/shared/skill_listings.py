@@ -56,12 +56,12 @@ class Listing:
 
     @property
     def forced(self) -> bool:
-        """Whether the disk had to be scanned again."""
+        """Return whether the disk had to be scanned again."""
         return obj(self.request.params).get("forceReload") is True
 
     @property
     def all_absolute(self) -> bool:
-        """Whether each directory that was asked for is an absolute path."""
+        """Return whether each directory that was asked for is an absolute path."""
         return all(posixpath.isabs(one) for one in self.asked)
 
     def extra_roots(self, cwd: str) -> list[str]:

@@ -87,7 +87,8 @@ def status_after(turn_state: str, status: str) -> str:
 
 
 def needs_turn(status: str) -> bool | None:
-    """Whether a thread's status says that a turn is in progress (True) or that none is (False).
+    """Return whether a thread's status says that a turn is in progress (True) or that none is
+    (False).
 
     None where the table has no row for the status.
     """

@@ -36,7 +36,7 @@ class Steer:
 
     @property
     def granted(self) -> bool:
-        """Whether the server accepted the input."""
+        """Return whether the server accepted the input."""
         return not failed(self.answer)
 
     @property
@@ -94,11 +94,12 @@ class Inputs(Undisturbed, ABC):
         return turn if turn is not None and turn.status == "completed" else None
 
     def heard(self, steer: Steer) -> bool:
-        """Whether any model call contained the input."""
+        """Return whether any model call contained the input."""
         return any(steer.said in words for call in self.calls for words in call)
 
     def heard_by(self, steer: Steer, turn: TurnView) -> bool:
-        """Whether a model call contained the input that came before any later turn was asked for.
+        """Return whether a model call contained the input that came before any later turn was asked
+        for.
 
         Only a turn/start that was sent after this turn had ended counts as later.
         """

@@ -113,7 +113,7 @@ def storage_of(exchanges: Exchanges, thread_id: str) -> Storage | None:
 
 
 def _used(exchanges: Exchanges, archiving: Frame) -> bool:
-    """Whether a thread was asked for more than a look since it was archived."""
+    """Return whether a thread was asked for more than a look since it was archived."""
     thread_id = thread_of_request(archiving)
     return any(
         came_before(archiving, request)
@@ -130,7 +130,7 @@ def marks_until(trace: Trace, mark: Mark[MarkBody], body: type[B]) -> list[Mark[
 
 
 def at_rest(exchanges: Exchanges, thread_id: str, look: Mark[FileSeen], moving: Frame) -> bool:
-    """Whether nothing was asked for that can change the file of a thread after a look at it.
+    """Return whether nothing was asked for that can change the file of a thread after a look at it.
 
     No turn of the thread was in progress at the look, and between the look and the request that
     moved the file nothing was sent about the thread but what looks.
@@ -146,7 +146,7 @@ def at_rest(exchanges: Exchanges, thread_id: str, look: Mark[FileSeen], moving: 
 
 
 def _ended(exchanges: Exchanges, request: Frame, look: Mark[FileSeen]) -> bool:
-    """Whether the turn of a turn/start had ended, or never began, before a look."""
+    """Return whether the turn of a turn/start had ended, or never began, before a look."""
     answer = exchanges.answer_of(request)
     if answer is None or marked_before(look, answer):
         return False

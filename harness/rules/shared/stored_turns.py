@@ -27,7 +27,7 @@ class Rollbacks:
         self._conversation = conversation
 
     def may_concern(self, thread_id: str, answer: Frame) -> bool:
-        """Whether turns of a thread may have been dropped before an answer.
+        """Return whether turns of a thread may have been dropped before an answer.
 
         The params are not shown: any rollback counts unless it names another known thread.
         """
@@ -136,7 +136,7 @@ def _all_same(kept: list[Any], live: list[Any]) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two messages say the same; the texts of the user's may be kept as one."""
+    """Return whether two messages say the same; the texts of the user's may be kept as one."""
     if not isinstance(one, list) or not isinstance(other, list) or one == other:
         return bool(one == other)
     parts = cast("list[str]", one), cast("list[str]", other)
@@ -145,7 +145,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
-    """Whether these are some of those, in their order, and so many others that were only begun."""
+    """Return whether these are some of those, in their order, and so many others that were only
+    begun.
+    """
     rest = list(live)
     for one in kept:
         if one in rest:

@@ -54,7 +54,7 @@ class Exchanges:
                 yield frame
 
     def opened(self, thread_id: str, *methods: str, before: Frame) -> bool:
-        """Whether some client was given a thread before a message, by one of some methods.
+        """Return whether some client was given a thread before a message, by one of some methods.
 
         Without methods, by any that opens a thread.
         """
@@ -116,7 +116,8 @@ def thread_of_request(request: Frame) -> str:
 
 
 def may_be_about(exchanges: Exchanges, told: Frame, thread_id: str) -> bool:
-    """Whether a notification can be about a thread: it names that one, or none that is known.
+    """Return whether a notification can be about a thread: it names that one, or none that is
+    known.
 
     The payloads of some are not shown, so a thread may be named anywhere in it.
     """
@@ -188,7 +189,8 @@ def followers(exchanges: Exchanges, thread_id: str, at: Frame) -> Followers:
 
 
 def stays(exchanges: Exchanges, connection: str, thread_id: str, after: Frame) -> bool:
-    """Whether a client goes on to follow a thread after a message, for what is due to come to it.
+    """Return whether a client goes on to follow a thread after a message, for what is due to come
+    to it.
 
     It does so to the end, or until one more of its requests is answered.
     """
@@ -207,7 +209,7 @@ def stays(exchanges: Exchanges, connection: str, thread_id: str, after: Frame) -
 
 
 def _opens(request: Frame | None, answer: Frame, thread_id: str) -> bool:
-    """Whether an answer gave a client a thread that it follows from then on."""
+    """Return whether an answer gave a client a thread that it follows from then on."""
     if request is None or request.method not in OPENING:
         return False
     shown = obj(obj(answer.result).get("thread"))
@@ -226,7 +228,9 @@ def _after(body: MarkBody, now: Followers) -> Followers:
 
 
 def _leaves(frame: Frame, thread_id: str) -> bool:
-    """Whether a message is a client's request to leave a thread, or one that does not say which."""
+    """Return whether a message is a client's request to leave a thread, or one that does not say
+    which.
+    """
     asks = frame.kind is Kind.REQUEST and frame.method == UNSUBSCRIBE
     return asks and thread_of_request(frame) in ("", thread_id)
 

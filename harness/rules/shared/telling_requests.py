@@ -33,7 +33,10 @@ class TellingRequests(Monitor, ABC):
 
     @abstractmethod
     def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
-        """Whether the request changed what must be told; asked anew whenever more is known."""
+        """Return whether the request changed what must be told.
+
+        Asked anew whenever more is known.
+        """
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:
         """How much it weighs that nothing was told, None for the level of the rule.

@@ -12,7 +12,8 @@ from harness.trace.trace import Trace
 
 
 def told_before(trace: Trace, frame: Frame, word: str) -> bool:
-    """Whether a string was a value in a message of the server, on any connection, before `frame`.
+    """Return whether a string was a value in a message of the server, on any connection, before
+    `frame`.
 
     What came later the client cannot have known. That it came before says only that it can have.
     """
@@ -27,7 +28,9 @@ def told_before(trace: Trace, frame: Frame, word: str) -> bool:
 
 
 def _holds(value: Any, word: str) -> bool:
-    """Whether a string is a value, and not the name of a member, somewhere in a JSON value."""
+    """Return whether a string is a value, and not the name of a member, somewhere in a JSON
+    value.
+    """
     left = [value]
     while left:
         one = left.pop()

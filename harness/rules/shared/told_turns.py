@@ -67,5 +67,5 @@ class Told:
         return [first[frame] for frame in by_arrival(first)]
 
     def ephemeral(self, thread_id: str, at: Frame) -> bool:
-        """Whether any message showed the thread as ephemeral."""
+        """Return whether any message showed the thread as ephemeral."""
         return any(ephemeral(thread) for _, thread in self.threads(thread_id, at))

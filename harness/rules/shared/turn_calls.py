@@ -45,7 +45,7 @@ class TurnCalls:
 
 
 def came_to_its_end(end: Frame) -> bool:
-    """Whether a turn/completed says that the agent finished the turn."""
+    """Return whether a turn/completed says that the agent finished the turn."""
     return turn_in(end).get("status") == COMPLETED
 
 

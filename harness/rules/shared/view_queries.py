@@ -31,7 +31,7 @@ DELTAS: Final = tuple(DELTA_ITEMS)
 
 
 def failed(answer: Frame) -> bool:
-    """Whether an answer reports failure.
+    """Return whether an answer reports failure.
 
     The text does not show the form of a failure. So `result: null` together with an `error`, or
     with any other member that has a value, is a failure too.
@@ -48,7 +48,7 @@ def request_subject(request: Frame) -> str:
 
 
 def opened_here(thread: ThreadView | None) -> bool:
-    """Whether this client opened the thread (start, resume, fork) within the trace."""
+    """Return whether this client opened the thread (start, resume, fork) within the trace."""
     return thread is not None and bool(thread.opened)
 
 
@@ -58,14 +58,14 @@ def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
 
 
 def is_own_turn(conversation: Conversation, turn: TurnView | None) -> bool:
-    """Whether this client started the turn, or opened its thread."""
+    """Return whether this client started the turn, or opened its thread."""
     if turn is None:
         return False
     return turn.reply is not None or opened_here(thread_of(conversation, turn))
 
 
 def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
-    """Whether this client got all messages of the turn, from the first one on.
+    """Return whether this client got all messages of the turn, from the first one on.
 
     True where the client started the turn, or had opened the thread before `turn/started` came;
     False where it left the thread during the turn, and where it started the turn without following
@@ -84,7 +84,7 @@ def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
 
 
 def _away_at(thread: ThreadView, reply: Frame) -> bool:
-    """Whether the client did not follow the thread when its turn/start was answered."""
+    """Return whether the client did not follow the thread when its turn/start was answered."""
     before = [one for one in thread.opened if came_before(one, reply)]
     if not before:
         return bool(thread.opened)
@@ -93,7 +93,7 @@ def _away_at(thread: ThreadView, reply: Frame) -> bool:
 
 
 def _left_in(thread: ThreadView, turn: TurnView) -> bool:
-    """Whether the client left the thread after the turn began and before it ended."""
+    """Return whether the client left the thread after the turn began and before it ended."""
     begun = earliest(one for one in (turn.request, *turn.started[:1]) if one is not None)
     ended = turn.completed[0] if turn.completed else None
     return any(
@@ -103,7 +103,7 @@ def _left_in(thread: ThreadView, turn: TurnView) -> bool:
 
 
 def was_away(thread: ThreadView, message: Frame) -> bool:
-    """Whether this client may have missed a turn of a thread before a message.
+    """Return whether this client may have missed a turn of a thread before a message.
 
     It left the thread, or it was archived or closed, so that others may have gone on with it.
     """
@@ -111,13 +111,17 @@ def was_away(thread: ThreadView, message: Frame) -> bool:
 
 
 def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
-    """Whether the client resumed a thread between two messages: some may then be repeated."""
+    """Return whether the client resumed a thread between two messages.
+
+    Some may then be repeated.
+    """
     resumed = thread.resumed if thread is not None else ()
     return any(came_between(first, request, second) for request in resumed)
 
 
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
-    """Whether the turn's thread was started within the trace, so that all its turns are known.
+    """Return whether the turn's thread was started within the trace, so that all its turns are
+    known.
 
     False once this client left or resumed the thread: a turn may have begun in the meantime that
     the client was not told of.
@@ -128,7 +132,7 @@ def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
 
 
 def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
-    """Whether the turn had certainly ended when a request was sent."""
+    """Return whether the turn had certainly ended when a request was sent."""
     return any(trace.before(end, request) is True for end in turn.completed)
 
 
@@ -138,7 +142,7 @@ def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[Tu
 
 
 def ephemeral(thread: ThreadView) -> bool:
-    """Whether any answer or notification showed the thread as ephemeral."""
+    """Return whether any answer or notification showed the thread as ephemeral."""
     shown = [dig(frame.result, "thread", "ephemeral") for frame in thread.opened]
     shown += [dig(frame.params, "thread", "ephemeral") for frame in thread.started]
     return True in shown
@@ -183,7 +187,7 @@ def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
 
 
 def named_by_turns_only(conversation: Conversation, thread_id: str) -> bool:
-    """Whether only messages about its turns have named the thread.
+    """Return whether only messages about its turns have named the thread.
 
     Such a message may be a late one about another client's thread, or name the wrong thread.
     """
@@ -248,12 +252,15 @@ def turn_id_of(frame: Frame) -> str:
 
 
 def same_folder(asked: str, given: str) -> bool:
-    """Whether two absolute paths name the same folder, judged by their text."""
+    """Return whether two absolute paths name the same folder, judged by their text."""
     return plain_folder(asked) == plain_folder(given)
 
 
 def perhaps_same_folder(asked: str, given: str) -> bool:
-    """Whether two paths may name the same folder: a folder above it may be a symbolic link."""
+    """Return whether two paths may name the same folder.
+
+    A folder above it may be a symbolic link.
+    """
     one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
     return one == other
 

@@ -211,7 +211,7 @@ class _Taken(Monitor):
     """A turn/start on a thread of ours that rests, with nothing unusual but its input."""
 
     def plain(self, request: Frame | None) -> bool:
-        """Whether a request can be refused for nothing but its input."""
+        """Return whether a request can be refused for nothing but its input."""
         if request is None or request.deliberate:
             return False
         params = obj(request.params)

@@ -126,7 +126,7 @@ class UnarchiveTold(TellingRequests):
 
 
 def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool | None:
-    """Whether a request found its thread in the archive; None where that is not certain.
+    """Return whether a request found its thread in the archive; None where that is not certain.
 
     It is certain where the thread was opened within the trace, and every other request to archive
     it or to take it out that was sent before the answer had been answered when this one was sent.

@@ -162,7 +162,7 @@ class NoDuplicate(_Attaching):
 
 
 def _finished(where: Member) -> bool:
-    """Whether an item is shown with a status that ends it."""
+    """Return whether an item is shown with a status that ends it."""
     item = obj(where.value)
     return item.get("status") in status_ends(text(item.get("type")))
 

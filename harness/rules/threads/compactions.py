@@ -74,7 +74,7 @@ class _Called:
 
     @property
     def whole(self) -> bool:
-        """Whether it has all of them: the mark keeps the last ones only."""
+        """Return whether it has all of them: the mark keeps the last ones only."""
         return len(self.texts) < MAX_TEXTS
 
 
@@ -152,7 +152,7 @@ class _Compactions(Monitor, ABC):
         return None
 
     def worth(self, request: Frame) -> bool:
-        """Whether there was something to compact when it was asked for."""
+        """Return whether there was something to compact when it was asked for."""
         return request in self._worth
 
     def weight(self, thread_id: str, request: Frame) -> Level:
@@ -222,7 +222,7 @@ class CompactTold(_Compactions):
                 yield Violation(subject, (request, answer), expected, "none came", level)
 
     def _tells(self, frame: Frame, thread_id: str, request: Frame) -> bool:
-        """Whether a message may be about the compaction."""
+        """Return whether a message may be about the compaction."""
         later = frame.connection == request.connection and came_before(request, frame)
         if not later or frame.kind is not Kind.NOTIFICATION or frame.origin is not Origin.TARGET:
             return False

@@ -115,7 +115,7 @@ class CwdCaptured(Monitor):
         return self._judge(frame)
 
     def _moved(self, thread: ThreadView, shown: Frame) -> bool:
-        """Whether a client asked for another cwd for the thread."""
+        """Return whether a client asked for another cwd for the thread."""
         return any(
             "cwd" in obj(request.params) and obj(request.params).get("threadId") == thread.id
             for request in self._turns.before(shown)

@@ -43,7 +43,7 @@ class _Shown(Monitor):
         return self.cut_off.turns(thread_id, request)
 
     def begun_again(self, turn: TurnView) -> bool:
-        """Whether this process told of the turn too, so that it goes on with it."""
+        """Return whether this process told of the turn too, so that it goes on with it."""
         here = self.conversation.turn_at(turn.thread_id, turn.id)
         return here is not None and bool(here.started)
 

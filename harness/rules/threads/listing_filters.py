@@ -172,7 +172,9 @@ class TitleHoldsTerm(_Filter):
                 yield Witness(thread.subject, (thread.start, page.request, frame))
 
     def _has(self, thread: KnownThread, term: str, where: Member | None) -> bool:
-        """Whether any text of a thread, or of the one it was forked from, may hold a term."""
+        """Return whether any text of a thread, or of the one it was forked from, may hold a
+        term.
+        """
         frames = (*thread.news, *(ask.request for ask in thread.asks))
         texts = [obj(frame.params) for frame in frames]
         shown = [where.value] if where is not None else [text for _, text in thread.previews]

@@ -213,7 +213,8 @@ class InItsThread(_History):
                 yield instead(subject, frames, where.part("id"), expected)
 
     def _may_be_copied(self, thread_id: str, turn: TurnView, answer: Frame) -> bool:
-        """Whether the thread may have had the turn, or another like it, that nobody was told of.
+        """Return whether the thread may have had the turn, or another like it, that nobody was told
+        of.
 
         It has not where a client opened the thread before the turn began, and never left it.
         """

@@ -193,7 +193,9 @@ class UnsubscribeWords(Monitor):
 
 
 def all_turns_ended(thread: ThreadView, request: Frame) -> bool:
-    """Whether no turn of a thread that a client knows of was in progress at a request of it."""
+    """Return whether no turn of a thread that a client knows of was in progress at a
+    request of it.
+    """
     return all(
         any(came_before(end, request) for end in turn.completed)
         for turn in thread.turns.values()
@@ -202,7 +204,7 @@ def all_turns_ended(thread: ThreadView, request: Frame) -> bool:
 
 
 def _about(request: Frame, thread_id: str) -> bool:
-    """Whether a request is about a thread, or does not say about which."""
+    """Return whether a request is about a thread, or does not say about which."""
     return thread_of_request(request) in ("", thread_id)
 
 

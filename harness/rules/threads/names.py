@@ -124,7 +124,7 @@ class NameShown(Monitor):
 
 
 def _shown_before(exchanges: Exchanges, request: Frame, last: Frame, thread_id: str) -> bool:
-    """Whether an earlier answer to the same method showed a thread with its name."""
+    """Return whether an earlier answer to the same method showed a thread with its name."""
     for other in exchanges.sent(request.method, before=request):
         answer = exchanges.answer_of(other)
         for thread in threads_in(answer) if answer is not None else ():
@@ -145,7 +145,7 @@ def _name_in(request: Frame) -> str:
 
 
 def _same(given: str, shown: str) -> bool:
-    """Whether a name is shown as it was given, or cut where it is long."""
+    """Return whether a name is shown as it was given, or cut where it is long."""
     given, shown = _spaced(given), _spaced(shown)
     cut = shown.removesuffix("…").removesuffix("...").rstrip()
     return given == shown or (len(cut) >= LONG and given.startswith(cut))

@@ -159,7 +159,7 @@ class CursorLeadsOn(ListMonitor):
         return [Witness(subject, frames)]
 
     def _unchanged(self, first: Frame, last: Frame) -> bool:
-        """Whether no thread of the trace was made or can have changed meanwhile."""
+        """Return whether no thread of the trace was made or can have changed meanwhile."""
         return all(
             came_before(thread.start, first) and thread.untouched(first, last)
             for thread in self.known(last).values()

@@ -31,7 +31,7 @@ class OneProvider(Monitor):
         self._changing = SentByAnybody(self.trace, *_CHANGING)
 
     def _may_have_changed(self, thread_id: str, shown: Frame) -> bool:
-        """Whether a client asked for what may give the thread, or any, another provider."""
+        """Return whether a client asked for what may give the thread, or any, another provider."""
         asked = self._changing.before(shown)
         return any(text(obj(one.params).get("threadId")) in (thread_id, "") for one in asked)
 

@@ -36,7 +36,7 @@ class _Read(Monitor):
         return (request, thread_id) if isinstance(thread_id, str) else None
 
     def ephemeral(self, thread_id: str, answer: Frame) -> bool:
-        """Whether any message showed the thread as ephemeral, this one too."""
+        """Return whether any message showed the thread as ephemeral, this one too."""
         shown = dig(answer.result, "thread", "ephemeral") is True
         return shown or self.told.ephemeral(thread_id, answer)
 
@@ -207,7 +207,9 @@ class NotResumed(Monitor):
                 yield Witness(subject, frames)
 
     def _named_otherwise(self, thread_id: str, first: Frame, last: Frame) -> bool:
-        """Whether another request of any client named the thread since, or was answered with it."""
+        """Return whether another request of any client named the thread since, or was answered with
+        it.
+        """
         for frame in frames_between(self.trace, first, last):
             if frame.kind is Kind.REQUEST and not frame.from_target:
                 if frame.method != "thread/read" and thread_id in obj(frame.params).values():

@@ -74,13 +74,13 @@ class Reopens(Monitor):
         return [instead(subject, (proof, frame), refusal(frame), expected, level=level)]
 
     def _killed(self, told: Frame, request: Frame) -> bool:
-        """Whether the server that told of something was killed before the request."""
+        """Return whether the server that told of something was killed before the request."""
         ends = [mark for mark in self.trace.marks_of(ServerEnded) if marked_before(mark, request)]
         after = [mark for mark in ends if not marked_before(mark, told)]
         return bool(after) and after[0].body.killed
 
     def _unloaded(self, known: list[ThreadView], request: Frame) -> bool:
-        """Whether the thread was not in memory when it was asked for."""
+        """Return whether the thread was not in memory when it was asked for."""
         told = [one for thread in known for one in thread.statuses]
         last = by_arrival(one for one in told if received_before_sent(one, request))[-1:]
         if last and dig(last[0].params, "status", "type") == "notLoaded":
@@ -90,7 +90,9 @@ class Reopens(Monitor):
 
 
 def others_gone(trace: Trace, request: Frame) -> bool:
-    """Whether there were other connections before a request, and the harness had ended them all."""
+    """Return whether there were other connections before a request, and the harness had ended them
+    all.
+    """
     over = {one.body.connection for one in trace.marks_of(Closed) if marked_before(one, request)}
     earlier = (one for one in trace.frames if came_before(one, request))
     others = {one.connection for one in earlier if one.connection != request.connection}
@@ -178,12 +180,12 @@ class NotAnnounced(Monitor):
             yield Violation(thread.subject, frames, expected, "one came", places=places)
 
     def _known(self, thread: ThreadView, request: Frame) -> bool:
-        """Whether the thread's start or fork can be told no more to this client."""
+        """Return whether the thread's start or fork can be told no more to this client."""
         if any(came_before(told, request) for told in thread.started):
             return True
         return not self._begun_here(thread) and others_gone(self.trace, request)
 
     def _begun_here(self, thread: ThreadView) -> bool:
-        """Whether this client started or forked the thread, so that it is told of that."""
+        """Return whether this client started or forked the thread, so that it is told of that."""
         requests = map(self.conversation.request_of, thread.opened)
         return any(one is not None and one.method != "thread/resume" for one in requests)

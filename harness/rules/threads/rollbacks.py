@@ -132,7 +132,8 @@ class _Rollback(Monitor):
         return [first[frame] for frame in by_arrival(first)]
 
     def _compacts(self, thread_id: str, before: Frame, told: int) -> bool:
-        """Whether a compaction was granted, or may be, that is none of so many `told` to the end.
+        """Return whether a compaction was granted, or may be, that is none of so many `told` to the
+        end.
 
         It may be the last turn already, for a server that tells of it after it has answered.
         """
@@ -144,7 +145,8 @@ class _Rollback(Monitor):
         return granted > told
 
     def apart(self, thread_id: str, request: Frame, answer: Frame) -> bool:
-        """Whether no other rollback of a thread was under way between a request and its answer.
+        """Return whether no other rollback of a thread was under way between a request and its
+        answer.
 
         Which of two was done first nobody can tell then, whoever is answered first.
         """

@@ -74,7 +74,7 @@ class AtItsPath(Monitor):
     def _stored(
         self, exchanges: Exchanges, mark: Mark[FileSeen], told: ToldPath, ended: Frame
     ) -> bool:
-        """Whether the turn that ended was certainly in the rollout history before a look."""
+        """Return whether the turn that ended was certainly in the rollout history before a look."""
         turn_id = dig(ended.params, "turn", "id")
         for request in exchanges.sent(READ):
             result = getattr(exchanges.answer_of(request), "result", None)
@@ -202,7 +202,7 @@ class FileBack(_Moves):
     def _was_archived_at(
         self, mark: Mark[FileSeen], exchanges: Exchanges, thread_id: str, restoring: Frame
     ) -> bool:
-        """Whether a path was told of a thread while that was in the archive."""
+        """Return whether a path was told of a thread while that was in the archive."""
         asked = exchanges.sent("thread/archive", before=restoring)
         archived = [one for one in asked if thread_of_request(one) == thread_id]
         return any(
@@ -270,7 +270,10 @@ def _path_member(told: ToldPath) -> Member:
 
 
 def _is_at(path: str, mark: Mark[FileSeen]) -> bool:
-    """Whether a look was at a path; one that is not absolute is taken to be below the home."""
+    """Return whether a look was at a path.
+
+    One that is not absolute is taken to be below the home.
+    """
     if not path:
         return False
     return mark.body.path == path or (

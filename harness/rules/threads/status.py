@@ -206,7 +206,7 @@ class ReadMatchesTurns(_Answered):
         return None
 
     def _alone(self, turn: TurnView) -> bool:
-        """Whether this turn alone runs, so that what the model is asked is asked for it."""
+        """Return whether this turn alone runs, so that what the model is asked is asked for it."""
         others = self.conversation.turns.values()
         return all(one is turn or one.completed or not one.started for one in others)
 
@@ -278,7 +278,9 @@ class ReadMatchesTurns(_Answered):
         return wrong(thread.subject, frames, shown.where, expected, level=level, clauses=clauses)
 
     def _at_rest(self, thread: ThreadView, request: Frame) -> bool:
-        """Whether no turn of the thread can have been active when the request was sent or later."""
+        """Return whether no turn of the thread can have been active when the request was sent or
+        later.
+        """
         if thread.reply is None or self._starting.get(thread.id):
             return False
         return all(

@@ -69,7 +69,7 @@ class _Unloaded(Monitor):
         return by_arrival(earlier)[-1] if earlier else None
 
     def _used(self, thread: KnownThread, shown: Frame, until: Frame) -> bool:
-        """Whether a thread may have been loaded again, or something says that it was."""
+        """Return whether a thread may have been loaded again, or something says that it was."""
         asked = any(
             ask.request.method not in _LEAVING
             and not ask.over_before(shown)
@@ -87,7 +87,7 @@ class _Unloaded(Monitor):
 
 
 def _says_unloaded(frame: Frame, thread_id: str) -> bool:
-    """Whether a notification says that a thread is not loaded.
+    """Return whether a notification says that a thread is not loaded.
 
     The payload of thread/closed is not shown: it is of every thread that it names.
     """
@@ -99,7 +99,7 @@ def _says_unloaded(frame: Frame, thread_id: str) -> bool:
 
 
 def _found_unloaded(ask: Ask) -> bool:
-    """Whether the answer to a thread/unsubscribe says that the thread is not loaded."""
+    """Return whether the answer to a thread/unsubscribe says that the thread is not loaded."""
     answer = ask.answer if ask.request.method == "thread/unsubscribe" else None
     return answer is not None and dig(answer.result, "status") == NOT_LOADED
 

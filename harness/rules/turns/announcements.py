@@ -235,12 +235,14 @@ class Completes(Monitor):
             yield Violation(item.subject, (item.frame,), expected, actual, level, places=(place,))
 
     def _came_in_later(self, frame: Frame) -> bool:
-        """Whether the turn is owed since this answer showed it as running."""
+        """Return whether the turn is owed since this answer showed it as running."""
         request = self.conversation.request_of(frame)
         return request is not None and request.method in OPENING
 
     def _was_archived(self, item: Obligation) -> bool:
-        """Whether any client archived the thread after this one had been told of the turn."""
+        """Return whether any client archived the thread after this one had been told of the
+        turn.
+        """
         answers = Correlation(self.trace.frames)
         for request in self.trace.frames:
             if request.kind is not Kind.REQUEST or request.method != "thread/archive":

@@ -213,5 +213,8 @@ class NamesTurn(Monitor):
 
 
 def _is_other_work(row: Any, request: Frame) -> bool:
-    """Whether a request asks for work that need be no turn: a compaction, or what is not shown."""
+    """Return whether a request asks for work that need be no turn.
+
+    A compaction, or what is not shown.
+    """
     return row is None or request.method == "thread/compact/start"

@@ -107,7 +107,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return bool(meddled) or turn.key in self._cancelled or self._taken(turn)
 
     def _taken(self, turn: TurnView) -> bool:
-        """Whether we, another client or the end of the server took the turn away."""
+        """Return whether we, another client or the end of the server took the turn away."""
         return (
             bool(self.trace.marks_of(Closed))
             or self.trace.end is End.EXITED
@@ -116,7 +116,7 @@ class InterruptedWhenAsked(ApprovalMonitor):
         )
 
     def _was_over(self, interrupt: Frame, turn: TurnView) -> bool:
-        """Whether a turn/interrupt was answered before the turn was asked for."""
+        """Return whether a turn/interrupt was answered before the turn was asked for."""
         answer = self._answered.get(interrupt)
         if answer is None or turn.request is None:
             return False

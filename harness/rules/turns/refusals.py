@@ -55,7 +55,7 @@ class _Granting(Monitor):
         return None
 
     def is_active(self, turn: TurnView, request: Frame) -> bool:
-        """Whether a turn in progress is certainly what the request means by its turn."""
+        """Return whether a turn in progress is certainly what the request means by its turn."""
         return True
 
     def _running(self, request: Frame) -> TurnView | None:
@@ -107,7 +107,7 @@ class _Granting(Monitor):
 
 
 def _is_plain(request: Frame) -> bool:
-    """Whether nothing that a request adds to its turn can be what it is refused for."""
+    """Return whether nothing that a request adds to its turn can be what it is refused for."""
     added = [obj(part) for part in arr(obj(request.params).get("input"))]
     length = sum(len(text(part.get("text"))) for part in added)
     return all(part.get("type") == "text" for part in added) and length <= _MAX_INPUT_CHARACTERS

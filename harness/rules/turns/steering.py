@@ -254,7 +254,9 @@ class RefusedUnheard(Inputs):
 
 
 def _compacts(turn: TurnView) -> bool:
-    """Whether a turn that the server began does nothing but compact the history, as far as seen."""
+    """Return whether a turn that the server began does nothing but compact the history, as far as
+    seen.
+    """
     if not turn.items:
         return turn.status in (FAILED, INTERRUPTED)
     return all(item.type == "contextCompaction" for item in turn.items.values())

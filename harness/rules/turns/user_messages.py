@@ -116,7 +116,9 @@ class Echo(Monitor):
 
 
 def _alike(shown: list[str], sent: list[list[str]]) -> bool:
-    """Whether this is one of the inputs, some of them after one another, or one text of them."""
+    """Return whether this is one of the inputs, some of them after one another, or one text of
+    them.
+    """
     if shown in sent:
         return True
     if len(sent) > _MAX_INPUTS:

@@ -51,7 +51,7 @@ def question_of(story: Story, answer: Frame) -> Frame | None:
 
 
 def was_answered(story: Story, question: Frame, before: int) -> bool:
-    """Whether the client had answered a request of the server before a frame."""
+    """Return whether the client had answered a request of the server before a frame."""
     return any(
         one.direction is Direction.TO_TARGET
         and one.kind in (Kind.RESPONSE, Kind.ERROR)

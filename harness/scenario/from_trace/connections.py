@@ -25,7 +25,7 @@ class Lines:
         return connection in self._names
 
     def is_gone(self, connection: str) -> bool:
-        """Whether the client ended a connection."""
+        """Return whether the client ended a connection."""
         return connection in self._gone
 
     def on(self, connection: str) -> Step:

@@ -111,7 +111,7 @@ class ExecSide:
         return {"start_thread": {"as": alias, **({"params": params} if params else {})}}
 
     def _at(self, folder: str) -> bool:
-        """Whether a folder is the one in which programs are started anyway."""
+        """Return whether a folder is the one in which programs are started anyway."""
         return folder.rstrip("/") in self._story.cwds
 
     def _turn(self, alias: str, thread: str, process: Process) -> Step:

@@ -72,7 +72,7 @@ class Given:
 
     @property
     def has_begun(self) -> bool:
-        """Whether a step was begun."""
+        """Return whether a step was begun."""
         return self._at >= 0
 
     @property
@@ -81,7 +81,7 @@ class Given:
 
 
 def waited_for(marks: list[Mark[MarkBody]], sent: int, answered: int) -> bool:
-    """Whether the client took no further step between a request and its answer."""
+    """Return whether the client took no further step between a request and its answer."""
     return not any(
         isinstance(mark.body, StepBegins) and sent <= mark.after < answered for mark in marks
     )

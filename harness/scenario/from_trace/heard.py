@@ -51,6 +51,6 @@ class Heard:
         )
 
     def _is(self, found: Any, name: str) -> bool:
-        """Whether a value is what came back under a name."""
+        """Return whether a value is what came back under a name."""
         known = isinstance(found, str) and self._refs.knows(found)
         return known and self._refs.named(found).split(".")[0] == name.split(".")[0]

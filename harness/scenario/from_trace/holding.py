@@ -12,7 +12,7 @@ _TOLD: Final = ("item/started", "item/completed", "error")
 
 
 def is_busy(story: Story, turn: Turn, seq: int) -> bool:
-    """Whether the server had something to do, or asked something: no model's stream then."""
+    """Return whether the server had something to do, or asked something: no model's stream then."""
     for made in turn.made:
         if made.type in TOOLS and made.begins < seq and (made.ends is None or made.ends > seq):
             return True

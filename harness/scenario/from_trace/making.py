@@ -183,7 +183,10 @@ def _steers_in_a_pause(story: Story) -> int:
 
 
 def _beside_each_other(story: Story) -> bool:
-    """Whether two turns were in progress at once: then nobody knows which item comes first."""
+    """Return whether two turns were in progress at once.
+
+    Then nobody knows which item comes first.
+    """
     turns = list(story.turns.values())
     return any(one is not other and one.runs_at(other.begins) for one in turns for other in turns)
 
@@ -210,7 +213,9 @@ def _loading(
 def _mended(
     value: dict[str, Any], written: str, error: ScenarioError, notes: dict[str, None]
 ) -> bool:
-    """Whether what the loader refuses could be marked as what one server has, or as on purpose."""
+    """Return whether what the loader refuses could be marked as what one server has, or as on
+    purpose.
+    """
     document = parse(written.encode(), "scenario")
     for side in ("setup", "client"):
         steps = arr(value.get(side))

@@ -401,5 +401,5 @@ def _failure(end: ModelEnd) -> dict[str, Any]:
 
 
 def _same(noted: str, told: str) -> bool:
-    """Whether a text of a call is that of an item; what was noted may have been cut."""
+    """Return whether a text of a call is that of an item; what was noted may have been cut."""
     return noted.strip() == told.strip() or (len(noted) > 1000 and told.startswith(noted))

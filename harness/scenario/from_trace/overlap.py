@@ -11,7 +11,7 @@ GREETING: Final = ("initialize", "initialized")
 
 
 def spoke_before(story: Story, frame: Frame) -> bool:
-    """Whether the client said anything on the connection before, but for the greeting."""
+    """Return whether the client said anything on the connection before, but for the greeting."""
     return any(
         one.connection == frame.connection
         and one.direction is Direction.TO_TARGET
@@ -22,7 +22,7 @@ def spoke_before(story: Story, frame: Frame) -> bool:
 
 
 def went_on_before(story: Story, request: Frame, answer: Frame) -> bool:
-    """Whether the client said something else on the connection before the answer came."""
+    """Return whether the client said something else on the connection before the answer came."""
     return any(
         one.direction is Direction.TO_TARGET
         and one.connection == request.connection
@@ -32,7 +32,7 @@ def went_on_before(story: Story, request: Frame, answer: Frame) -> bool:
 
 
 def overlaps_an_earlier_one(story: Story, request: Frame) -> bool:
-    """Whether an earlier request about the same thread was not answered yet."""
+    """Return whether an earlier request about the same thread was not answered yet."""
     thread = text(dig(request.params, "threadId"))
     if not thread:
         return False

@@ -27,7 +27,7 @@ class References:
             self._known.setdefault(found, (alias, ".".join(path)))
 
     def knows(self, value: str) -> bool:
-        """Whether a text is a value that came back."""
+        """Return whether a text is a value that came back."""
         return value in self._known
 
     def named(self, value: Any) -> Any:

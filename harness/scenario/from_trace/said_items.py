@@ -12,7 +12,7 @@ _STATUS: Final = {"in_progress": "inProgress"}
 
 
 def is_call(item: Any) -> bool:
-    """Whether an output item calls a tool of the server."""
+    """Return whether an output item calls a tool of the server."""
     return text(obj(item).get("type")) in (
         "function_call",
         "custom_tool_call",

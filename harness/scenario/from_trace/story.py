@@ -42,7 +42,7 @@ class Made:
 
     @property
     def is_tool(self) -> bool:
-        """Whether the model called a tool for it."""
+        """Return whether the model called a tool for it."""
         return self.type in TOOLS or self.type == PLAN
 
 
@@ -68,7 +68,7 @@ class Turn:
     compacts: bool = False
 
     def runs_at(self, seq: int) -> bool:
-        """Whether it was in progress when the frame of this number was sent."""
+        """Return whether it was in progress when the frame of this number was sent."""
         return self.begins < seq and (self.ends is None or seq < self.ends)
 
 

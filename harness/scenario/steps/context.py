@@ -93,7 +93,7 @@ class Connections(Protocol):
         ...
 
     async def model_listens(self, *, listening: bool) -> None:
-        """Whether the model's address takes connections or refuses them."""
+        """Return whether the model's address takes connections or refuses them."""
         ...
 
 

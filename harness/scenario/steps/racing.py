@@ -210,7 +210,7 @@ async def revive(context: StepContext, step: ReviveStep) -> None:
 async def _try(
     context: StepContext, method: str, params: dict[str, Any], alias: str | None = None
 ) -> bool:
-    """Whether a request was answered by a result."""
+    """Return whether a request was answered by a result."""
     peer = context.peer()
     request = await peer.send_request(method, params)
     answer = await context.answer_to(peer, request, "any", alias)

@@ -140,7 +140,7 @@ async def _model(context: StepContext, body: Wait) -> None:
 
 
 def ends_turn(thread: str, turn_id: str, frame: Frame) -> bool:
-    """Whether a message is the end of that turn; one that names no thread is about any."""
+    """Return whether a message is the end of that turn; one that names no thread is about any."""
     if frame.method != "turn/completed" or dig(frame.params, "turn", "id") != turn_id:
         return False
     return (text(dig(frame.params, "threadId")) or thread) == thread

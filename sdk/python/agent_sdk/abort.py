@@ -30,7 +30,7 @@ class AbortSignal:
 
     @property
     def aborted(self) -> bool:
-        """Whether it was aborted."""
+        """Return whether it was aborted."""
         return self._error is not None
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a value of JSON is an object."""
+    """Return whether a value of JSON is an object."""
     return isinstance(value, dict)
 
 
@@ -40,5 +40,5 @@ def objects(raw: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """Whether a value of JSON is an array."""
+    """Return whether a value of JSON is an array."""
     return isinstance(value, list)

@@ -8,19 +8,19 @@ StrPath = str | os.PathLike[str]
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Whether it is a mapping."""
+    """Return whether it is a mapping."""
     return isinstance(value, Mapping)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether it is a sequence whose elements are meant, and not a text."""
+    """Return whether it is a sequence whose elements are meant, and not a text."""
     return isinstance(value, Sequence) and not isinstance(
         value, str | bytes | bytearray | memoryview
     )
 
 
 def is_path(value: object) -> TypeGuard[StrPath]:
-    """Whether it is a path."""
+    """Return whether it is a path."""
     return isinstance(value, str | os.PathLike)
 
 

@@ -61,7 +61,7 @@ class Process:
 
     @property
     def turn_ended(self) -> bool:
-        """Whether the agent said that its turn has ended; then it may exit by itself."""
+        """Return whether the agent said that its turn has ended; then it may exit by itself."""
         return self._timer is not None
 
     def end_turn(self) -> None:

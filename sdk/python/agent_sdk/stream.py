@@ -69,7 +69,7 @@ class RunStreamedResult:
 
     @property
     def active(self) -> bool:
-        """Whether it was begun, and is neither at its end nor closed."""
+        """Return whether it was begun, and is neither at its end nor closed."""
         return self._begun and not self.closed
 
     @property
