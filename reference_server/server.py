@@ -55,7 +55,7 @@ class Server:
 
     @cached_property
     def services(self) -> "Services":
-        """What every request but the handshake needs; first used on the event loop."""
+        """Return the services of every request but the handshake; first used on the event loop."""
         with importing():
             from reference_server.services import Services
 

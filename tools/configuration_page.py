@@ -113,7 +113,7 @@ def _is_table(annotation: Any) -> bool:
 
 
 def _words(field: FieldInfo) -> str:
-    """What a value must be, in the words of the error message."""
+    """Return the allowed values, in the words of the error message."""
     found = [*field.metadata, *_within(field.annotation)]
     words = [
         one.func.words

@@ -43,7 +43,7 @@ def mutations(book: Book | None = None) -> dict[str, Mutation]:
 
 
 def table(found: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
-    """What the file says: fault id -> trace and rules, the primary rule first."""
+    """Return the content of the file: fault id -> trace and rules, the primary rule first."""
     faults = all_faults()
     return {
         fault_id: {

@@ -41,7 +41,7 @@ def entry_line(entry: Any) -> str:
 
 
 def plan_of(step: ModelStep) -> str:
-    """What a step is about to say, in a word each."""
+    """Describe what a step is about to say, in a word for each part."""
     if step.fail is not None:
         fail = step.fail
         return f"fails with status {fail.status}" if fail.status else "fails by an error event"
@@ -50,7 +50,7 @@ def plan_of(step: ModelStep) -> str:
 
 
 def told_lines(step: ModelStep) -> list[str]:
-    """What a step says, a line for each part."""
+    """Return a line for each part of a step."""
     if step.fail is not None:
         return [f"{plan_of(step)}: {short(step.fail.message)}"]
     return [_part_line(one) for one in step.reply or []]
@@ -112,7 +112,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def unfit_words(unfit: Unfit) -> str:
-    """What the model wanted and no offered tool can do, and what to write into a profile."""
+    """Name what the model wanted and no offered tool can do, and the profile's entry for it."""
     offered = tool_names([str(one) for one in unfit.offered])
     if unfit.lacks:
         return f"{unfit.intent} needs {unfit.lacks}, which no offered tool has ({offered})"

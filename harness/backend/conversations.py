@@ -76,7 +76,7 @@ class Served:
 
     @property
     def problems(self) -> list[str]:
-        """What was wrong with the call, without its number."""
+        """Return the problems of the call, without its number."""
         return [_NUMBERED.sub("", one) for one in self.call.problems]
 
 

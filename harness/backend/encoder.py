@@ -102,7 +102,7 @@ class Encoder(Protocol):
         ...
 
     def asked(self, body: Mapping[str, Any]) -> Asked:
-        """What the call asked for, as far as rules use it."""
+        """Return the contents of a call, as far as rules use them."""
         ...
 
     def schema(self, body: Mapping[str, Any]) -> Any:

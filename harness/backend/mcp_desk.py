@@ -94,7 +94,7 @@ async def mcp_desk(
 
 
 def _told(port: int, key: str, played: McpServers) -> dict[str, Any]:
-    """What the programs are told, see mcp_program."""
+    """Return the settings of the programs, see mcp_program."""
     return {
         "port": port,
         "key": key,
@@ -199,7 +199,7 @@ class _Addresses:
         return name if served is not None and served.transport == "http" else None
 
     def _token(self, server: str, headers: list[tuple[bytes, bytes]]) -> Held:
-        """What the request has of the token of this server: it has to name the scheme `Bearer`."""
+        """Return this server's token as a request has it; it must name the scheme `Bearer`."""
         given = [value for name, value in headers if name.lower() == b"authorization"]
         if not given:
             return Held.NONE

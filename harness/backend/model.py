@@ -53,7 +53,7 @@ class Call:
 
     @property
     def told(self) -> str:
-        """What came of it, in words, for people."""
+        """Return the outcome in words, for people."""
         return "open" if self.ended is None else self.ended.told
 
 
@@ -204,7 +204,7 @@ class ScriptedModel:
         return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
 
     def _held(self, body: dict[str, Any]) -> tuple[str, ...]:
-        """Which of the watched texts stand anywhere in a call."""
+        """Return the watched texts that stand anywhere in a call."""
         if not self._watched:
             return ()
         holds = _holds({"input": body})
@@ -391,7 +391,7 @@ def _told(wanted: str, output: str) -> bool:
 
 
 def _whole(step: ModelStep) -> CallEnd:
-    """What a stream came to that told all of its step."""
+    """Return the end of a stream that told all of its step."""
     return CallEnd.COMPLETED if step.fail is None else CallEnd.FAILED
 
 

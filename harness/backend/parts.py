@@ -189,7 +189,7 @@ class MalformedBody(Strict):
 
     @property
     def raw(self) -> bytes:
-        """What is sent."""
+        """Return the bytes that are sent."""
         return bytes.fromhex(self.hex) if self.hex is not None else (self.text or "").encode()
 
 

@@ -110,7 +110,7 @@ class Fail(Strict):
         return found
 
     def error_fields(self) -> ErrorFields:
-        """What the caller can read of the failure; nothing of a body that the script gives."""
+        """Return the failure as the caller can read it; nothing of a body that the script gives."""
         if self.sent() is not None:
             return NO_ERROR
         return {"code": self.code or "", "said": self.message}

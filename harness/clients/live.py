@@ -59,7 +59,7 @@ class ClientJudge:
 
     @property
     def trace(self) -> Trace:
-        """What was recorded: a trace that can be saved and judged again."""
+        """Return the recorded trace, which can be saved and judged again."""
         return self._recorder.trace
 
     def opened(self, connection: str) -> None:

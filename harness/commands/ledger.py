@@ -26,7 +26,7 @@ class Line:
 
     @property
     def server(self) -> list[str]:
-        """What the server chose, in words; of a value that varies, all of them."""
+        """Return the choices of the server, in words; of a value that varies, all of them."""
         if not self.seen:
             why = self.point.unseen
             return [f"no message shows it: {why}" if why else NOT_SEEN]

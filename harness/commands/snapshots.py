@@ -212,7 +212,7 @@ def _review(chosen: _Chosen) -> None:
 
 
 def _print_all(chosen: _Chosen) -> None:
-    """What a review shows, for a file or for a program; and how to decide without a terminal."""
+    """Print the review for a file or a program, and how to decide without a terminal."""
     from harness.snapshot.review import difference
     from harness.snapshot.sides import unified
 

@@ -233,7 +233,7 @@ def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
 
 
 def sent_bytes(path: Path) -> bytes:
-    """What the harness sent, line by line, as it was; the input of a program has no lines."""
+    """Return the bytes that the harness sent, by line; the input of a program has no lines."""
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
     sent = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent)

@@ -294,7 +294,7 @@ def _missing(member: _Member, around: Ids) -> Ids:
 
 
 def _key(path: str) -> str:
-    """What is the same in every message: `turn.status` for `result.thread.turns[].status`."""
+    """Return the shared part of a path, as `turn.status` of `result.turns[].status`."""
     parts = [one.replace("[]", "") for one in path.split(".")[-2:]]
     return ".".join(re.sub(r"s(?=$|<)", "", one) for one in parts)
 

@@ -79,7 +79,7 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
 
 
 def _judged(rule: RuleResult, run: Run, common: set[str]) -> _Judged:
-    """What the common scenarios say of a rule; placements of races are left out."""
+    """Return the verdict of the common scenarios on a rule; placements of races are left out."""
     if common == run.played:
         proofs = tuple(one for one in rule.proofs if not one.race)
         scenarios = tuple(rule.scenarios)
@@ -198,7 +198,7 @@ def _shaky(run: Run) -> set[str]:
 
 
 def capability_changes(before: Run, after: Run) -> Iterator[Change]:
-    """What one server offers and the other does not, by the scenarios that need it."""
+    """Give the features that only one server offers, by the scenarios that need them."""
     first, second = ({one.id: one for one in run.report.scenarios} for run in (before, after))
     gone: dict[str, list[str]] = defaultdict(list)
     new: dict[str, list[str]] = defaultdict(list)

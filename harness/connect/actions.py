@@ -249,7 +249,7 @@ class Actions:
 
 
 def question_line(question: Frame, decisions: list[str]) -> str:
-    """What the server asks, and which words answer."""
+    """Return the server's question, and the words that answer it."""
     words = ", ".join(decisions) or ":answer JSON"
     return f"  ? {shown_question(question)}: {words}"
 

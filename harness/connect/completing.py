@@ -36,12 +36,12 @@ class LineCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """What prompt_toolkit asks for."""
+        """Give the proposals in the form of prompt_toolkit."""
         for one in self.proposals(document.text_before_cursor):
             yield Completion(one.word, -one.replaced, display_meta=one.means)
 
     def proposals(self, text: str) -> Iterator[Proposal]:
-        """What can stand at the end of this text."""
+        """Give what can stand at the end of this text."""
         line = text.lstrip()
         first, blank, rest = line.partition(" ")
         if not blank:

@@ -170,7 +170,7 @@ def _body_of(frame: Frame) -> str:
 
 
 def _kind_of(frame: Frame) -> str:
-    """What makes messages alike: the method of a notification, "" for what is always shown."""
+    """Return the method of a notification, "" for a message that is always shown."""
     if frame.kind is Kind.NOTIFICATION:
         item = text(obj(frame.params).get("itemId"))
         return f"{frame.method} of {item}" if item else frame.method

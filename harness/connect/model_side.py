@@ -91,7 +91,7 @@ class ModelSide:
         self._play(scripts, f"{name}, {steps} step(s)")
 
     def state(self) -> list[str]:
-        """What it says, how far it is, what was wrong with its calls, and the tools offered."""
+        """Return its script, its progress, the problems of its calls, and the tools offered."""
         model = self._model
         lines = [f"the model is at {self.url}", f"it says to {self.says}", f"calls: {self.calls}"]
         if model.calls:

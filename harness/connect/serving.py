@@ -248,7 +248,7 @@ async def _furnished(
 
 
 def _left_out(loaded: Loaded) -> list[str]:
-    """What a scenario has beside its script, in words."""
+    """Return the parts of a scenario beside its script, in words."""
     scenario = loaded.scenario
     parts = {
         "files": scenario.workspace.files,
@@ -298,7 +298,7 @@ def _serving(
 
 
 def _defaults(wanted: Wanted, cwd: Path) -> Mapping[str, Mapping[str, Any]]:
-    """What requests get where the user says nothing: a thread works in a folder of ours."""
+    """Return default params of requests: a thread works in a folder of ours."""
     if wanted.address:
         return {}
     settings: dict[str, Any] = {}

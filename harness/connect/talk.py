@@ -126,12 +126,12 @@ class Talk:
 
     @property
     def questions(self) -> list[Frame]:
-        """What the server asked and nobody answered, oldest first."""
+        """Return the questions of the server that nobody answered, oldest first."""
         return list(self.peer.questions.values()) if self.peer is not None else []
 
     @property
     def open(self) -> list[str]:
-        """What the server still owes, in words."""
+        """Return what the server still owes, in words."""
         return [str(one) for one in self._owed.open()]
 
     @property
@@ -177,7 +177,7 @@ class Talk:
         await self._peer().refuse(question, words)
 
     def wrong_by_the_book(self, sent: Frame) -> list[str]:
-        """What is wrong with a request that we sent, in words."""
+        """Return the errors of a request that we sent, in words."""
         if sent.kind is not Kind.REQUEST or sent.direction is not Direction.TO_TARGET:
             return []
         params = obj(sent.json).get("params")
@@ -271,7 +271,7 @@ class Talk:
             self._found(row, known)
 
     def _follow(self, frame: Frame) -> None:
-        """Which thread is spoken of, and which turns run."""
+        """Note the thread that a message is about, and the turns that run."""
         if frame.direction is Direction.TO_TARGET:
             thread = text(obj(frame.params).get("threadId"))
             self.thread = thread or self.thread
@@ -290,7 +290,7 @@ class Talk:
 
 
 def shown_question(question: Frame) -> str:
-    """What a question is about, in short."""
+    """Return the subject of a question, in short."""
     params = obj(question.params)
     command = params.get("command")
     said = " ".join(map(str, arr(command))) if isinstance(command, list) else text(command)

@@ -64,7 +64,7 @@ Line = Request | Raw | Answer | Command
 
 
 def parse_line(line: str, fields: Fields) -> Line | None:
-    """What a line means, None for an empty one. Raises `UsageError`."""
+    """Return the meaning of a line, None for an empty one. Raises `UsageError`."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

@@ -48,7 +48,7 @@ class McpRun:
 
     @property
     def stdout(self) -> str:
-        """What was printed."""
+        """Return the standard output of the run."""
         return text(self.end.get("stdout"))
 
     def print(self, what: str) -> None:

@@ -70,7 +70,7 @@ def mutate(
 def _mutation(
     fault: Fault, after: Counter[str], before: Counter[str], deviations: Collection[str]
 ) -> Mutation:
-    """What came of a fault, by the violations of each rule with it and without."""
+    """Return the result of a fault, by the violations of each rule with it and without."""
     fired = tuple(sorted(after - before))
     if fault.rule in deviations:
         outcome = Outcome.MASKED

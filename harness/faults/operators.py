@@ -109,7 +109,7 @@ def _removed(message: Any, path: Path) -> Any:
 
 
 def _holder(message: Any, path: Path) -> Any:
-    """What holds the last step of the path."""
+    """Return the object or list that holds the last step of the path."""
     for step in path[:-1]:
         message = message[step]
     return message

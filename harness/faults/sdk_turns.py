@@ -63,7 +63,7 @@ class SdkTurn:
 
     @property
     def started(self) -> Message:
-        """What the agent was started with, to be changed."""
+        """Return the start of the agent, to be changed."""
         return obj(self.message.get("started"))
 
     @property

@@ -33,7 +33,7 @@ class Approval:
 
     @property
     def decision(self) -> str:
-        """What was answered, "" while there is no answer."""
+        """Return the decision, "" while there is no answer."""
         return text(dig(self.answer.result, "decision")) if self.answer is not None else ""
 
     def fits(self, decisions: Collection[str], methods: Collection[str] = APPROVALS) -> bool:
@@ -144,7 +144,7 @@ class FaultSite:
         return self._about.get(id(item), [])
 
     def later(self, frame: Frame) -> Iterator[Frame]:
-        """What has come after a frame, in order."""
+        """Give the frames after a frame, in order."""
         place = len(self.frames)
         while place and self.frames[place - 1].seq > frame.seq:
             place -= 1

@@ -59,7 +59,7 @@ def _connections(trace: Trace) -> Iterator[Trace]:
 
 
 def _apply(faults: Sequence[Fault], trace: Trace, mine: Trace) -> dict[str, Trace | NotApplied]:
-    """What becomes of the trace with each fault on the connection that `mine` has the frames of."""
+    """Return the trace with each fault on the connection that `mine` has the frames of."""
     site = FaultSite(mine.marks)
     live = [fault for fault in faults if not isinstance(fault.change, StoredOnly)]
     streams = [FaultStream(fault, site=site) for fault in live]

@@ -54,7 +54,7 @@ class FaultStream:
 
     @property
     def acts(self) -> list[Act]:
-        """What was done so far, in order."""
+        """Return the changes so far, in order."""
         return self._queue.acts
 
     @property

@@ -43,7 +43,7 @@ class Replayed:
 
     @property
     def verdict(self) -> Verdict:
-        """What the plays say together."""
+        """Return the verdict of all plays together."""
         wrong = sum(1 for one in self.told if one)
         return "fixed" if not wrong else "fails" if wrong == len(self.told) else "flaky"
 
@@ -99,7 +99,7 @@ def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
 
 
 def wrong_in(played: Played, cause: str) -> str:
-    """What is wrong in a play, in a line: the cause, or without one anything that must not be."""
+    """Return what is wrong in a play, in a line: the cause, or without one any that must not be."""
     for problem in played.problems:
         if problem.habit and not played.unmet:
             continue  # What it did is its choice; the document demands what it mostly does.

@@ -20,7 +20,7 @@ _LONG = 24
 
 
 def places(document: Json) -> list[tuple[int, Path]]:
-    """What can be smaller: the number of a step, from 0, and the path within its params."""
+    """Return the values that can be smaller: a step's number, from 0, and a path in its params."""
     found: list[tuple[int, Path]] = []
     for at, step in enumerate(document["client"]):
         body = obj(obj(step).get("request"))

@@ -25,7 +25,7 @@ Bound = tuple[int, Handler]
 
 @cache
 def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
-    """What a rule wants to see."""
+    """Return the topics and handlers of a rule."""
     return tuple(
         (topic, cast("Handler", handler))
         for handler in (getattr(rule, name, None) for name in dir(rule))

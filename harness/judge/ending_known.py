@@ -95,7 +95,7 @@ def _crash(trace: Trace) -> str:
 
 
 def _outstanding(trace: Trace, owed: Iterable[Owed]) -> str:
-    """What still had to be done by something other than the server."""
+    """Return what others than the server still had to do."""
     for ledger in owed:
         for question in ledger.unanswered_questions:
             return f"the client had not answered {question.method} id {question.id}"

@@ -82,7 +82,7 @@ class Observer:
         """Set up the observer's own state; called once, before any frame."""
 
     def finish(self) -> Choices:
-        """What shows only when the trace is over; called once, however it ended."""
+        """Return the choices that show only at the end of the trace; called once."""
         return None
 
 

@@ -52,7 +52,7 @@ class Facts:
         self.restarts = 0
 
     def thread(self, thread_id: str) -> ThreadFacts:
-        """What is known of a thread, made when first asked for."""
+        """Return the facts of a thread, made when first asked for."""
         facts = self.threads.get(thread_id)
         if facts is None:
             facts = self.threads[thread_id] = ThreadFacts(thread_id)

@@ -38,7 +38,7 @@ class RunObserver(Observer):
         return self.ended(run, frame)
 
     def ended(self, run: Run, end: Frame) -> Choices:
-        """What the run shows."""
+        """Return the choices that the run shows."""
         raise NotImplementedError
 
 

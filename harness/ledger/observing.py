@@ -138,7 +138,7 @@ class Observing:
         known.count += 1
 
     def finish(self) -> list[Sighting]:
-        """What shows at the end too, and all that was seen."""
+        """Return all sightings, with those that show only at the end."""
         for place, observer in enumerate(self._observers):
             try:
                 self._keep(observer.finish() or ())

@@ -101,7 +101,7 @@ def places_on(
     known: Collection[str],
     seconds: float,
 ) -> list[tuple[str, Place]]:
-    """Which of the faults can act in the scenario of this trace, and what the rule says of each."""
+    """Return the faults that can act in this trace's scenario, and the rule's verdict on each."""
     name = trace.header.scenario
     by_id = {one.id: one for one in faults}
     found: list[tuple[str, Place]] = []
@@ -123,5 +123,5 @@ def changes_client(fault: Fault, trace: Trace) -> bool:
 
 
 def _said(trace: Trace) -> list[bytes]:
-    """What the client said, whatever became of its order."""
+    """Return the client's messages, whatever became of their order."""
     return sorted(one.raw for one in trace.frames if one.direction is Direction.TO_TARGET)

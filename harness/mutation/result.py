@@ -104,7 +104,7 @@ class Score:
 
 
 def settled(attempts: Sequence[Attempt]) -> Outcome:
-    """What several attempts at one fault come to: one that kills it decides.
+    """Return the outcome of several attempts at one fault: one that kills it decides.
 
     A fault that the rule missed somewhere is SURVIVED, although it was MASKED elsewhere.
     """

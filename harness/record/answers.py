@@ -73,7 +73,7 @@ class AnswerReader:
             self.cut()
 
     def finished(self) -> tuple[ModelSaid | None, ModelEnd]:
-        """What was said, word for word where it was a stream, and in short."""
+        """Return the model's answer, word for word if it was a stream, and in short."""
         messages = [item for item in self._items if item.get("type") == "message"]
         end = ModelEnd(
             call=self._call,

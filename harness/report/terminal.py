@@ -221,7 +221,7 @@ def _unjudged_rules(
 
 
 def _not_offered(scenarios: Sequence[ScenarioResult]) -> Iterator[str]:
-    """What the server does not offer, with the scenarios that need it; one may need several."""
+    """Give the features that the server does not offer, with the scenarios that need them."""
     needing = Counter(capability for one in scenarios for capability in one.missing)
     heading = f"{len(scenarios)} scenario(s): {NOT_OFFERED.strip()} what they need:"
     yield f"{Verdict.NOT_APPLICABLE}: {heading}"

@@ -117,7 +117,7 @@ class Stale:
 
     @property
     def why(self) -> str:
-        """What was seen instead, and what to do about the entry."""
+        """Return what was seen instead, and what to do about the entry."""
         entry = self.entry
         if self.instead:
             found = textwrap.shorten(self.instead, 160, placeholder=" …")
@@ -145,7 +145,7 @@ def staleness(
     completed: set[str],
     existing: Callable[[Deviation], Collection[str]],
 ) -> Staleness:
-    """Which entries are stale, and which could not be checked; flaky entries are never stale.
+    """Return the stale entries, and those that could not be checked; flaky ones are never stale.
 
     `rows` and `findings` are by scenario; `completed` are the scenarios that ran to the end;
     `existing` gives the scenarios that an entry may be about, played or not. An entry is stale when

@@ -29,7 +29,7 @@ def alive(entry: Deviation, day: date) -> bool:
 def expiring(
     entries: Sequence[Deviation], day: date, places: Mapping[Deviation, str]
 ) -> list[Issue]:
-    """What is told of entries that have expired, or will within 14 days; none of it counts."""
+    """Return issues for entries that have expired, or will within 14 days; none of them counts."""
     found: list[Issue] = []
     for entry in entries:
         if entry.expires is None or day + WARNED < entry.expires:

@@ -204,7 +204,7 @@ class Report:
 
     @property
     def programs(self) -> Programs:
-        """What names the judged programs on a command line."""
+        """Return the judged programs as a command line names them."""
         return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:

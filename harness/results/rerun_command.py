@@ -87,5 +87,5 @@ def near_path(path: str) -> str:
 
 
 def named(path: str, scenario: str) -> str:
-    """What names a scenario on a command line: its file, or its id where the file holds several."""
+    """Name a scenario for a command line: its file, or its id if the file holds several."""
     return RaceId.parse(scenario).scenario if path.endswith(".family.yaml") else path

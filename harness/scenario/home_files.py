@@ -14,7 +14,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 def look(path: str, former: FileSeen | None, home: Path | None) -> FileSeen:
-    """What is at an absolute path now; `former` is what was there when somebody last saw it."""
+    """Look at an absolute path; `former` is what was there when somebody last saw it."""
     folder = os.path.isdir(os.path.dirname(path))
     content = _read(path)
     if content is not None:
@@ -32,7 +32,7 @@ def look(path: str, former: FileSeen | None, home: Path | None) -> FileSeen:
 
 
 def written(path: str, content: bytes) -> FileWritten:
-    """What a mark says of a file that was written at an absolute path."""
+    """Return the mark of a file that was written at an absolute path."""
     try:
         return FileWritten(path=path, text=content.decode())
     except UnicodeDecodeError:

@@ -35,7 +35,7 @@ class Lexicon(Protocol):
 
     @property
     def placeholders(self) -> Collection[str]:
-        """What may stand in braces in what a client step sends."""
+        """Return the names that may stand in braces in client steps."""
         ...
 
     def names(self, kind: Kind) -> Collection[str]:
@@ -47,12 +47,12 @@ class Lexicon(Protocol):
         ...
 
     def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
-        """What is wrong with the params or the result of a message, in its own order.
+        """Return the mistakes in the params or the result of a message, in its own order.
 
         With `whole` all must be there that has to be. Nothing is wrong with what is not known.
         """
         ...
 
     def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
-        """What is wrong with some members of an item, its `type` among them."""
+        """Return the mistakes in some members of an item, its `type` among them."""
         ...

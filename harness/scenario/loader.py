@@ -210,7 +210,7 @@ def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
 
 
 def without(paths: Iterable[Path]) -> list[str]:
-    """What to say of each folder that holds no scenario."""
+    """Return a message for each folder that holds no scenario."""
     return [
         f"{path}: no file below this folder has a name that ends in {SUFFIX} or {FAMILY}"
         for path in paths
@@ -268,7 +268,7 @@ def _checked(
 
 
 def _beside(scenario: Scenario, document: Document, path: Path) -> None:
-    """What is copied into the workspace lies beside the scenario's file."""
+    """Check that files to be copied into the workspace lie beside the scenario's file."""
     for name, content in scenario.workspace.files.items():
         if isinstance(content, CopiedFile) and not (path.parent / content.source).is_file():
             place = document.place(("workspace", "files", name, "from"))

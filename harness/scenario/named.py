@@ -76,7 +76,7 @@ def named_files(words: Sequence[str]) -> list[Path]:
 
 
 def wrong_suffix(path: Path) -> str:
-    """What to say of a file that is not named like a scenario; "" where it is."""
+    """Return a message about a file that is not named like a scenario; "" if it is."""
     if not path.is_file() or path.name.endswith(SUFFIXES):
         return ""
     stem = path.name.removesuffix(path.suffix).removesuffix(".scenario")

@@ -130,7 +130,7 @@ class Names:
                 )
 
     def _races(self) -> None:
-        """What is raced has one turn, whose positions can be told from the file."""
+        """Check that a raced scenario has one turn, whose positions can be told from the file."""
         if not self._scenario.raced:
             return
         try:

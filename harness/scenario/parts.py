@@ -101,7 +101,7 @@ class _Filler:
     def _resolved(
         self, value: Any, loc: Loc, within: tuple[str, ...]
     ) -> tuple[Any, Loc, tuple[str, ...]]:
-        """What a value stands for, where that is written, and the parts that led there."""
+        """Return the value behind a name, its place, and the parts that led there."""
         while isinstance(value, str):
             whole = _PART.fullmatch(value)
             if whole is None or whole[1]:

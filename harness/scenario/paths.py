@@ -22,7 +22,7 @@ def members(value: Any) -> dict[str, Any]:
 
 
 def follow(value: Any, dotted: str) -> Any:
-    """What stands at a dotted path, `MISSING` where a step leads nowhere."""
+    """Return the value at a dotted path, `MISSING` if a step leads nowhere."""
     for step in dotted.split("."):
         value = members(value).get(step, MISSING)
     return value
@@ -105,7 +105,7 @@ def _unlike(value: Any, where: dict[str, Any]) -> list[str]:
 
 
 def _all_at(value: Any, dotted: str) -> list[Any]:
-    """What stands at a dotted path; with `*`, what stands there in each element."""
+    """Return the values at a dotted path; with `*`, those in each element."""
     found = [value]
     for step in dotted.split("."):
         if step == "*":

@@ -31,7 +31,7 @@ class RaceId:
 
     @property
     def name(self) -> str:
-        """What is placed where, without the scenario: `interrupt@item:1:started`."""
+        """Return action and position without the scenario: `interrupt@item:1:started`."""
         return _SEPARATOR.join([self.action, self.position] if self.position else [self.action])
 
     def __str__(self) -> str:

@@ -240,7 +240,7 @@ def _race(
 
 
 def _standing(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
-    """What is still asked is answered as the file answers it."""
+    """Return the answers as standing ones, the first for each kind of question."""
     first: dict[str, AnswerStep] = {}
     for step in answers:
         first.setdefault(step.answer.to, step)

@@ -13,18 +13,18 @@ _ENDS = {"result": "completed", "error": "failed"}
 
 
 def key_of(driver: int, turn: int) -> str:
-    """What a turn is called: by the run of the driver and its number there."""
+    """Return the key of a turn: the run of the driver and the turn's number there."""
     return f"{driver}.{turn}"
 
 
 def told_turns(surface: str, trace: Trace, turns: Mapping[str, str]) -> dict[str, Told]:
-    """What each turn told, by its alias; `turns` says what the trace calls them."""
+    """Return what each turn told, by its alias; `turns` maps aliases to the trace's names."""
     read = told_by_call if surface == SDK else told_by
     return {alias: read(trace, name) for alias, name in turns.items()}
 
 
 def told_by_call(trace: Trace, key: str) -> Told:
-    """What a call of `run` told. Where it rejected, nobody was told of the items."""
+    """Return what a call of `run` told. If it rejected, nobody was told of the items."""
     over = _over(trace, key)
     if over is None:
         return Told(items=None)

@@ -178,7 +178,7 @@ class Spelling:
                 self._refuse_where(loc, dotted, found[0])
 
     def _within(self, method: str, whole: dict[str, Any], steps: Loc, side: Side) -> list[Wrong]:
-        """What is wrong on the way to one member, or in it; a number is an index or a name."""
+        """Return the mistakes on the way to a member, or in it; a number is an index or a name."""
         indexed, paths = with_lists(whole)
         found: list[Wrong] = []
         for value in (whole, indexed):
@@ -307,7 +307,7 @@ def _alternatives(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def misspelt(value: Any, placeholders: Iterable[str]) -> Iterator[tuple[Loc, str, str]]:
-    """What is nearly a placeholder: where it stands, the one that is meant, what was written."""
+    """Give texts that are nearly a placeholder: place, the one that is meant, the text."""
     valid = list(placeholders)
     for place, text in texts(value):
         for found in _BRACES.finditer(text):

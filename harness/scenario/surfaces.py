@@ -56,7 +56,7 @@ def commands_needed(scenario: Scenario, surface: str) -> list[str]:
 
 
 def unplayable(scenario: Scenario) -> _Problem | None:
-    """What keeps a scenario from being played on a surface that it names: the place, and why."""
+    """Return why a scenario cannot be played on a surface that it names, and where; or None."""
     problem = _of_programs(scenario)
     without_agent = COMMAND in scenario.surfaces or (
         SDK in scenario.surfaces and not needs_agent(scenario)
@@ -104,7 +104,7 @@ _OWN: dict[type, str] = {McpStep: COMMAND, McpAtOnceStep: COMMAND, SdkStep: SDK}
 
 
 def _of_programs(scenario: Scenario) -> _Problem | None:
-    """What is wrong where some steps are of such a surface and others are not."""
+    """Return the problem of steps of such a surface beside others, or None."""
     session_like = {SDK} if needs_agent(scenario) else set[str]()
     own = [one for one in scenario.surfaces if one in _STEPS and one not in session_like]
     alone = own[0] if own else None

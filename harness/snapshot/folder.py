@@ -125,7 +125,7 @@ class Folder:
         return sorted(self._found(self.path, SUFFIX))
 
     def waiting(self) -> list[Waiting]:
-        """What waits for a decision, and what cannot be read; in the order of names."""
+        """Return the snapshots that wait for a decision, and those that cannot be read, by name."""
         pending = set(self._found(self.path / PENDING, SUFFIX))
         unused = set(self._found(self.path / PENDING, UNUSED))
         found: list[Waiting] = []
@@ -159,7 +159,7 @@ class Folder:
         return None
 
     def _found(self, root: Path, suffix: str) -> Iterator[tuple[str, str]]:
-        """What lies in a folder: the first folder is the target, the rest the scenario."""
+        """Give the files of a folder: the first folder is the target, the rest the scenario."""
         for file in root.rglob(f"*{suffix}") if root.is_dir() else ():
             target, *rest = file.relative_to(root).parts
             if rest and target != PENDING:

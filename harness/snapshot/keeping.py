@@ -81,7 +81,7 @@ class Keeper:
         return (NEW if before is None else CHANGED), tuple(told)
 
     def _pending(self, scenario: str) -> Transcript | None:
-        """What waits already; a file that cannot be read is written anew."""
+        """Return the waiting transcript; a file that cannot be read is written anew."""
         try:
             found = self.folder.pending(self.target, scenario)
         except SnapshotError:

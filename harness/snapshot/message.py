@@ -87,7 +87,7 @@ def ordered(value: Any) -> Any:
 
 
 def labels(messages: Iterable[Message]) -> Iterator[str]:
-    """What each message is called: its method, whose answer it is, which kind of item it tells."""
+    """Name each message: its method, whose answer it is, the kind of item it tells."""
     messages = list(messages)
     # Where they stand in no order, a request may come after its answer.
     every = {key: method for one in messages for key, method in _request(one)}

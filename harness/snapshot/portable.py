@@ -177,7 +177,7 @@ def _joined(frames: Iterable[Frame]) -> Iterator[list[Frame]]:
 
 
 def _delta(frame: Frame) -> str:
-    """What tells one text that comes in pieces from others; "" for no piece of a text."""
+    """Return a key of the text that this piece belongs to; "" for no piece of a text."""
     params = obj(frame.params)
     if not _is_told(frame) or not isinstance(params.get("delta"), str):
         return ""

@@ -39,7 +39,7 @@ q  quit: the rest goes on waiting"""
 
 
 def sentences(one: Waiting) -> list[str]:
-    """What is to be known of a snapshot before the difference is looked at."""
+    """Return sentences about a snapshot, to be read before the difference."""
     before, after = _sides(one)
     if one.state is State.DAMAGED:
         return [one.problem]
@@ -131,13 +131,13 @@ class Review:
 
 
 def topic(one: Waiting) -> frozenset[str]:
-    """What the changes of a snapshot mean, however often they are in it."""
+    """Return the meanings of a snapshot's changes, however often they are in it."""
     words = {_COUNTS.sub("", sentence) for sentence in sentences(one)}
     return frozenset({str(one.state), *({"new"} if one.state is State.NEW else words)})
 
 
 def show(console: Console, one: Waiting) -> None:
-    """What changed, in sentences and then line by line, both sides where there is room."""
+    """Print the changes in sentences, then line by line, both sides if there is room."""
     told = sentences(one)
     for sentence in told[:_SENTENCES]:
         console.print(Text(f"  {sentence}", "yellow"))

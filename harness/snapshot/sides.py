@@ -40,7 +40,7 @@ class Line:
 
 
 def compared(before: Transcript | None, after: Transcript | None) -> Iterator[Line]:
-    """What differs between two transcripts; all of it where there is one only."""
+    """Give the differences of two transcripts; all lines if there is one only."""
     if before is None or after is None:
         whole, mark = (after, Mark.NEW) if before is None else (before, Mark.GONE)
         for message in whole.messages if whole else ():

@@ -22,7 +22,7 @@ _MAX_LOOSE_KINDS = 6
 
 
 def common(plays: Sequence[Transcript]) -> Transcript:
-    """What all of the plays show, at least one."""
+    """Return the messages that all plays have, of which there is at least one."""
     first = plays[0]
     if all(_text(one) == _text(first) for one in plays):
         return first

@@ -9,12 +9,12 @@ _MAX_WORDS = 200
 
 
 def _nowhere(uri: str) -> Any:
-    """What a schema refers to is not looked up."""
+    """Refuse to look up a reference of a schema."""
     raise ValueError(f"{uri} is not looked up")
 
 
 def unmet(schema: dict[str, Any], value: Any) -> str | None:
-    """What of the schema a value does not meet, in words; None where it meets all of it.
+    """Return what of the schema a value does not meet, in words; None if it meets all of it.
 
     "" where that cannot be told, since the schema is none or refers to another.
     """

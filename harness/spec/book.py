@@ -78,15 +78,15 @@ class Book:
         return tuple(row.method for row in rows if row.capability == capability_id)
 
     def validate_params(self, method: str, params: Any) -> list[SchemaError]:
-        """What is wrong with the params of a request; an unlisted method may have any object."""
+        """Return the errors of a request's params; an unlisted method may have any object."""
         return self.schemas.errors(self._reference(method, "params"), params)
 
     def validate_result(self, method: str, result: Any) -> list[SchemaError]:
-        """What is wrong with the result of a request; an unlisted method may have any object."""
+        """Return the errors of a request's result; an unlisted method may have any object."""
         return self.schemas.errors(self._reference(method, "result"), result)
 
     def validate_event(self, method: str, params: Any) -> list[SchemaError]:
-        """What is wrong with a notification's params; an unlisted one may have any object."""
+        """Return the errors of a notification's params; an unlisted one may have any object."""
         return self.schemas.errors(self._event_reference(method), params)
 
     def is_valid_event(self, method: str, params: Any) -> bool:

@@ -89,7 +89,7 @@ class SchemaBook:
             return self._validator(reference).is_valid(without_lone_surrogates(instance))
 
     def errors(self, reference: str, instance: Any) -> list[SchemaError]:
-        """What is wrong, sorted by place, at most one error for a place and 20 in all."""
+        """Return the errors, sorted by place, at most one for a place and 20 in all."""
         if self.is_valid(reference, instance):
             return []
         try:

@@ -41,7 +41,7 @@ class Choice:
         return next(iter(self._scenarios))
 
     def missing(self, path: str) -> str | None:
-        """What to tell a client that asks for a path by which there is no scenario, None for one.
+        """Return the error for a path without a scenario, else None.
 
         `path` is that of a request for a WebSocket: `/turns/plain-turn`, or `/` for the next.
         """

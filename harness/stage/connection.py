@@ -71,7 +71,7 @@ class StagedConnection:
         self._judge.closed(self.number)
 
     def result(self, model: ScriptedModel, work: Path) -> Ended:
-        """What it came to, once the server has ended what it did for it."""
+        """Return the result, once the server has ended what it did for the connection."""
         duties = tuple(self._judge.finish())
         if self._judge.cut_off:
             self.note(self._judge.cut_off)
@@ -79,6 +79,6 @@ class StagedConnection:
         return Ended(self.number, self.loaded.id, (*self.notes, *found), duties)
 
     def failed(self, problem: str) -> Ended:
-        """What it came to where it could not be served to its end."""
+        """Return the result of a connection that could not be served to its end."""
         self.note(problem)
         return Ended(self.number, self.loaded.id, tuple(self.notes), tuple(self._judge.finish()))

@@ -30,7 +30,7 @@ def problems_of(loaded: Loaded, model: ScriptedModel, trace: Trace, work: Path) 
 
 
 def _of_calls(loaded: Loaded, model: ScriptedModel) -> Iterator[str]:
-    """What was wrong with the calls of the model."""
+    """Give the problems of the model calls."""
     for call in model.calls:
         place = _place(loaded, *_step(loaded, call.thread, call.index))
         for problem in call.problems:
@@ -66,7 +66,7 @@ def _place(loaded: Loaded, *loc: str | int) -> str:
 
 
 def _cast(loaded: Loaded, conversation: Conversation, trace: Trace) -> Cast:
-    """What the names of the file stand for: the first turn that was started is the first named."""
+    """Return what the names of the file stand for: the first turn started is the first named."""
     scenario = loaded.scenario
     named = [alias for alias in map(turn_named_by, scenario.steps) if alias]
     names = iter(scenario.turns_named_by_expect() if scenario.is_clientless else named)

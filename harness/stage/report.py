@@ -13,7 +13,7 @@ MAX_NAMED = 5
 
 
 def lines_of(ended: Ended) -> Iterator[str]:
-    """What is said of one connection when it has ended."""
+    """Give the lines about one connection that has ended."""
     name = f" ({ended.scenario})" if ended.scenario else ""
     yield f"connection {ended.connection}{name}: {RED if ended.red else GREEN}"
     for problem in ended.problems:
@@ -46,7 +46,7 @@ def report_text(connections: Sequence[Ended], unused: Sequence[str]) -> str:
 
 
 def last_lines(connections: Sequence[Ended], unused: Sequence[str]) -> Iterator[str]:
-    """What is said at the end of all."""
+    """Give the lines at the end of all."""
     if not connections:
         yield f"{RED}: no client connected"
         return

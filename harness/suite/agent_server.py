@@ -185,7 +185,7 @@ def _read(report: Path) -> dict[str, Any] | None:
 
 
 def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
-    """What a report says against the client, for people; "" where that is nothing."""
+    """Return what a report says against the client, for people; "" if nothing."""
     lines: list[str] = []
     connections = cast("list[dict[str, Any]]", report["connections"])
     if not connections:

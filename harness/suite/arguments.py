@@ -63,7 +63,7 @@ def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
 
 
 def deselected(words: Iterable[str]) -> list[str]:
-    """What `--deselect` names, scenarios also as pytest prints them below the project's folder."""
+    """Return the values of `--deselect`, scenarios also as pytest prints them."""
     return [word if is_path(word) else plain(word) for word in map(_of_summary, words)]
 
 

@@ -66,7 +66,7 @@ class Snapshots:
         return outcome
 
     def findings(self, outcomes: Mapping[str, ScenarioOutcome], *, whole: bool) -> list[Finding]:
-        """What the run has to say of its snapshots; `whole` where nothing stopped it."""
+        """Return the run's findings about its snapshots; `whole` if nothing stopped it."""
         self._kept = {one.id: one.snapshot for one in outcomes.values() if one.snapshot}
         if whole and self._is_everything(outcomes):
             self._unused = self._note_unused(outcomes)
@@ -120,7 +120,7 @@ class Snapshots:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """What changed, a line each, and what to do."""
+        """Print a line for each change, and what to do."""
         if not self._kept:
             return
         terminalreporter.section(f"snapshots in {self._folder.path}")

@@ -91,7 +91,7 @@ class Surface(Protocol[V, CL]):
 
     @property
     def name(self) -> str:
-        """What traces and rules call it."""
+        """Return its name in traces and rules."""
         ...
 
     def classify(self, value: Any, direction: Direction) -> Kind:
@@ -107,7 +107,7 @@ class Surface(Protocol[V, CL]):
         ...
 
     def topics_of(self, frame: Frame, view: V, book: Book) -> Topics:
-        """What rules must listen to in order to see a frame; its view has taken it in already.
+        """Return the topics of a frame; its view has taken it in already.
 
         Frames that are alike give equal topics: the judge remembers who listens to them.
         """

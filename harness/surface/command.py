@@ -199,7 +199,7 @@ class Command:
     name = "command"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """What the harness asks, answers and visits is input; ends and requests are events."""
+        """Classify what we send as input, ends and requests as events, all else as MALFORMED."""
         message = obj(value)
         if direction is Direction.TO_TARGET:
             return Kind.INPUT

@@ -92,7 +92,7 @@ class Exec:
     name = "exec"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """What we write is text of no form; a line of the program is an event or MALFORMED."""
+        """Classify what we write as text, a line of the program as an event or MALFORMED."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
         return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED

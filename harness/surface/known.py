@@ -23,5 +23,5 @@ def surface_named(name: str) -> Surface[Any, Any]:
 
 
 def classify_of(name: str) -> Classify:
-    """What the lines of that surface are. Raises `ValueError` for an unknown one."""
+    """Return how that surface classifies lines. Raises `ValueError` for an unknown one."""
     return surface_named(name).classify

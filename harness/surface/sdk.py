@@ -64,7 +64,7 @@ class Call:
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """What shows it: the call, the agent's start, the end."""
+        """Return the frames of the call, of the agent's start, and of the end."""
         ends = () if self.over is None else (self.over,)
         return (self.asked, *self.started[:1], *ends)
 
@@ -77,7 +77,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """What the scenario calls it, "" where the agent is a scripted one."""
+        """Return its name in the scenario, "" if the agent is a scripted one."""
         return text(obj(self.asked.json).get("name"))
 
 
@@ -156,7 +156,7 @@ class Sdk:
     name = "sdk"
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """What the harness asks is input; what the SDK did is an event."""
+        """Classify what the harness asks as input, what the SDK did as an event."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
         known = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()

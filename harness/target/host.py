@@ -40,7 +40,7 @@ class Lack:
 
 
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
-    """What this machine lacks for the capabilities that the profile promises or that are probed."""
+    """Return what this machine lacks for the capabilities that the profile promises or probes."""
     promised = profile.capabilities
     return tuple(
         lack

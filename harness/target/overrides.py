@@ -97,7 +97,7 @@ def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
-    """What the profile adds to every turn/start of a scenario that needs these capabilities."""
+    """Return the profile's additions to each turn/start of a scenario with these needs."""
     return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
 
 

@@ -143,7 +143,7 @@ class ServerProcess:
             return ""
 
     def stderr_since(self, start: int, limit: int) -> tuple[bytes, int]:
-        """What was written to standard error from byte `start` on, its last `limit` bytes.
+        """Return standard error from byte `start` on, its last `limit` bytes.
 
         Gives it with the position to go on from.
         """

@@ -212,7 +212,7 @@ class Profile(_Table):
         return self.place(*loc).file.startswith(BUILT_IN)
 
     def listening(self) -> Listening | None:
-        """What the server listens on, None where it uses its standard streams.
+        """Return the address to listen on, None if the server uses its standard streams.
 
         A server whose command has `{listen}` listens, on a WebSocket unless the profile says
         otherwise. Raises `UsageError` where the server does not get the address.

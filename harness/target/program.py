@@ -118,7 +118,7 @@ def _unfound(command: Sequence[str], option: str) -> str:
 
 
 def _of_script(path: str) -> str:
-    """What is wrong with the `#!` line of a script, "" for nothing, also where it has none."""
+    """Return the problem of a script's `#!` line, "" if there is none or no such line."""
     head = _head(path)
     if not head.startswith(b"#!"):
         return ""

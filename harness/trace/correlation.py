@@ -40,7 +40,7 @@ def same_id(one: Any, other: Any) -> bool:
 
 
 def request_key(connection: str, direction: Direction, identifier: Any) -> RequestKey | None:
-    """What tells a request that travels in this direction from others; None without an id."""
+    """Return the key of a request that travels in this direction; None without an id."""
     found = as_id(identifier)
     return None if found is None else (connection, direction, found)
 

@@ -109,7 +109,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def _window(text: str, start: int, limit: int) -> str:
-    """What can be shown of a text from a character on, quoted; what is left out is marked."""
+    """Return a part of a text from a character on, quoted; omissions are marked."""
     shown, room, end = "", limit - 2, start
     while end < len(text):
         piece = _seen(text[end])

@@ -130,7 +130,7 @@ class Frame:
 
     @property
     def failure(self) -> Any:
-        """What an answer says of a failure: its `error`, or else all that it holds."""
+        """Return the failure in an answer: its `error`, or else all that it holds."""
         return self.json if self.error is MISSING else self.error
 
     @property
@@ -148,7 +148,7 @@ class Frame:
 
 
 def why_no_json(raw: bytes) -> str:
-    """What keeps a line from being JSON, with the place of the first byte that does, from 1."""
+    """Return why a line is not JSON, with the place of the first wrong byte, from 1."""
     try:
         json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:

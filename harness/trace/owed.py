@@ -100,7 +100,7 @@ class Owed:
         self.waived: list[Obligation] = []
 
     def open(self, *kinds: Owes) -> list[Obligation]:
-        """What is owed now, of the given kinds or of all, oldest first."""
+        """Return the open obligations, of the given kinds or of all, oldest first."""
         return [item for item in self._open.values() if not kinds or item.kind in kinds]
 
     @property

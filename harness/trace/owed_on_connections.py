@@ -47,7 +47,7 @@ class OwedOnConnections:
             ledger.feed_mark(mark)
 
     def open(self, *kinds: Owes) -> list[Obligation]:
-        """What is owed now on any connection, of the given kinds or of all, oldest first."""
+        """Return the open obligations of all connections, of these kinds or all, oldest first."""
         found = [item for ledger in self._ledgers.values() for item in ledger.open(*kinds)]
         return sorted(found, key=lambda item: item.frame.seq)
 

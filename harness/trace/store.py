@@ -216,7 +216,7 @@ def _header_fields(header: Header) -> dict[str, Any]:
 
 
 def _damage(row: dict[str, Any]) -> Damage | None:
-    """What is wrong with a frame's bytes; format 1 has the words alone."""
+    """Return the damage of a frame's bytes; format 1 has the words alone."""
     if "damage" not in row and "note" not in row:
         return None
     return Damage(DamageKind(row.get("damage", DamageKind.UNKNOWN)), str(row.get("note", "")))

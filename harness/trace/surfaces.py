@@ -11,7 +11,7 @@ _SEPARATOR: Final = "@"
 
 
 def surface_id(scenario: str, surface: str) -> str:
-    """What a scenario is called on a surface: on `exec` `turns/plain-turn@exec`."""
+    """Return the id of a scenario on a surface: on `exec` `turns/plain-turn@exec`."""
     return scenario if surface == SESSION else f"{scenario}{_SEPARATOR}{surface}"
 
 
@@ -22,5 +22,5 @@ def surface_of(name: str) -> str:
 
 
 def scenario_of(name: str) -> str:
-    """What the session calls the scenario of an id."""
+    """Return the session's name of a scenario."""
     return name if surface_of(name) == SESSION else name.rpartition(_SEPARATOR)[0]

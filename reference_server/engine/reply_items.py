@@ -51,7 +51,7 @@ class GrowingReply:
 
     @property
     def text(self) -> str:
-        """What was streamed so far."""
+        """Return the text streamed so far."""
         return "".join(self._parts)
 
     def add(self, delta: str) -> None:

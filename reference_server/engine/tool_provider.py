@@ -51,7 +51,7 @@ class ToolProvider:
 
     @cached_property
     def sandbox(self) -> "Sandbox":
-        """What confines commands, patches and the reading of images."""
+        """Return the sandbox of commands, patches and the reading of images."""
         from reference_server.exec.sandbox import Sandbox
 
         return Sandbox(self._home.root, environment=self._config.environment)
@@ -79,7 +79,7 @@ class ToolProvider:
 
     @cached_property
     def secrets(self) -> "Secrets":
-        """What no error may show."""
+        """Return the secrets, which no error may show."""
         from reference_server.model.secrets import Secrets
 
         return Secrets.of_config(self._config)

@@ -167,7 +167,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        """What was passed on so far."""
+        """Return the output passed on so far."""
         return self._output.text
 
     def stop(self) -> None:

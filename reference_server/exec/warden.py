@@ -105,7 +105,7 @@ class _Mounts:
                 self._points[words[0]] = words[4]
 
     def at(self, path: bytes) -> tuple[bytes, bytes, bytes]:
-        """What is at a path: the device, the path on it, and the kind of file system.
+        """Return the device at a path, the path on it, and the kind of file system.
 
         Raises OSError, also if the path contains a link.
         """

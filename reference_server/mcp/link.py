@@ -141,7 +141,7 @@ class Link:
 
     @property
     def listing(self) -> Listing:
-        """What it offers now."""
+        """Return the current list of tools."""
         attempt = self._attempt
         return Listing() if attempt is None or attempt.session is None else attempt.listing
 

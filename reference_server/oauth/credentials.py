@@ -51,7 +51,7 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must be shown nowhere."""
+        """Return the secrets, which must be shown nowhere."""
         found = (self.access_token, self.refresh_token, self.client_secret)
         return tuple(one for one in found if one)
 

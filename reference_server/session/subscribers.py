@@ -55,7 +55,7 @@ class Subscribers:
 
     @property
     def outboxes(self) -> list[Outbox]:
-        """Who is subscribed now."""
+        """Return the outboxes of the current subscribers."""
         return list(self._outboxes)
 
     def has(self, outbox: Outbox) -> bool:

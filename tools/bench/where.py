@@ -55,7 +55,7 @@ class Phases:
 
 
 def phases_of(traces: Iterable[Trace]) -> Phases:
-    """What the traces of a run show."""
+    """Return the phases of a run, from its traces."""
     found = Phases()
     for trace in traces:
         _add_setup(found, trace)
@@ -90,7 +90,7 @@ def _add_steps(found: Phases, trace: Trace) -> None:
 
 
 def _add_ending(found: Phases, trace: Trace) -> None:
-    """What follows the last step; of a silence the trace tells the length, not the end."""
+    """Add the time after the last step; of a silence the trace tells the length, not the end."""
     begun = _ending(trace)
     if begun is None:
         return

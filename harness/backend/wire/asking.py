@@ -16,7 +16,7 @@ MAX_CHARACTERS = 200
 
 
 def asked(body: Mapping[str, Any]) -> Asked:
-    """What the call asked for, as far as rules use it."""
+    """Return the contents of a call, as far as rules use them."""
     reasoning = obj(body.get("reasoning"))
     return {
         "model": text(body.get("model")),

@@ -73,7 +73,7 @@ class FaultChain:
         return out
 
     def _beyond(self, at: int, frames: list[Frame]) -> list[Frame]:
-        """What comes out of the chain of frames that the fault at this place has passed on."""
+        """Return the frames that leave the chain when the fault at this place passes some on."""
         out: list[Frame] = []
         for frame in frames:
             then = at + 1 if frame.direction is Direction.FROM_TARGET else at - 1

@@ -81,7 +81,7 @@ class FaultyTransport:
         await self.inner.aclose()
 
     async def _come(self) -> list[Line]:
-        """What the server wrote; nothing where it was silent while lines are held, or woken."""
+        """Return the server's lines; none if it was silent while lines are held, or woken."""
         held = self.live is not None and self.live.held
         bound = anyio.current_time() + self._quiet if held else math.inf
         lines: list[Line] = []

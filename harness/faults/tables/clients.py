@@ -23,7 +23,7 @@ Names = tuple[str, str, str]
 
 
 def named(frame: Frame) -> Names:
-    """What a notification or a question is about."""
+    """Return the thread, turn and item of a notification or a question."""
     params = obj(frame.params)
     turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
     item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
@@ -94,7 +94,7 @@ def decided(trace: Trace, decision: str, status: str) -> list[Frame]:
 
 
 def done_otherwise(decision: str, status: str, instead: str) -> StoredOnly:
-    """What was decided is not done; all clients are told the same of it."""
+    """Report the status of another decision than the one made; all clients are told the same."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         ends = decided(trace, decision, status)

@@ -32,7 +32,7 @@ def turn_of_the_next(site: FaultSite, frame: Frame) -> object:
 
 
 def told_of_the_compaction() -> Selector:
-    """What is told of the thread after thread/compact/start was answered."""
+    """Select the messages about the thread after thread/compact/start was answered."""
 
     def told(site: FaultSite, frame: Frame) -> Verdict:
         answer = compaction_answered(site, frame)

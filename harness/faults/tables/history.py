@@ -78,7 +78,7 @@ def without_the_turn(queue: FrameQueue, frame: Frame) -> None:
 
 
 def without_a_message(queue: FrameQueue, frame: Frame) -> None:
-    """What the agent said in the turn is gone."""
+    """Remove the agent's message from the turn."""
     place = place_of(queue.site, frame)
     items = items_of(turns_of(dig(frame.result, "thread"))[place])
     kept = [item for item in items if item.get("type") != "agentMessage"]

@@ -30,7 +30,7 @@ def having(member: str, *, at: int = 0, do: Edit, why: str = WHY) -> StoredOnly:
 
 
 def everywhere(do: Edit) -> StoredOnly:
-    """What the agent wrote and what the call gave of it, changed alike."""
+    """Change the agent's output and the call's result alike."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         found = [one for one in trace.frames if {"wrote", "result"} & obj(one.json).keys()]

@@ -177,7 +177,7 @@ def asked_twice(site: FaultSite, trace: Trace) -> Trace:
 
 
 def refused_and_asked(site: FaultSite, trace: Trace) -> Trace:
-    """What was refused is in the last model call."""
+    """Put the refused input into the last model call."""
     _, words = steered(site, refused())
     calls = site.marks_of(ModelCall)
     if not calls or not words:

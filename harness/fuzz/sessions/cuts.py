@@ -342,7 +342,7 @@ def _is_for(step: Json, turns: set[str]) -> bool:
 
 
 def _wanted(step: Json) -> list[str]:
-    """What a call must contain for a model step to be for it."""
+    """Return the texts that a call must contain for a model step to be for it."""
     return [text(one) for one in arr(obj(step.get("when")).get("input_contains"))]
 
 

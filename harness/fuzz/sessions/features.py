@@ -17,7 +17,7 @@ _BY_CAPABILITY = {
 
 
 def blamed(document: Json, run: Run) -> str:
-    """What to blame for a script that did not come to its end, "" for one that did."""
+    """Return the feature to blame for a script that did not end, "" for one that did."""
     unmet = run.unmet
     if unmet is None:
         return ""

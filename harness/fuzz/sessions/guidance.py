@@ -63,7 +63,7 @@ class Corpus:
 
 
 def marks_of(played: Played) -> set[Mark]:
-    """What a session reached: the rules that judged something, and messages in a row."""
+    """Return the rules that a session gave something to judge, and its messages in a row."""
     found: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
     names = [_name(frame) for frame in played.run.trace.frames]
     return found | set(pairwise(names))

@@ -211,7 +211,7 @@ class Plan:
         return thread
 
     def where(self, thread: PlannedThread, turn: PlannedTurn) -> Json:
-        """What tells the questions of a turn from those of others, that nobody answered."""
+        """Return a condition that selects the questions of a turn which nobody answered."""
         where: Json = {"turnId": f"${turn.alias}.turn.id"}
         return where | ({"threadId": thread.reference} if len(self.threads) > 1 else {})
 

@@ -277,7 +277,7 @@ class Searcher:
         return found[0] if found else None
 
     def _mark(self) -> Mark | None:
-        """What marks a request whose params are made smaller; None where none are."""
+        """Return the mark of a request whose params are made smaller; None if there is none."""
         return None
 
     def _is_news(self, problem: Problem) -> bool:
@@ -332,7 +332,7 @@ class Searcher:
         self.campaign.rules |= {row.rule for row in played.outcome.rows}
 
     def _learn(self, played: Played) -> None:
-        """What the server does not offer is planned no more."""
+        """Stop planning what the server does not offer."""
         self._works |= shown(played.run.trace)
         document, run = played.document, played.run
         policy = unasked(document, run)

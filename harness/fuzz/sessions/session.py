@@ -240,7 +240,7 @@ class Session:
             one.changed = True
 
     def look(self, thread: PlannedThread) -> None:
-        """What is stored of a thread."""
+        """Look at the stored files of a thread."""
         params = {"threadId": thread.reference, "includeTurns": True}
         self.plan.request("thread/read", params=params, on=self.connection())
 

@@ -110,7 +110,7 @@ class Asked(Observer):
 
     @listen(("own", ""))
     def answered(self, frame: Frame) -> None:
-        """What is allowed for good says nothing any more of what is trusted."""
+        """Note a command that is allowed for good: it tells nothing more of what is trusted."""
         question = self.scene.asked(frame) if frame.kind is Kind.RESPONSE else None
         if question is not None and dig(frame.result, "decision") in _LASTING:
             self._allowed.add(words_of(obj(question.params).get("command")).strip())

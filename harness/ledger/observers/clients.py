@@ -63,7 +63,7 @@ class Hearing(Observer):
             yield Choice(point, "told to all", frame, method)
 
     def finish(self) -> Iterator[Choice]:
-        """What was told while somebody was there who did not hear of it."""
+        """Give the choices about messages that a present client was not told of."""
         for method, frame in self._deaf.items():
             if method not in self._heard:
                 mine = method.startswith("thread/")
@@ -259,7 +259,7 @@ class ModelHears(Observer):
 
     @on_sent("turn/start")
     def begins(self, frame: Frame) -> None:
-        """What a turn sets, and says."""
+        """Note the settings and the input of a turn."""
         params = obj(frame.params)
         said = [text(dig(one, "text")) for one in arr(params.get("input"))]
         self._before += [one for one in said if one]
@@ -291,7 +291,7 @@ class ModelHears(Observer):
 
     @listen(("mark", ModelCall.kind))
     def called(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
-        """What it is sent."""
+        """Compare a model call with them."""
         self._calls += 1
         frames = self.scene.trace.frames
         texts = mark.body.user_texts

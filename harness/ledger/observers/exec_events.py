@@ -109,7 +109,7 @@ class ProcessObserver(Observer):
 
     @listen(("mark", ProgramErrors.kind))
     def errors(self, mark: Mark[ProgramErrors]) -> None:
-        """What it wrote to its standard error."""
+        """Note the standard error of the process."""
         if mark.body.connection in self.processes:
             self.processes[mark.body.connection].errors = mark.body.text
 
@@ -122,7 +122,7 @@ class ProcessObserver(Observer):
             yield from self.ended(process, process.frames[-1], mark.body)
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
-        """What the process shows as a whole; `last` is its last line, or its input."""
+        """Give the choices of the whole process; `last` is its last line, or its input."""
         raise NotImplementedError
 
     def earlier(self, process: _Process) -> list[_Process]:

@@ -370,7 +370,7 @@ class StoredSteers(Observer):
 
     @listen(("mark", ModelCall.kind))
     def called(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
-        """What the model is told."""
+        """Look for stored input in a model call."""
         texts = mark.body.user_texts or ()
         for words in [one for one in self._cut if any(one in said for said in texts)]:
             last = self.scene.trace.frames[min(mark.after, len(self.scene.trace.frames) - 1)]

@@ -14,7 +14,7 @@ from harness.trace.values import obj, text
 
 
 def _asked(run: Run) -> set[str]:
-    """What the run asked a server of ours for."""
+    """Return what the run requested of a server of ours."""
     return {text(obj(frame.json).get("web")) for frame in run.web}
 
 

@@ -50,7 +50,7 @@ class Statuses(RunObserver):
             yield Choice("mcp-command.exit-statuses", way(run), end, about)
 
     def _situation(self, run: Run) -> str:
-        """What was asked, in words; "" for what another point is about."""
+        """Return the situation in words; "" for one that another point is about."""
         words, known = run.words, servers(run.asked)
         if config(run.asked) is None:
             return ""

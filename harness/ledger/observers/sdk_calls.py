@@ -35,7 +35,7 @@ class CallObserver(Observer):
         return None if call is None else self.over(call, frame)
 
     def over(self, call: Call, end: Frame) -> Choices:
-        """What the turn shows; `end` is the message of its end."""
+        """Return the choices of a turn; `end` is the message of its end."""
         raise NotImplementedError
 
 
@@ -153,7 +153,7 @@ class ClientOptions(CallObserver):
 
 
 def _carried(value: str, words: list[str], env: dict[str, str]) -> str:
-    """What holds a value: "the variable NAME", "the override NAME", "a word of its own"."""
+    """Return what holds a value: "the variable NAME", "the override NAME", "a word of its own"."""
     named = [f"the variable {word(name)}" for name, one in env.items() if one == value]
     for one in words:
         key, equals, rest = one.partition("=")

@@ -194,7 +194,7 @@ class DeniedNotRun(DecidedItem):
         return [self._done(item, frame, *sign)]
 
     def _sign(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
-        """What shows that a command ran nevertheless, and the level of that evidence."""
+        """Return evidence that a denied command ran, and its level; None if there is none."""
         if item.type != "commandExecution":
             return None
         shows, last = item_in(frame), item.last_delta

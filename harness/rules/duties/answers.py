@@ -45,10 +45,10 @@ class _FirstAnswers(Monitor):
 
     @abstractmethod
     def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
-        """What there is to say of the first answer to a question."""
+        """Judge the first answer to a question."""
 
     def errors_of(self, question: Frame, frame: Frame) -> list[SchemaError]:
-        """What the book finds wrong with a result; nothing where it does not show the method."""
+        """Return the schema errors of a result; none if the book does not show the method."""
         if frame.kind is not Kind.RESPONSE or self.book.method(question.method) is None:
             return []
         return self.book.validate_result(question.method, frame.result)

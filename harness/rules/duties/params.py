@@ -35,7 +35,7 @@ class _Params(Monitor):
     """A monitor of the params of the client's requests that the book shows."""
 
     def judge_params(self, frame: Frame, mine: Callable[[SchemaError], bool]) -> Outcomes:
-        """What is wrong with the params of a request, as far as it is this duty's."""
+        """Judge the params of a request, as far as they are this duty's."""
         row = self.book.method(frame.method)
         if frame.deliberate or frame.kind is not Kind.REQUEST:
             return None

@@ -171,7 +171,7 @@ def _wrongs(
     *,
     over: bool = True,
 ) -> Iterator[Violation]:
-    """What of these members is missing, or holds something else; `over`: the item is completed."""
+    """Give a violation for each member that is missing or wrong; `over`: the item is completed."""
     for row in rows:
         place = member(frame, *path, row.name)
         level = _gravity(place, row, over=over)

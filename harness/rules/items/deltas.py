@@ -74,7 +74,7 @@ class RebuildsReply(Monitor):
 
     @on(*_NEXT)
     def goes_on(self, frame: Frame) -> Outcomes:
-        """What was found in the item before, which may have been the last of its turn."""
+        """Judge the item before, which may have been the last of its turn."""
         # Most messages are deltas, and most items are right.
         if not self._found and frame.method != "item/completed":
             return None

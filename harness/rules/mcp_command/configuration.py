@@ -48,7 +48,7 @@ class Transport(Added):
 
 
 def _problem(added: Addition, transport: Any) -> str:
-    """What is wrong with a transport, "" for nothing."""
+    """Return the problem of a transport, "" if there is none."""
     values = obj(transport)
     if values.get("type") != added.kind:
         return f"is a table whose type is {added.kind}"
@@ -121,7 +121,7 @@ class BadName(CommandRule):
         yield wrong(run.subject, run.frames, after(run).where, problem, also=told)
 
     def problem(self, then: Config, now: Config) -> str:
-        """What is wrong with the configuration afterwards, "" for nothing."""
+        """Return the problem of the configuration afterwards, "" if there is none."""
         raise NotImplementedError
 
 

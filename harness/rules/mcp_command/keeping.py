@@ -48,7 +48,7 @@ class Keeping(CommandRule):
                 return
 
     def kept(self, run: Run, then: Config, now: Config) -> list[tuple[str, bool]]:
-        """What must still be there, in words, and whether it is."""
+        """Return what must still be there, in words, and whether it is."""
         raise NotImplementedError
 
 

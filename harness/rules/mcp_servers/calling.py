@@ -45,7 +45,7 @@ class _OfCalls(OfServers):
 
     @abstractmethod
     def judged(self, call: ToolCall, played: Played) -> Outcomes:
-        """What there is to say of a call."""
+        """Judge a call."""
 
 
 @rule(
@@ -101,7 +101,7 @@ class CallArguments(_OfCalls):
             yield Witness(call.subject, (call.frame,))
 
     def _given(self, call: ToolCall) -> list[dict[str, Any]]:
-        """What the model gave for a tool; empty where a recorder did not note it."""
+        """Return the model's arguments for a tool; none if a recorder did not note them."""
         asked = [one for mark in before(self.trace, call.frame, ModelEnd) for one in mark.body.mcp]
         mine = [one for one in asked if (one.server, one.tool) == (call.server, call.tool)]
         noted = [one for one in map(arguments_of, mine) if one is not None]

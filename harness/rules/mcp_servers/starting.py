@@ -153,7 +153,7 @@ class BearerToken(OfServers):
                 yield Violation(subject, (self._end,), _token_of(variable), actual)
 
     def _requests(self, frame: Frame | None) -> Iterator[tuple[str, str, list[Held]]]:
-        """What came with the requests of each method to each server that wants a token."""
+        """Give the tokens of the requests of each method, for each server that wants one."""
         played = self.played(frame)
         came: dict[tuple[str, str], list[Held]] = {}
         for one in played.requests if played is not None else ():

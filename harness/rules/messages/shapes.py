@@ -48,7 +48,7 @@ def misshapen(
 def judged(
     subject: str, frames: tuple[Frame, ...], payload: Member, errors: Sequence[SchemaError]
 ) -> list[Witness | Violation]:
-    """What a rule has to say of a payload: what binds apart from what is a hint only (SHOULD)."""
+    """Return witnesses and violations of a payload; hints (SHOULD) stand apart."""
     if not errors:
         return [Witness(subject, frames[-1:])]
     binding = [error for error in errors if not error.hint]

@@ -35,7 +35,7 @@ class Question:
     settled: Frame | None = None
 
     def decision(self, book: Book) -> str:
-        """What was answered; "" where nothing was, or no decision that the text has."""
+        """Return the decision; "" if there is none, or none that the text has."""
         answer = self.answer
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
             return ""

@@ -50,7 +50,7 @@ class Page:
 
     @property
     def next_cursor(self) -> Any:
-        """What it gives as nextCursor, `MISSING` where it has none."""
+        """Return its nextCursor, `MISSING` if it has none."""
         return dig(self.answer.result, "nextCursor")
 
     @property

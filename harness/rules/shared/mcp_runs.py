@@ -123,7 +123,7 @@ def kind_of(table: Mapping[str, Any]) -> str:
 
 
 def meaning_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    """What a server's table says, wherever in it: two that mean the same give the same."""
+    """Return the meaning of a server's table: two that mean the same give the same."""
     said: dict[str, Any] = {"kind": kind_of(table)}
     if "enabled" in table:
         said["enabled"] = table["enabled"]
@@ -150,7 +150,7 @@ class Addition:
 
 
 def addition(run: Run) -> Addition | None:
-    """What a run adds, None for what the text does not describe.
+    """Return the server that a run adds, None if the text does not describe it.
 
     That is another name, one that is configured already, both forms at once, an option of the other
     form, a variable that is not KEY=VALUE, a file that was not TOML before.
@@ -184,7 +184,7 @@ def names(line: str, name: str) -> bool:
 
 
 def printed_members(run: Run) -> tuple[Member, ...]:
-    """What a run printed, as members of its end: standard output first."""
+    """Return the output of a run as members of its end: standard output first."""
     if run.ended is None:
         return ()
     return (whole(run.ended, "stdout"), whole(run.ended, "stderr"))

@@ -119,7 +119,7 @@ class OfServers(Monitor):
     once = True
 
     def played(self, frame: Frame | None) -> Played | None:
-        """What was noted before a message, or at all; None where no server is played."""
+        """Return the notes before a message, or all; None if no server is played."""
         trace = self.trace
         configured = {one.server: one for one in configured_in(trace)}
         if not configured:

@@ -83,7 +83,7 @@ def script_of(command: str) -> str:
 
 
 def printed_by(command: str) -> Printed | None:
-    """What a command that ended with exit code 0 printed; None where it cannot be predicted."""
+    """Return the output of a command that ended with exit code 0; None if it is not predictable."""
     try:
         return _printed(_unrolled(script_of(command).strip()))
     except (_Uncertain, UnicodeDecodeError):

@@ -57,17 +57,17 @@ class Given:
 
     @property
     def connection(self) -> str:
-        """What a connection is called that is first seen now: nobody else opens a further one."""
+        """Return the name of a connection first seen now: nobody else opens a further one."""
         return text(self._row.get("connect")) or MAIN
 
     @property
     def alias(self) -> str:
-        """What the step that is being played calls what it begins, "" for nothing."""
+        """Return the alias of what the playing step begins, "" if it begins nothing."""
         return text(self._row.get("as"))
 
     @property
     def names(self) -> set[str]:
-        """What the run called anything that a step began."""
+        """Return the aliases of all that steps began."""
         return {text(one.get("as")) for one in self._rows}
 
     @property

@@ -38,7 +38,7 @@ def was_interrupted(story: Story, turn: Turn, seq: int) -> bool:
 
 
 def last_told(story: Story, turn: Turn, since: int, seq: int) -> dict[str, Any] | None:
-    """What the client had been told last of a turn, after one frame and before another."""
+    """Return the last message about a turn after one frame and before another."""
     for frame in reversed(story.frames):
         if not since < frame.seq < seq or frame.direction is Direction.TO_TARGET:
             continue

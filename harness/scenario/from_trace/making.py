@@ -104,7 +104,7 @@ def scenario_of(
 
 
 def _inferred(shop: Workshop, scripts: dict[str, Any]) -> dict[str, Any]:
-    """What the target must offer, what was laid for it, and what its model said."""
+    """Return the capabilities, files and model steps that the trace implies."""
     value: dict[str, Any] = {"needs": list(shop.needs)} if shop.needs else {}
     value |= {"mcp": shop.servers} if shop.servers else {}
     value |= {"workspace": {"files": shop.files}} if shop.files else {}

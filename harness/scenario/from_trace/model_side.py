@@ -381,7 +381,7 @@ def _refused(turn: Turn) -> dict[str, Any]:
 
 
 def _usage(counts: dict[str, int]) -> dict[str, int]:
-    """What differs from the usual."""
+    """Return the counts that differ from the usual."""
     return {
         name: counts[name]
         for name, (_, usual) in _USAGE.items()

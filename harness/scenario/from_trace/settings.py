@@ -15,7 +15,7 @@ _SANDBOXES: Final = {
 
 
 def common_settings(story: Story, *, recorded: bool) -> dict[str, Any]:
-    """What all threads have in common; of a recording without the model, which is the target's."""
+    """Return the common settings; of a recording without the model, which is the target's."""
     found: list[dict[str, Any]] = []
     for frame in story.frames:
         answer = story.answer(frame) if frame.method == "thread/start" else None
@@ -33,7 +33,7 @@ def common_settings(story: Story, *, recorded: bool) -> dict[str, Any]:
 
 
 def setting_of(name: str, result: Any) -> Any:
-    """What the server says that a thread's setting is, None where it does not."""
+    """Return a thread's setting as the server tells it, None if it does not."""
     if name == "approvalPolicy":
         return text(dig(result, name)) or None
     if name == "sandbox":

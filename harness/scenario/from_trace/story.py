@@ -109,7 +109,7 @@ class Story:
         return next((one for one in self.of_thread(thread) if one.runs_at(seq)), None)
 
     def answer(self, request: Frame) -> Frame | None:
-        """What a request was answered by."""
+        """Return the answer to a request."""
         return self.correlation.answer_of(request)
 
     def placed(self, value: Any) -> Any:

@@ -16,7 +16,7 @@ _UNTOLD: Final = ("initialize", "initialized")
 
 
 def title_of(trace: Trace) -> str:
-    """What happens again: a run has its scenario's id, a recording what was said in it first."""
+    """Return a title: of a run its scenario's id, of a recording the first words said in it."""
     if trace.header.target != TARGET and trace.header.scenario:
         name = trace.header.scenario.removesuffix(f"@{EXEC}")
         return f"What was played as {name} happens again"
@@ -39,7 +39,7 @@ def title_of(trace: Trace) -> str:
 
 
 def _said(trace: Trace) -> Iterator[str]:
-    """What the user said, in order; a player's own mark before it is no word of a user."""
+    """Give the user's texts, in order; a player's own mark before one is no word of a user."""
     for mark in trace.marks_of(ProgramStarted):
         last = mark.body.argv[-1]
         if " " in last:  # A prompt, which also may come by its standard input.

@@ -240,7 +240,7 @@ class Workshop:
 
 
 def unwrapped(command: Any) -> str:
-    """What a shell was given: the command within `bash -lc '…'`, as a text or as words."""
+    """Return the command within `bash -lc '…'`, as a text or as words."""
     if isinstance(command, str):
         try:
             words = shlex.split(command)

@@ -31,7 +31,7 @@ class Cast:
     thread_of: dict[str, str] = field(default_factory=dict[str, str])
 
     def note(self, alias: str, request: Frame, answer: Frame) -> None:
-        """What the answer to a request names by the alias: a thread, a turn, or neither."""
+        """Note the thread or turn that the answer to a request gives the alias, if any."""
         result = answer.result
         thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
         if thread_id and gives(request.method, "thread"):
@@ -282,5 +282,5 @@ def plays(step: type) -> Callable[[P], P]:
 
 
 def registered() -> dict[type, Play]:
-    """What has registered so far."""
+    """Return the players registered so far."""
     return dict(_PLAYS)

@@ -71,7 +71,7 @@ async def remove_file(context: StepContext, step: RemoveFileStep) -> None:
 
 @contextlib.contextmanager
 def _failing() -> Generator[None]:
-    """What the disk refuses ends the script."""
+    """End the script if the disk refuses."""
     try:
         yield
     except OSError as error:

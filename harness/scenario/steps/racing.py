@@ -43,7 +43,7 @@ async def begin(context: StepContext, step: BeginStep) -> None:
 
 
 def turn_params(context: StepContext, body: StartTurn) -> dict[str, Any]:
-    """What turn/start is sent with; a raced scenario has one thread, so no marker."""
+    """Return the params of turn/start; a raced scenario has one thread, so no marker."""
     given = [{"type": "text", "text": body.text}] if body.input is None else body.input
     params = {"threadId": context.thread(body.thread), "input": context.resolved(given)}
     return params | context.turn_params | context.resolved(body.params)

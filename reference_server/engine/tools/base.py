@@ -47,7 +47,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """What the model calls it by."""
+        """Return the name by which the model calls it."""
         ...
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:

@@ -35,7 +35,7 @@ class AbortSignal:
 
     @property
     def reason(self) -> object:
-        """What was given to `abort`."""
+        """Return the reason given to `abort`."""
         return None if self._error is None else self._error.reason
 
     def abort(self, reason: object = None) -> None:

@@ -35,7 +35,7 @@ class Lines:
         return lines
 
     def rest(self) -> bytes:
-        """What came after the last line feed."""
+        """Return the bytes after the last line feed."""
         rest = b"".join(self._parts)
         self._parts.clear()
         self._size = 0

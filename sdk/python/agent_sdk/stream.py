@@ -180,7 +180,7 @@ class RunStreamedResult:
             self._pending.append(rest)
 
     def _verdict(self, process: Process) -> None:
-        """What the end of the agent means: no more events, or an error."""
+        """Take the end of the agent as the end of the events, or raise an error."""
         if process.turn_ended:
             return
         if self._launch.signal is not None:
@@ -242,7 +242,7 @@ def _nothing() -> None:
 
 
 def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
-    """What an abort does to a process. It knows no stream, which could not be collected else."""
+    """Return what an abort does. It knows no stream, which could not be collected else."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
