@@ -46,7 +46,7 @@ def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
 
 
 def _places(result: dict[str, Any]) -> list[str]:
-    """Where it was killed, then where a trace without it had a place; not where it was missed."""
+    """Return where it was killed, then where it had a place; not where it was missed."""
     if result["outcome"] != "KILLED":
         return []
     *missed, killed = [one["scenario"] for one in result["attempts"]]

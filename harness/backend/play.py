@@ -246,7 +246,7 @@ def answering_model(step: ModelStep) -> str:
 def reply_summary(
     performance: Performance, step: ModelStep, call: int, outcome: CallEnd
 ) -> ModelEnd:
-    """What the streamed answer to a call held, in short. Texts are cut at MAX_TEXT_CHARACTERS."""
+    """Summarise the streamed answer to a call. Texts are cut at MAX_TEXT_CHARACTERS."""
     odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
     said = (Said(one["text"], one["phase"]) for one in performance.said)
     return ModelEnd(

@@ -41,7 +41,7 @@ class CheckedClient:
         return self.checked.red
 
     def counts(self) -> Counter[str]:
-        """How many findings there are at each level, suspected ones apart."""
+        """Return the number of findings at each level, suspected ones apart."""
         return self.checked.counts()
 
     def lines(self) -> Iterator[str]:

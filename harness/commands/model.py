@@ -205,7 +205,7 @@ def _over(
 
 @contextlib.contextmanager
 def report_file(path: str) -> Generator[Callable[[dict[str, Any]], None]]:
-    """Where the report goes, "" for nowhere: tried before anything is served.
+    """Open the report, "" for none, before anything is served.
 
     It is written beside its place and moved there whole. Raises `UsageError`.
     """

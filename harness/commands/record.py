@@ -143,7 +143,7 @@ class _Session:
         note_start(self._file, self._masker, command)
 
     def how(self, env: Mapping[str, str] | None) -> Proxied:
-        """How it is started."""
+        """Return the way in which it is started."""
         return Proxied(self._tap, NEVER, OPTION, env)
 
     def ended(self, status: int) -> None:
@@ -169,7 +169,7 @@ class _Program:
         self._file.mark(ProgramStarted(self._connection, words, str(Path.cwd())))
 
     def how(self, env: Mapping[str, str] | None) -> Proxied:
-        """How it is started."""
+        """Return the way in which it is started."""
         return Proxied(self._tap, NEVER, OPTION, env, errors=self._told, signalled=self._signalled)
 
     def _told(self, chunk: bytes) -> None:

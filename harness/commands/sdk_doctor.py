@@ -148,7 +148,7 @@ def _result(call: Call, what: str) -> Check:
 
 
 def _shown(call: Call) -> str:
-    """How a call ended, in words."""
+    """Return the end of a call, in words."""
     over: dict[str, Any] = obj(call.over.json) if call.over is not None else {}
     kind = text(over.get("over"))
     if kind == "error":

@@ -129,7 +129,7 @@ def _about(name: str) -> str:
 
 
 def _files(asked: str) -> list[Path]:
-    """Where the files of an example are, in the wheel or a checkout. Raises `UsageError`."""
+    """Return the files of an example, in the wheel or a checkout. Raises `UsageError`."""
     name = asked.removesuffix(".py")
     if name not in EXAMPLES:
         raise UsageError(unknown("example", asked, EXAMPLES, listed="harness example"))

@@ -67,7 +67,7 @@ class Checked:
         return [row for row in self.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
 
     def counts(self) -> Counter[str]:
-        """How many findings there are at each level, KNOWN and suspected ones apart."""
+        """Return the number of findings at each level, KNOWN and suspected ones apart."""
         found = Counter(_word(row) for row in self.rows if row.verdict is not Verdict.PASS)
         found[SUSPECTED] = len(self.suspected)
         return +found

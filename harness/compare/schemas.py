@@ -169,7 +169,7 @@ class _Side:
                 return False
 
     def objects(self, message: str) -> dict[str, Ids]:
-        """Where each object of a message was seen, by what was seen of its members."""
+        """Return the places of each object of a message, by what was seen of its members."""
         found: dict[str, Ids] = defaultdict(frozenset)
         for path, member in self.messages.get(message, {}).items():
             found[path.rpartition(".")[0]] |= member.seen
@@ -289,7 +289,7 @@ def _types(member: _Member) -> str:
 
 
 def _missing(member: _Member, around: Ids) -> Ids:
-    """Where the object around it was seen without it."""
+    """Return the contexts in which the parent object lacked this member."""
     return (around - member.seen) | (member.sometimes & around)
 
 

@@ -110,7 +110,7 @@ def _cut(line: str) -> str:
 
 
 def sums(found: Comparison) -> str:
-    """How many differences of each kind, in one line."""
+    """Return the number of differences of each kind, in one line."""
     counts = Counter(one.kind for one in found.changes)
     parts = [f"{counts[kind]} {kind}" for kind in Kind if counts[kind]]
     if found.unsteady:

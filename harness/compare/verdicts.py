@@ -46,7 +46,7 @@ class _Judged:
 
     @property
     def weight(self) -> int:
-        """How bad it is: 0 where nothing is broken."""
+        """Return how bad it is: 0 if nothing is broken."""
         return 1 + _LEVELS.index(self.level) if self.verdict in _BROKEN else 0
 
 

@@ -84,7 +84,7 @@ def _mutation(
 
 
 def _violations(rows: Iterable[Row]) -> Counter[str]:
-    """How many violations each rule has: a fault may rename what an older one speaks of."""
+    """Count each rule's violations: a fault may rename what an older one speaks of."""
     return Counter(
         row.rule
         for row in rows

@@ -66,12 +66,12 @@ class FrameQueue:
 
     @property
     def held(self) -> int:
-        """How many frames are in the queue or set aside."""
+        """Return the number of frames in the queue or set aside."""
         return len(self._entries) + len(self._aside)
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes these frames have."""
+        """Return the number of bytes of these frames."""
         return sum(len(entry.frame.raw) for entry in (*self._entries, *self._aside))
 
     def add(self, frame: Frame) -> None:

@@ -52,7 +52,7 @@ class SdkTurn:
 
     @property
     def aborted(self) -> str:
-        """When its signal is aborted, "" for never."""
+        """Return when its signal is aborted, "" for never."""
         return text(self.asked.get("abort"))
 
     @property

@@ -67,12 +67,12 @@ class FaultStream:
 
     @property
     def held(self) -> int:
-        """How many frames are kept back now, because the fault waits for something."""
+        """Return the number of frames kept back now, because the fault waits for something."""
         return self._queue.held
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes these frames have."""
+        """Return the number of bytes of these frames."""
         return self._queue.held_bytes
 
     def feed(self, frame: Frame) -> list[Frame]:

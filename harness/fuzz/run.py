@@ -53,7 +53,7 @@ class Fuzzing:
 
     @property
     def played(self) -> int:
-        """How many cases were played, of all kinds."""
+        """Return the number of cases played, of all kinds."""
         return sum(one.cases for one in self.searches.values())
 
     @property

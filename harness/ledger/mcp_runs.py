@@ -97,7 +97,7 @@ def holders(frame: Frame) -> dict[str, str]:
 
 
 def way(run: Run) -> str:
-    """How a run ended, and where it wrote: "status 1, standard error"."""
+    """Return the end of a run, and where it wrote: "status 1, standard error"."""
     end = obj(run.ended.json) if run.ended is not None else {}
     streams = [
         name

@@ -14,7 +14,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_/. -]*")
 
 
 def outcome(answer: Frame) -> str:
-    """How a request was answered: "granted", "refused: -32600", "refused" without a code."""
+    """Return the outcome of a request: "granted", "refused: -32600", "refused" without a code."""
     if answer.kind is Kind.RESPONSE:
         return GRANTED
     code = obj(answer.failure).get("code")

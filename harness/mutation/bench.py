@@ -142,7 +142,7 @@ class _Watch:
 
 
 def broken(rows: Sequence[Row]) -> int:
-    """How many violations these are."""
+    """Return the number of violations."""
     return sum(
         one.verdict in (Verdict.FAIL, Verdict.ERROR) and one.subject != BROKEN for one in rows
     )

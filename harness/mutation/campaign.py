@@ -124,7 +124,7 @@ class Campaign:
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> tuple[int, str]:
-        """How many jobs a worker did, and why it did no more."""
+        """Return the number of jobs that a worker did, and why it did no more."""
         done = 0
         while jobs:
             job = jobs.popleft()

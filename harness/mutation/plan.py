@@ -75,7 +75,7 @@ class Plan:
         return [one.scenario for one in sorted(found, key=lambda one: one.seconds)]
 
     def best(self, fault: Fault) -> list[Place]:
-        """Where the fault is tried, the most promising and quickest first."""
+        """Return the places to try the fault, the most promising and quickest first."""
         order = (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED)
         found = sorted(
             self.places[fault.id], key=lambda one: (order.index(one.outcome), one.seconds)

@@ -85,7 +85,7 @@ def _outcome(work: AtWork, rows: Sequence[Row], *, known: bool) -> Outcome:
 
 
 def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
-    """Why the rule said nothing of the fault, as far as the play shows it."""
+    """Return why the rule said nothing of the fault, as far as the play shows it."""
     if outcome is Outcome.NOT_APPLIED:
         missing = f"it waited for {work.missing}" if work.missing else "it found no place"
         return f"nothing was changed: {missing}{_stopped(run)}"
@@ -99,7 +99,7 @@ def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
 
 
 def _stopped(run: Run) -> str:
-    """How the play ended, where it was not as the scenario has it."""
+    """Return the end of the play, if it was not as the scenario has it."""
     if run.died:
         return "; the server ended"
     if run.unmet is not None:

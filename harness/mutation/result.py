@@ -74,7 +74,7 @@ class Score:
     interrupted: str = ""
 
     def count(self, outcome: Outcome) -> int:
-        """How many faults had this outcome."""
+        """Return the number of faults with this outcome."""
         return Counter(one.outcome for one in self.results)[outcome]
 
     @property

@@ -124,7 +124,7 @@ class Masker:
 
     @property
     def count(self) -> int:
-        """How many different secrets were seen."""
+        """Return the number of different secrets seen."""
         return len(self._numbers)
 
     def text(self, value: str) -> str:

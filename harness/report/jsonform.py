@@ -57,7 +57,7 @@ def _requirements(report: Report) -> dict[str, int]:
 def _by_verdict(
     judged: Sequence[RuleResult] | Sequence[ScenarioResult] | Sequence[PlacementResult],
 ) -> dict[str, int]:
-    """How many have each verdict, including zero."""
+    """Return the number with each verdict, including zero."""
     found = dict.fromkeys(map(str, Verdict), 0)
     for one in judged:
         found[str(one.verdict)] += 1

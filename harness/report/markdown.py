@@ -116,7 +116,7 @@ def _of_rule(rule: RuleResult, report: Report) -> Row:
 
 
 def _again(report: Report) -> Iterator[str]:
-    """How to play on one's own machine what failed."""
+    """Give the commands that play what failed on one's own machine."""
     commands: dict[str, None] = {}
     for rule in report.red_rules():
         first = next((one for one in rule.proofs if one.row.verdict is not Verdict.KNOWN), None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def unwritable(path: str, *, makes_folder: bool = False) -> str:
-    """Why a file cannot be written, in a few words; "" where it can.
+    """Return why a file cannot be written, in a few words; "" if it can.
 
     `makes_folder`: its writer makes the folder.
     """

@@ -29,7 +29,7 @@ class Judged:
 
     @property
     def judged(self) -> int:
-        """How many were judged, whatever was found."""
+        """Return the number of requirements judged, whatever was found."""
         return self.counts.total() - sum(self.counts[one] for one in _IDLE)
 
     def words(self) -> str:

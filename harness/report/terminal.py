@@ -75,7 +75,7 @@ def verdict_words(report: Report) -> str:
 
 
 def _starts(starts: Sequence[ServerStart]) -> Iterator[str]:
-    """Why each process of the server was started, and for which scenarios."""
+    """Give the reason for each start of the server, with its scenarios."""
     yield f"server starts: {len(starts)}"
     for reason, scenarios in by_reason(starts):
         first, *rest = _wrapped(scenarios)
@@ -84,7 +84,7 @@ def _starts(starts: Sequence[ServerStart]) -> Iterator[str]:
 
 
 def _choices(report: Report, book: Book) -> Iterator[str]:
-    """How much of what the text leaves open was seen; none of it is judged."""
+    """Give the open points that were seen; none of them is judged."""
     if report.choices:
         played = {surface_of(one.id) for one in report.scenarios}
         about = [one for one in book.unspecified if one.is_about(played)]

@@ -73,7 +73,7 @@ def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation])
 
 
 def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
-    """Why a KNOWN row is known."""
+    """Return why a KNOWN row is known."""
     entry = entry_of(row, scenario, entries)
     return "" if entry is None else entry.reason
 

@@ -208,7 +208,7 @@ class Report:
         return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
-        """How many rules have each verdict."""
+        """Return the number of rules with each verdict."""
         found = dict.fromkeys(Verdict, 0)
         for rule in self.rules:
             if level is None or rule.level is level:

@@ -61,7 +61,7 @@ def examine_again(programs: Programs, surface: str) -> str:
 
 
 def reproduction(trace: str, target: str, surface: str = SESSION) -> list[str]:
-    """How to judge a trace again, and how to repeat it without the harness.
+    """Return commands that judge a trace again, and that repeat it without the harness.
 
     The trace of another surface than the session's shows how each process was started, and what it
     read.

@@ -47,7 +47,7 @@ class AgentNotes:
         self._write("script", [])
 
     def starts(self) -> list[dict[str, Any]]:
-        """What each start was given, in order."""
+        """Return what each start was given, in order."""
         return [json.loads(path.read_text("utf-8")) for _, path in self._started()]
 
     def since(self) -> list[dict[str, Any]]:

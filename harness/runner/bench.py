@@ -87,7 +87,7 @@ class Bench:
 
     @property
     def model_url(self) -> str:
-        """Where the fake model answers."""
+        """Return the address of the fake model."""
         return self._models.url
 
     def blocks(self, loaded: Loaded) -> Finding | None:
@@ -174,7 +174,7 @@ class Bench:
     def player(
         self, loaded: Loaded, stage: ConversationContext, *, bounds: Bounds | None = None
     ) -> Player:
-        """What plays the steps of a scenario in its conversation; `bounds` other than the run's."""
+        """Return the player of a scenario's steps; `bounds` other than the run's."""
         return Player(
             loaded,
             stage.peer,
@@ -255,7 +255,7 @@ class Bench:
 
 
 def _way_to_the_model(profile: Profile) -> str:
-    """What to do where the model is not called, by what the server is told of its address."""
+    """Return advice for a model that is not called, by how the server gets its address."""
     told = model_told(profile)
     if told:
         return (

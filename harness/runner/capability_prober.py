@@ -58,7 +58,7 @@ def probes() -> tuple[Loaded, ...]:
 
 
 def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
-    """What a probe's run shows not to be offered in any of the ways in which it asked."""
+    """Return what a probe's run shows not to be offered in any of the ways in which it asked."""
     conversation = conversation_of(run.trace)
     if not _came_to_its_end(probe, run):
         return set()

@@ -182,7 +182,7 @@ def configure(
 
 
 def _surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:
-    """What is played: what a command was given for, else what the profile has a command for."""
+    """Return the surfaces that a command was given for, else those of the profile's commands."""
     named = server or agent or sdk
     session = server or (bool(profile.command) and not named)
     program = agent or (bool(profile.exec.command) and not named)
@@ -240,7 +240,7 @@ def _wanted(require: str, known: list[str]) -> list[str]:
 
 
 def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
-    """What the server must offer is promised by its profile, so that nothing of it is probed."""
+    """Add to the profile what the server must offer, so that nothing of it is probed."""
     if not wanted:
         return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []

@@ -83,7 +83,7 @@ class ConnectionManager:
 
     @property
     def overflow(self) -> str:
-        """What the server wrote too much of, "" for nothing."""
+        """Return what the server wrote too much of, "" for nothing."""
         return next((peer.overflow for peer in self._peers.values() if peer.overflow), "")
 
     def peer(self, name: str) -> Peer:

@@ -75,7 +75,7 @@ class Needs:
 
 
 def needs_of(loaded: Loaded) -> Needs:
-    """What the conversation of a scenario needs."""
+    """Return the needs of a scenario's conversation."""
     scenario = loaded.scenario
     return Needs(
         files=scenario.workspace.contents(loaded.path.parent),
@@ -343,7 +343,7 @@ class Conversations:
 
 
 def _reason(needs: Needs) -> StartReason:
-    """Why a process is started for a conversation, if none with its settings was there before."""
+    """Return why a process is started if none with these settings was there before."""
     reasons = {
         StartReason.FAULTS: needs.faults,
         StartReason.MCP_SERVERS: needs.mcp,
@@ -356,7 +356,7 @@ def _reason(needs: Needs) -> StartReason:
 
 
 def _why_unusable(run: Run, server: RunningServer) -> StartReason | None:
-    """Why no other conversation can use the process, None if one can."""
+    """Return why no other conversation can use the process, None if one can."""
     if run.ended.end is End.CLOSED:
         return StartReason.CONNECTION_CLOSED
     if run.died or server.peer.inbox.closed:

@@ -56,7 +56,7 @@ class ConversationContext:
 
     @property
     def run(self) -> Run:
-        """What the conversation gave. Raises RuntimeError while it is being held."""
+        """Return the run. Raises RuntimeError while the conversation is being held."""
         if self._run is None:
             raise RuntimeError("the conversation is not over: leave its `async with` block first")
         return self._run

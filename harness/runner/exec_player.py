@@ -53,7 +53,7 @@ class ExecPlayer(TurnsPlayer):
         self._begin(self._run, turn, argv, prompt)
 
     def _aborted(self, turn: PlayedTurn) -> None:
-        """What a turn was asked for that was told to end need not have been kept."""
+        """Note that the input of a turn that was told to end need not have been kept."""
         if turn.thread.prompts and turn.told_to_end.is_set():
             turn.thread.prompts.pop()
 

@@ -9,7 +9,7 @@ from harness.scenario.loader import Loaded
 
 
 def noticed(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
-    """What is wrong: a fault that never acted, a rule that said nothing, one that was not named.
+    """Return findings: a fault that never acted, a silent rule, a rule that was not named.
 
     Rules of the level MUST have to be named when they are broken; others may be.
     """

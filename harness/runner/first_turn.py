@@ -62,7 +62,7 @@ class FirstTurn:
 
 
 def hopeless(run: Run, step: float) -> Finding:
-    """What a silent play of the plain turn means; `step` is the bound of a step."""
+    """Return the finding of a silent play of the plain turn; `step` is the bound of a step."""
     message = (
         f"no plain turn can be had: {silence_of(run)} ({plain_turn().id}, waiting "
         f"{step * PATIENCE:g} s); {_came(run)}; {_model(run)}; ask harness doctor what to do; a "
@@ -85,7 +85,7 @@ def _completed(run: Run) -> bool:
 
 
 def silence_of(run: Run) -> str:
-    """What a run waited for in vain, "" where that was not its trouble."""
+    """Return what a run waited for in vain, "" if that was not its trouble."""
     if run.died or run.overflow:
         return ""
     if run.unmet is not None:
@@ -129,7 +129,7 @@ def _answers(run: Run) -> list[Frame]:
 
 
 def _came(run: Run) -> str:
-    """What came, without anything that differs from run to run."""
+    """Return what came, without anything that differs from run to run."""
     answers = [conversation_of(run.trace).request_of(frame) for frame in _answers(run)]
     words = [f"the answer to {asked.method}" for asked in answers if asked is not None]
     conversation = conversation_of(run.trace)

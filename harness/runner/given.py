@@ -56,7 +56,7 @@ _SILENT: Final = (
 
 
 def given_by(loaded: Loaded) -> dict[str, Any]:
-    """What the scenario gives a run, as plain values. Raises `OSError` for a file to copy.
+    """Return what the scenario gives a run, as plain values. Raises `OSError` for a file to copy.
 
     `steps` are what the client does without a message, and the names of what it begins, by the
     number of the step. A race has none: some of its steps are of no file.

@@ -99,7 +99,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def ours(self) -> Generator[None]:
-        """What is done here is ours: a signal is noted, and nothing is broken off but a wait."""
+        """Note signals during work of ours, and break off nothing but a wait."""
         before, self._ours = self._ours, True
         try:
             yield
@@ -135,7 +135,7 @@ class Interruption:
             raise self.outside()
 
     def _say(self) -> None:
-        """Where nobody reads it, or in a worker, whose controller says it, nothing."""
+        """Print nothing if nobody reads it, or in a worker; the controller reports it."""
         if self.role != "worker" and self._stderr >= 0:
             with contextlib.suppress(OSError):
                 # A terminal is in the middle of a line, behind dots or ^C.

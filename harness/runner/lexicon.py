@@ -40,7 +40,7 @@ class BookLexicon:
         return live_names()
 
     def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
-        """What is wrong with the params or the result of a message."""
+        """Return the mistakes in the params or the result of a message."""
         reference = self._book.reference(method, side)
         if reference is None:
             return []
@@ -53,7 +53,7 @@ class BookLexicon:
         return found
 
     def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
-        """What is wrong with some members of an item."""
+        """Return the mistakes in some members of an item."""
         known = members["type"] in self._names["item type"]
         return self._of(ITEM, members, whole=False) if known else []
 

@@ -41,12 +41,12 @@ class Wanted:
 
     @property
     def why_unplayed(self) -> str:
-        """Why something was not played after the deadline."""
+        """Return why something was not played after the deadline."""
         return f"the {self.max_time:g} s of --max-time were over before it was its turn"
 
 
 def wanted(repeat: int, retries: int, max_time: float | None, deadline: float | None) -> Wanted:
-    """What the options ask for; `deadline` is that of the run's first process, if it has one.
+    """Read the options; `deadline` is that of the run's first process, if it has one.
 
     Raises `UsageError`.
     """
@@ -89,7 +89,7 @@ class _Plays:
 
     @property
     def failed(self) -> list[frozenset[str]]:
-        """What makes each of them fail."""
+        """Return what makes each of them fail."""
         return [failed_by(one, strict=self._strict) for one in self.outcomes]
 
     def speaks(self, chosen: ScenarioOutcome) -> ScenarioOutcome:

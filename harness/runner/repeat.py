@@ -45,7 +45,7 @@ class Attempt:
 
 
 def failures(outcome: ScenarioOutcome) -> frozenset[str]:
-    """What makes an outcome a failure: the ids of its findings and MUST rules; empty for none."""
+    """Return the ids of the findings and MUST rules that fail an outcome; empty for none."""
     findings = {finding.id for finding in outcome.findings if finding.counts}
     rules = {
         row.rule for row in outcome.rows if row.verdict is Verdict.FAIL and row.level is Level.MUST

@@ -40,7 +40,7 @@ def proves(run: Run) -> bool:
 
 
 def trouble(run: Run) -> str:
-    """What was wrong with a sanity turn, "" for nothing."""
+    """Return the problem of a sanity turn, "" for none."""
     if run.died:
         return "the server ended"
     if run.unmet is not None:

@@ -137,7 +137,7 @@ class SdkPlayer:
 
 
 def _script(body: Sdk) -> list[dict[str, Any]]:
-    """What the agent does at each start."""
+    """Return the agent's script for each start."""
     return [
         {"writes": one.writes, "status": one.status, "stderr": one.stderr}
         | ({"hangs": True} if one.abort == "during" else {})

@@ -154,7 +154,7 @@ class Servers:
         return server
 
     def _why_gone(self, profile: Profile, reason: StartReason) -> StartReason:
-        """Why the last process with these settings was ended; `reason` if there was none."""
+        """Return why the last process with these settings was ended; `reason` if there was none."""
         for number, (ended, why) in enumerate(self._ended):
             if ended == profile:
                 del self._ended[number]

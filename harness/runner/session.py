@@ -414,7 +414,7 @@ class WorkerSession:
             outcome.kept = str(keep_trace(self.config.base, self.config.run, path, outcome.id))
 
     def trace_path(self, scenario: str) -> Path:
-        """Where the trace of a scenario's last run on this target is kept."""
+        """Return the path of the trace of a scenario's last run on this target."""
         base = self.config.base / "traces" / self.config.profile.name
         return base / f"{scenario}.jsonl"
 

@@ -159,7 +159,7 @@ class Silences:
         )
 
     def worked(self, run: Run, traits: frozenset[str]) -> None:
-        """Where a run came to its end, and nothing was owed then, what it was made of works."""
+        """Note that the traits of a run work which came to its end, with nothing owed."""
         self._longest = max(self._longest, longest_wait(run))
         self._worked |= {f"{_NOTIFICATION}{one}" for one in notifications_in(run)}
         if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
@@ -217,7 +217,7 @@ def fell_silent(outcome: ScenarioOutcome) -> bool:
 
 
 def awaited(run: Run) -> str:
-    """What a silent run waited for, in words that are the same for the same in other scenarios."""
+    """Return what a silent run waited for, in words that are equal in other scenarios."""
     unmet = run.unmet
     if unmet is None:
         return "the server to come to rest"
@@ -243,7 +243,7 @@ def notifications_in(run: Run) -> set[str]:
 
 
 def traits_of(loaded: Loaded) -> frozenset[str]:
-    """What a scenario is made of: needs, settings, steps, methods, what the model says."""
+    """Return the traits of a scenario: needs, settings, steps, methods, what the model says."""
     scenario = loaded.scenario
     found = {f"the need {need}" for need in scenario.needs}
     settings = scenario.settings.model_dump(exclude_none=True)

@@ -122,7 +122,7 @@ class TurnsPlayer(ABC):
 
     @abstractmethod
     def _told(self, turn: PlayedTurn) -> Told:
-        """What a turn told so far."""
+        """Return what a turn told so far."""
 
     def _begin(self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
         """Run something beside the steps; `play` ends when it has ended."""
@@ -173,7 +173,7 @@ class TurnsPlayer(ABC):
         return None
 
     def _because_of(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
-        """Why a step could not be done; that the script cannot go on says more than what came."""
+        """Return why a step failed; that the script cannot go on says more than what came."""
         if self._model.unfit:
             error = not_offered(self._model.unfit[0])
         if isinstance(error, TimeoutError):

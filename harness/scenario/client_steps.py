@@ -146,7 +146,7 @@ class SendRaw(Talk):
 
     @property
     def raw(self) -> bytes:
-        """What is written."""
+        """Return the bytes to write."""
         if self.hex is not None:
             return bytes.fromhex(self.hex)
         return (f"{self.line}\n" if self.line is not None else self.text or "").encode()
@@ -230,7 +230,7 @@ class Wait(Talk):
 
     @property
     def what(self) -> list[str]:
-        """Which of the things that can be waited for are named."""
+        """Return the names of what is waited for."""
         return [name for name in WAITED_FOR if getattr(self, name) is not None]
 
 
@@ -271,7 +271,7 @@ class WriteFile(Strict):
 
     @property
     def content(self) -> bytes:
-        """What is written."""
+        """Return the bytes to write."""
         return b64decode(self.base64) if self.base64 is not None else (self.text or "").encode()
 
 

@@ -131,7 +131,7 @@ class TraceFinisher:
         return f"{one} on {one.frame.connection}" if self._owed.several else str(one)
 
     def _last_activity(self) -> float:
-        """When there last was a message, a mark, or more of a message that is still coming."""
+        """Return the time of the last message or mark, or of more of a message still coming."""
         marks = self._recorder.trace.marks
         sizes = [peer.transport.partial_size for peer in self._peers]
         if sizes != self._sizes:
@@ -139,7 +139,7 @@ class TraceFinisher:
         return max(self._recorder.last_frame_at, self._grew, marks[-1].at if marks else 0.0)
 
     def _told_of_a_turn(self) -> float:
-        """When the server last told of a turn; 0 for never."""
+        """Return when the server last told of a turn; 0 for never."""
         frames = self._recorder.trace.frames
         for frame in reversed(frames[self._looked_at :]):
             if tells_of_a_turn(frame):
@@ -159,7 +159,7 @@ class TraceFinisher:
                     await peer.refuse(question, REFUSAL)
 
     def _ours(self) -> tuple[str, ...]:
-        """What the harness itself still owes to the server."""
+        """Return what the harness itself still owes to the server."""
         reasons: list[str] = []
         if self._model.open_streams:
             reasons.append(f"{self._model.open_streams} open model stream(s)")
@@ -182,7 +182,7 @@ class TraceFinisher:
         return Ended(End.TIMED_OUT, outstanding, liveness=busy)
 
     def _gone(self) -> Ended | None:
-        """How the trace ended, if no connection is left on which more could come.
+        """Return the end of the trace, if no connection is left on which more could come.
 
         Without the first client's connection, which the scenario ended, nobody can say that the
         server ended unasked. A further connection that the server ended goes on to be owed what it

@@ -37,7 +37,7 @@ ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 
 
 def told_by_session(cast: Cast, conversation: Conversation) -> list[ToldBySession]:
-    """What a session told of each turn, in the words of these events."""
+    """Return what a session told of each turn, in the words of these events."""
     found: list[ToldBySession] = []
     for alias, turn_id in cast.turns.items():
         turn = conversation.turn_at(cast.thread_of.get(alias, ""), turn_id)

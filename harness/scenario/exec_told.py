@@ -43,7 +43,7 @@ class Told:
 
 
 def told_by(trace: Trace, connection: str) -> Told:
-    """What a process told so far.
+    """Return what a process told so far.
 
     A fatal error ends a turn as failed where no event of the turn does.
     """

@@ -68,11 +68,11 @@ class Reading(Protocol):
         ...
 
     def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """What is wanted of the items, in the words of this surface, each with its number."""
+        """Return the wanted items, in the words of this surface, each with its number."""
         ...
 
     def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
-        """What the last diff of a turn says too little, or too much."""
+        """Return what the last diff of a turn says too little, or too much."""
         ...
 
 
@@ -94,7 +94,7 @@ def unmet(scenario: Scenario, told: Reading, model: ScriptedModel, cwd: Path) ->
 
 
 def _of_the_model(scenario: Scenario, model: ScriptedModel) -> list[Problem]:
-    """What the audit of the model calls found."""
+    """Return the problems that the audit of the model calls found."""
     problems = [Problem(problem, ("model",)) for call in model.calls for problem in call.problems]
     # A step that a turn never asked for is a hole in the script or in the server: either way the
     # scenario did not play what it says it plays, unless it says how many calls are right.
@@ -106,7 +106,7 @@ def _of_the_model(scenario: Scenario, model: ScriptedModel) -> list[Problem]:
 
 
 def _calls(model: ScriptedModel) -> str:
-    """What became of the calls that were made."""
+    """Return what became of the model calls."""
     if not model.calls:
         return "the model was never called"
     last = "; ".join(f"call {one.number}: {one.told}" for one in model.calls[-3:])
@@ -173,7 +173,7 @@ class OfSession:
         return list(enumerate(wanted))
 
     def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
-        """What the last diff of a turn says too little, or too much."""
+        """Return what the last diff of a turn says too little, or too much."""
         return _diff(alias, wanted, self._turn(alias), where)
 
     def _turn(self, alias: str) -> TurnView | None:
@@ -195,7 +195,7 @@ def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: Js
 
 
 def _diff(alias: str, wanted: DiffText, turn: TurnView | None, where: JsonPath) -> list[Problem]:
-    """What the last diff of a turn says too little, or too much; of one without any, that."""
+    """Return what the last diff of a turn says too little, or too much, or that it has none."""
     if turn is None or not turn.diffs:
         if not wanted.contains:
             return []
@@ -276,7 +276,7 @@ def _meets(want: Any, value: Any) -> bool:
 
 
 def _differing(want: Any, value: Any) -> tuple[JsonPath, int, str, str]:
-    """Where a member differs from what is wanted of it, and both sides there."""
+    """Return where a member differs from what is wanted of it, and both sides there."""
     values = accepted(want)
     if len(values) > 1:
         return (), 0, " or ".join(map(_shown_value, values)), literal(value)

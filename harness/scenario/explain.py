@@ -35,7 +35,7 @@ _SLEEPS = ("sleep", "delay", "pause")
 
 
 def sentence(error: ErrorDetails, *others: ErrorDetails, root: Any = Scenario) -> str:
-    """What was found, what was expected, and the nearest valid name.
+    """Return what was found, what was expected, and the nearest valid name.
 
     `others` are the complaints of the other kinds that the same value may be of.
     """
@@ -88,7 +88,7 @@ def first_mistake(
 
 
 def yaml11(found: Any) -> str:
-    """What to say of a text that older YAML took for a boolean, "" of any other."""
+    """Return advice on a text that older YAML took for a boolean, "" for any other."""
     meant = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(str(found).lower(), "")
     return f"; {found!r} is a text in YAML 1.2: write {meant}" if meant else ""
 

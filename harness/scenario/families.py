@@ -65,7 +65,7 @@ class FamilyFile:
         return filled(self.family.scenario, ("scenario",), given, self.document, self.path)
 
     def told(self, name: str) -> str:
-        """How a mistake in one of its scenarios names it: `row model, column next-turn`."""
+        """Name one of its scenarios in a mistake: `row model, column next-turn`."""
         row, _, column = name.partition("/")
         return f"row {row}, column {column}" if column else f"row {row}"
 
@@ -89,7 +89,7 @@ class FamilyFile:
         }
 
     def check(self) -> None:
-        """What the types cannot say. Raises `ScenarioError`."""
+        """Check what the types cannot say. Raises `ScenarioError`."""
         self._check_names()
         self._check_parts()
         for name, path in zip(self.names(), self.paths(), strict=True):

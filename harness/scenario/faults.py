@@ -67,7 +67,7 @@ class FaultEntry(Strict):
 
     @property
     def operation(self) -> Operation:
-        """Which of the operations it is."""
+        """Return its operation."""
         return next(one for one in OPERATIONS if one in self.model_fields_set)
 
     @property
@@ -98,7 +98,7 @@ _GOES_WITH: dict[str, Operation] = {
 
 
 def mistake_in(entries: list[FaultEntry], surfaces: list[Any], raced: bool) -> Problem | None:
-    """What is wrong with the faults of a scenario beside their types: the place, and why."""
+    """Return the place and reason of a mistake in a scenario's faults beside types, or None."""
     if entries and surfaces != ["session"]:
         return ("faults",), "faults are between a client and a server: write surfaces: [session]"
     if entries and raced:

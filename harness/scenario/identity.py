@@ -59,7 +59,7 @@ def scenario_id(path: Path, root: Path | None = None) -> str:
 
 
 def path_of_row(family: Path, name: str) -> Path:
-    """Where a scenario of a family would be if it had a file of its own; there is none.
+    """Return the path that a scenario of a family would have if it had a file of its own.
 
     So a row has a path, and by it an id, like every other scenario.
     """

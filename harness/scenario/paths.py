@@ -46,7 +46,7 @@ def nearest_of(
     within: Loc = (),
     but: str = "was taken by an earlier step",
 ) -> str:
-    """How many messages came, and where the last of the nearest differs, by its JSON path.
+    """Return how many messages came, and where the last of the nearest differs, by JSON path.
 
     `within` is the path from the message to the values, `but` what is to be said of one that fits.
     "" where none came.

@@ -32,7 +32,7 @@ class Patience:
 
     @property
     def deadline(self) -> float:
-        """When the wait ends if nothing more is told, on the clock of `anyio.current_time`."""
+        """Return when the wait ends if nothing more comes, on the clock of `anyio.current_time`."""
         return self._scope.deadline
 
     @contextmanager

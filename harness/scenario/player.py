@@ -233,7 +233,7 @@ class Player:
 
 
 def not_offered(unfit: Unfit) -> StepFailed:
-    """Why a script cannot go on that wants a tool which the target did not offer."""
+    """Return why a script cannot go on that wants a tool which the target did not offer."""
     names = ", ".join(map(str, unfit.offered)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"

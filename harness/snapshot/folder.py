@@ -59,11 +59,11 @@ class Folder:
         self.path = path
 
     def accepted_file(self, target: str, scenario: str) -> Path:
-        """Where an accepted snapshot lies."""
+        """Return the path of an accepted snapshot."""
         return self.path / target / f"{scenario}{SUFFIX}"
 
     def pending_file(self, target: str, scenario: str, suffix: str = SUFFIX) -> Path:
-        """Where a pending one lies, or with `UNUSED` the note that nobody plays it."""
+        """Return the path of a pending one, or with `UNUSED` of the note that nobody plays it."""
         return self.path / PENDING / target / f"{scenario}{suffix}"
 
     def prepare(self) -> None:

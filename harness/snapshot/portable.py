@@ -50,7 +50,7 @@ def transcript_of(
 
 
 def _handshake(trace: Trace) -> int:
-    """How many frames at the beginning start the process; none where it ran already."""
+    """Return the number of frames that start the process; 0 if it ran already."""
     first = trace.frames[0] if trace.frames else None
     if first is None or first.method != "initialize" or first.connection != "c1":
         return 0

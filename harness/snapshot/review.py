@@ -61,7 +61,7 @@ def _sides(one: Waiting) -> tuple[Transcript | None, Transcript | None]:
 
 
 def counted(waiting: Sequence[Waiting]) -> str:
-    """How many wait, by what they are."""
+    """Return the number that wait, by kind."""
     counts = Counter(one.state for one in waiting)
     return ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
 

@@ -103,7 +103,7 @@ class SchemaBook:
         return [error for error in errors if error in told]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
-        """Where objects of a type occur in what the reference describes; "*" is any element.
+        """Return the places of a type's objects in what the reference describes; "*": any element.
 
         A type that contains itself is followed once.
         """

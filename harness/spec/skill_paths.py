@@ -11,7 +11,7 @@ SKILL_FILE: Final = "SKILL.md"
 
 
 def skill_paths(method: str, params: Any) -> Iterator[tuple[Path, bool]]:
-    """Where in the params a path stands, and whether it is as it has to be.
+    """Give the places of paths in the params, and whether each is as it has to be.
 
     That of a skill is the absolute path of its SKILL.md; an extra root is absolute.
     """

@@ -100,7 +100,7 @@ class AgentServer:
         return story(told, allow_unused=self.allow_unused)
 
     def _wait_for_report(self) -> str:
-        """Why the client's own process wrote no report, "" where it did."""
+        """Return why the client's own process wrote no report, "" if it did."""
         until = time.monotonic() + _END
         pause = threading.Event()
         while _read(self._report) is None:

@@ -44,7 +44,7 @@ class FuzzItem(pytest.Item):
         return str(excinfo.value) if told else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands, for reports."""
+        """Return its place, for reports."""
         return Path(MARK), 0, self.name
 
 

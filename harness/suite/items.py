@@ -111,7 +111,7 @@ class ScenarioItem(pytest.Item):
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands, for reports."""
+        """Return its place, for reports."""
         return self.loaded.path, 0, self.loaded.id
 
 
@@ -137,7 +137,7 @@ class RaceItem(pytest.Item):
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands, for reports."""
+        """Return its place, for reports."""
         return self.loaded.path, 0, self.name
 
 

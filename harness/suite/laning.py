@@ -66,7 +66,7 @@ class Laning:
 
     @property
     def starts(self) -> list[ServerStart]:
-        """Why each server process was started."""
+        """Return the starts of server processes, with their reasons."""
         return [start for session in self._lanes.sessions for start in session.starts]
 
     def plan(self, items: list[pytest.Item]) -> None:

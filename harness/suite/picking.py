@@ -62,7 +62,7 @@ def unknown_tag(option: Any, tags: Collection[str]) -> str:
 
 
 def nothing_played(option: Any, wanted: Wanted) -> str:
-    """Why a run that was given a server has nothing to play on it; "" where unknown."""
+    """Return why a run with a server has nothing to play on it; "" if unknown."""
     chosen = [f"{name} {value}" for name, value in _choices(option) if value]
     holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
     if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):

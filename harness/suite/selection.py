@@ -18,7 +18,7 @@ class Selection:
     races: tuple[tuple[str, str], ...] = ()
 
     def positions(self, action: str) -> list[str]:
-        """Where an action is wanted: positions by name, or "" alone for all."""
+        """Return the positions of an action by name, or "" alone for all."""
         named = [position for one, position in self.races if one == action]
         return [""] if "" in named else list(dict.fromkeys(named))
 

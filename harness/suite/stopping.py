@@ -40,7 +40,7 @@ class Stopping:
 
     @property
     def reason(self) -> str:
-        """Why something was not played."""
+        """Return why something was not played."""
         return f"the run was interrupted ({self.interruption.name})"
 
     def guarded(self, play: Callable[P, R]) -> Callable[P, R]:

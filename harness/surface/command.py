@@ -104,7 +104,7 @@ class Run:
 
     @property
     def subject(self) -> str:
-        """How findings name it: `run 2, mcp add docs`."""
+        """Return its name in findings: `run 2, mcp add docs`."""
         said = " ".join(filter(None, ("mcp", self.words.subcommand, self.words.name)))
         return f"run {self.number}, {said}"
 

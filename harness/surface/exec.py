@@ -31,7 +31,7 @@ class StreamTurn:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"turn {self.number} of {self.started.connection}"
 
 

@@ -58,7 +58,7 @@ class Call:
 
     @property
     def subject(self) -> str:
-        """How findings name it: `turn 1 of driver 2, run`."""
+        """Return its name in findings: `turn 1 of driver 2, run`."""
         message = obj(self.asked.json)
         return f"turn {self.number} of driver {message.get('id')}, {text(message.get('call'))}"
 

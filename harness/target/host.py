@@ -35,7 +35,7 @@ class Lack:
 
     @property
     def reason(self) -> str:
-        """Why nothing that needs the capability is judged, in one line."""
+        """Return why nothing that needs the capability is judged, in one line."""
         return f"this machine cannot do {self.capability}: {self.why}; {self.advice}"
 
 
@@ -63,7 +63,7 @@ def _asked(capability: str, program: Program) -> Iterator[Lack]:
 
 
 def _fault(command: list[str], path: str) -> str:
-    """Why the command failed, "" where it succeeded."""
+    """Return why the command failed, "" if it succeeded."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(

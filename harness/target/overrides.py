@@ -102,7 +102,7 @@ def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
 
 
 def model_told(profile: Profile) -> str:
-    """How the server gets the model's address, in words: `PROVIDER_BASE_URL and config.toml`.
+    """Return how the server gets the model's address: `PROVIDER_BASE_URL and config.toml`.
 
     "" where the profile does not pass it on.
     """

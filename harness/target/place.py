@@ -49,7 +49,7 @@ def base_folder(start: Path | None = None) -> Path:
 
 
 def failures_folder() -> Path:
-    """Where the failures that a fuzzer finds are kept: `.harness/fuzz`, wherever homes may lie.
+    """Return the folder of a fuzzer's failures: `.harness/fuzz`, wherever homes may lie.
 
     They are to be looked at, played again and committed, so no other folder will do.
     """

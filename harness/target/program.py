@@ -72,7 +72,7 @@ def _is_path(word: str, *, first: bool) -> bool:
 
 
 def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
-    """Why the system refused to start a program that was found, and what to do.
+    """Return why the system refused to start a program that was found, and what to do.
 
     `option` is what takes such a command.
     """
@@ -100,7 +100,7 @@ def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
 
 
 def _unfound(command: Sequence[str], option: str) -> str:
-    """Why a program was not found: what is at its path instead, if anything."""
+    """Return why a program was not found: what is at its path instead, if anything."""
     program, shells = command[0], hint(command)
     name = _interpreter(program)
     if os.path.isdir(program):

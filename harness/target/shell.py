@@ -37,7 +37,7 @@ def through_a_shell(command: str) -> str:
 
 
 def hint(words: Sequence[str]) -> str:
-    """Why the first word is no program, where a shell would have expanded it; else ""."""
+    """Return why the first word is not a program if a shell would have expanded it; else ""."""
     program, rest = words[0], shlex.join(words[1:])
     if _ASSIGNMENT.fullmatch(program):
         return (

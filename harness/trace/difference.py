@@ -87,7 +87,7 @@ def _of_texts(path: Path, expected: str, actual: str, limit: int) -> Difference:
 
 
 def _start(expected: str, actual: str, offset: int, limit: int) -> int:
-    """Where to begin to show two texts: at their beginning where both can be shown whole."""
+    """Return where to begin to show two texts: at their beginning if both can be shown whole."""
     if all(_fits(text, limit - 2) for text in (expected, actual)):
         return 0
     start, room = offset, limit // 4

@@ -61,7 +61,7 @@ def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
 
 
 def locate(line: str, path: Path) -> Span | None:
-    """Where a member lies in a line of JSON; None where the line is none."""
+    """Return the place of a member in a line of JSON; None if the line is not JSON."""
     try:
         key = start = _skip(line, 0)
         end = _DECODER.raw_decode(line, start)[1]
@@ -144,7 +144,7 @@ def _skip(line: str, start: int) -> int:
 
 
 def _offset_in(line: str, span: Span, offset: int) -> int:
-    """Where the character `offset` of the text at a span stands in the line."""
+    """Return the place in the line of the character `offset` of the text at a span."""
     at = span.start + 1
     for _ in range(offset):
         match = _PIECE.match(line, at)

@@ -279,12 +279,12 @@ class Owed:
                 pass
 
     def _turn(self, thread_id: str, turn_id: str) -> str:
-        """How a turn is named: with its thread where another thread had a turn of that id first."""
+        """Name a turn, with its thread if another thread had a turn of that id first."""
         first = self._first.setdefault(turn_id, thread_id)
         return f"turn {turn_id}" if first == thread_id else f"turn {turn_id} of {thread_id}"
 
     def _meet_turn(self, kind: Owes, thread_id: str, turn_id: str) -> None:
-        """What is told of a turn without its thread is of the turn of that id that waits for it."""
+        """Take news without a thread for the turn of that id that waits for it."""
         open_ones = [key for key in self._open if key[0] == kind and key[2] == turn_id]
         if not thread_id and open_ones:
             thread_id = str(open_ones[-1][1])
@@ -327,7 +327,7 @@ class Owed:
             self._met.add((kind, *key))
 
     def _resolved(self) -> None:
-        """Which question it is of is not shown. One that nobody answered here is over as well."""
+        """Close the oldest one: which question is meant is not shown, answered or not."""
         for key, item in self._open.items():
             if item.kind is Owes.RESOLVED:
                 del self._open[key]

@@ -47,7 +47,7 @@ class ItemView:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"item {self.id} of {self.turn.subject}"
 
     @property
@@ -85,7 +85,7 @@ class TurnView:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"turn {self.key}"
 
     @property
@@ -119,7 +119,7 @@ class ThreadView:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"thread {self.id}"
 
 

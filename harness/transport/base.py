@@ -30,7 +30,7 @@ class Transport(Protocol):
 
     @property
     def partial_size(self) -> int:
-        """How many bytes of that line have come, those that are not kept with them."""
+        """Return the number of bytes of that line so far, those not kept with them."""
         ...
 
     async def aclose(self) -> None:

@@ -39,7 +39,7 @@ class LineSplitter:
 
     @property
     def partial_size(self) -> int:
-        """How many bytes of that line have come, those that are not kept with them."""
+        """Return the number of bytes of that line so far, those not kept with them."""
         return len(self._buffer) + self._dropped
 
     def feed(self, chunk: bytes) -> list[Line]:

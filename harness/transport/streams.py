@@ -45,7 +45,7 @@ class LineTransport:
 
     @property
     def partial_size(self) -> int:
-        """How many bytes of that line have come, those that are not kept with them."""
+        """Return the number of bytes of that line so far, those not kept with them."""
         return self._splitter.partial_size
 
     async def send(self, raw: bytes) -> None:

@@ -64,7 +64,7 @@ class WebSocketTransport:
 
     @property
     def partial_size(self) -> int:
-        """How many bytes of that message have come, those that are not kept with them."""
+        """Return the number of bytes of that message so far, those not kept with them."""
         return self._assembly.partial_size
 
     async def send(self, raw: bytes) -> None:

@@ -44,7 +44,7 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
 
 
 def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
-    """Where a scenario has faults, become the proxy that plays them, with this server behind it.
+    """Become the proxy that plays a scenario's faults, if it has some, with this server behind it.
 
     The process keeps its id and its streams. Raises UsageError.
     """

@@ -68,5 +68,5 @@ class Home:
 
     @property
     def claims(self) -> Path:
-        """Where the running servers of this home mark the threads that they have open."""
+        """Return the file in which running servers mark the threads that they have open."""
         return self.root / "threads.lock"

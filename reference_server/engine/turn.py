@@ -124,7 +124,7 @@ class ActiveTurn:
 
     @property
     def log(self) -> ItemLog:
-        """Where its items are told."""
+        """Return the log of its items."""
         return self._log
 
     @property

@@ -33,12 +33,12 @@ class TurnContext(Protocol):
 
     @property
     def log(self) -> ItemLog:
-        """Where its items are told."""
+        """Return the log of its items."""
         ...
 
     @property
     def meter(self) -> Meter:
-        """Where the tokens of its model calls are counted."""
+        """Return the counter of the tokens of its model calls."""
         ...
 
     def own_calls(self) -> TurnCalls:

@@ -377,7 +377,7 @@ def looks_denied(finished: Finished, confinement: Confinement) -> bool:
 
 
 def not_confined(finished: Finished, confinement: Confinement) -> str | None:
-    """Why bubblewrap itself failed, so that the command never ran; None if it ran."""
+    """Return why bubblewrap itself failed, so that the command never ran; None if it ran."""
     said = finished.output
     if confinement.wrapper and finished.exit_code == 1 and said.startswith("bwrap: "):
         return said.splitlines()[0]

@@ -147,7 +147,7 @@ class Link:
 
     @property
     def failure(self) -> str:
-        """Why it is not there; empty if it is, or if it starts for the first time."""
+        """Return why it is not there; empty if it is, or if it starts for the first time."""
         if (attempt := self._attempt) is None:
             return ""
         if not attempt.settled.is_set():

@@ -87,7 +87,7 @@ class Session:
 
     @property
     def ended(self) -> str:
-        """Why the connection has ended."""
+        """Return why the connection has ended."""
         return self._watch.fault or self._wire.reason() or "it closed the connection"
 
     async def greet(self) -> None:

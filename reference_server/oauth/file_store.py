@@ -69,7 +69,7 @@ class FileStore:
 
     @property
     def _beside(self) -> Path:
-        """Where the next content is written; only under the lock."""
+        """Return the path for the next content; used only under the lock."""
         return self._path.with_name(f"{self._path.name}.new")
 
     def _write(self, content: bytes) -> None:

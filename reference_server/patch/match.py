@@ -97,7 +97,7 @@ class _Text:
         raise self._not_found(hunk, start)
 
     def _place_to_add(self, hunk: Hunk, header: int | None) -> int:
-        """Where lines are added without context: below the header's line, else at the end."""
+        """Return where lines without context are added: below the header's, else at the end."""
         if hunk.at_end or not hunk.headers:
             return len(self._lines)
         if header is None:

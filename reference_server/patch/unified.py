@@ -56,7 +56,7 @@ def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> 
 
 
 def _equal_ends(before: str, after: str) -> tuple[int, int]:
-    """How many characters are equal at the beginning, and at the end, in whole lines."""
+    """Return how many characters are equal at the beginning, and at the end, in whole lines."""
     shorter = min(len(before), len(after))
     same = _longest(shorter, lambda low, high: before[low:high] == after[low:high])
     head = before.rfind("\n", 0, same) + 1

@@ -48,7 +48,7 @@ class ShownTransport:
 
     @property
     def taken(self) -> int:
-        """How much the client has read so far."""
+        """Return how much the client has read so far."""
         return self._transport.taken
 
     async def receive(self) -> list[Incoming]:

@@ -28,7 +28,7 @@ class Transport(Protocol):
 
     @property
     def taken(self) -> int:
-        """How much the peer has read so far, in a unit of the transport; it never shrinks."""
+        """Return how much the peer has read, in a unit of the transport; it never shrinks."""
         ...
 
     async def receive(self) -> list[Incoming]:

@@ -97,7 +97,7 @@ class Real:
         return f"real {self.release}"
 
     def path(self, checkout: Path) -> Path:
-        """Where its program is, if it is installed."""
+        """Return the path of its program, if it is installed."""
         inside = f"node_modules/real/vendor/x86_64-unknown-linux-musl/{self.program}"
         return checkout / ".real" / self.release / inside
 

@@ -16,7 +16,7 @@ class AtWork(Protocol):
 
     @property
     def held(self) -> int:
-        """How many lines are kept back now."""
+        """Return the number of lines kept back now."""
         ...
 
     def feed(
@@ -44,7 +44,7 @@ class FaultChain:
 
     @property
     def held(self) -> int:
-        """How many lines are kept back now, by all of them."""
+        """Return the number of lines kept back now, by all of them."""
         return sum(one.held for one in self.faults)
 
     def feed(

@@ -47,7 +47,7 @@ Told = Callable[[Acted | LetGo], None]
 
 
 def why_not_live(fault: Fault) -> str:
-    """Why a fault can only be made in a stored trace; "" for one that can be live."""
+    """Return why a fault can only be made in a stored trace; "" for one that can be live."""
     return fault.change.why if isinstance(fault.change, StoredOnly) else ""
 
 
@@ -98,7 +98,7 @@ class LiveFault:
 
     @property
     def held(self) -> int:
-        """How many lines are kept back now."""
+        """Return the number of lines kept back now."""
         return self._stream.held if self._stream is not None and not self._spare else 0
 
     def feed(

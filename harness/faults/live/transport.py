@@ -44,7 +44,7 @@ class FaultyTransport:
 
     @property
     def partial_size(self) -> int:
-        """How many bytes of that line have come, those that are not kept with them."""
+        """Return the number of bytes of that line so far, those not kept with them."""
         return self.inner.partial_size
 
     async def exchange(self, live: AtWork | None) -> None:

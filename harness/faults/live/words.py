@@ -61,7 +61,7 @@ def _ids(frame: Frame) -> str:
 
 
 def _place(before: Any, after: Any) -> str:
-    """Where a message was changed first, without what stands there."""
+    """Return the first place where a message was changed, without its value."""
     path = difference(before, after).path
     return _short(show_path(path)) if path else "all of it"
 

@@ -21,7 +21,7 @@ _NONCE = re.compile(r"\bq\d\d\b")
 
 
 def steps_of(document: Json) -> int:
-    """How many steps the client's side has."""
+    """Return the number of steps of the client's side."""
     return len(document["client"])
 
 
@@ -181,7 +181,7 @@ def ordering(document: Json) -> list[int]:
 
 
 def pieces(size: int, document: Json) -> int:
-    """How many pieces of so many steps there are."""
+    """Return the number of pieces of so many steps."""
     return -(-len(others(document)) // size)
 
 
@@ -196,7 +196,7 @@ def _model_step_places(document: Json) -> list[tuple[str, int]]:
 
 
 def model_steps(document: Json) -> int:
-    """How many steps the model's side has."""
+    """Return the number of steps of the model's side."""
     return len(_model_step_places(document))
 
 

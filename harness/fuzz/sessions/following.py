@@ -37,7 +37,7 @@ class Player(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many documents are played side by side."""
+        """Return the number of documents played side by side."""
         ...
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
@@ -183,7 +183,7 @@ class _Following:
 
 
 def steps_begun(played: Played) -> int:
-    """How many steps of the client's side were begun."""
+    """Return the number of steps of the client's side that were begun."""
     return len(list(played.run.trace.marks_of(StepBegins)))
 
 

@@ -33,7 +33,7 @@ class Corpus:
 
     @property
     def distinct(self) -> int:
-        """How many different things were reached."""
+        """Return the number of different marks reached."""
         return len(self._seen)
 
     def chooser(self) -> Chooser:

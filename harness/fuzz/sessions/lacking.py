@@ -23,7 +23,7 @@ _BY_METHOD = {"turn/plan/updated": "plan", COMMAND: "approvals", FILE: "approval
 
 
 def shown(trace: Trace) -> set[str]:
-    """What the server did by itself, as `Offers` names it: that it was asked for says nothing."""
+    """Return what the server did by itself, as `Offers` names it; requests alone show nothing."""
     told = [frame for frame in trace.frames if frame.from_target]
     found = {_BY_METHOD.get(frame.method, "") for frame in told}
     found |= {_BY_ITEM.get(text(dig(frame.params, "item", "type")), "") for frame in told}

@@ -37,7 +37,7 @@ class Lanes:
 
     @property
     def number(self) -> int:
-        """How many documents are played at the same time."""
+        """Return the number of documents played at the same time."""
         return len(self._benches)
 
     async def play_all(

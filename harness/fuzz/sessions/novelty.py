@@ -33,7 +33,7 @@ class Drawn:
     document: Callable[[], Json]
 
     def worth(self, seen: Counter[Meeting]) -> float:
-        """How much that was seldom seen it brings together, for the time that it takes."""
+        """Weigh what is seldom seen in it against the time that it takes."""
         news = sum(_WORTH[seen[one]] for one in self.meetings if seen[one] < len(_WORTH))
         return news / (self.steps + _FIXED_COST)
 

@@ -99,7 +99,7 @@ class PlannedThread:
 
     @property
     def moment(self) -> str:
-        """Where it is, in a word: what an action does may depend on it."""
+        """Return its state, in a word: what an action does may depend on it."""
         turn = self.running
         if self.archived or not self.loaded:
             return "archived" if self.archived else "left"

@@ -59,7 +59,7 @@ class Played:
 
     @property
     def unmet(self) -> str:
-        """Why the script was not played to its end, "" where it was."""
+        """Return why the script was not played to its end, "" if it was."""
         return f"step {self.run.unmet.line}: {self.run.unmet.message}" if self.run.unmet else ""
 
 
@@ -171,7 +171,7 @@ def _method_of(run: Run, seqs: Collection[int]) -> str:
 
 
 def _end_of(run: Run) -> str:
-    """How the server ended, if it did, and what it was sent last."""
+    """Return the end of the server, if it ended, and what it was sent last."""
     sent = [frame for frame in run.trace.frames if not frame.from_target]
     last = (sent[-1].method or "a message without a method") if sent else "its start"
     return f"{last}, exit status {run.status}" if run.died else last

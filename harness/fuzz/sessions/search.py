@@ -91,7 +91,7 @@ class SessionCampaign:
 
     @property
     def requests(self) -> int:
-        """How many requests were answered in the search, shrinking left out."""
+        """Return the number of requests answered in the search, without shrinking."""
         return self.results + self.errors
 
     @property
@@ -250,7 +250,7 @@ class Searcher:
 
     @property
     def at_once(self) -> int:
-        """How many documents are played side by side."""
+        """Return the number of documents played side by side."""
         return 1 if self._lanes is None else self._lanes.number
 
     def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
@@ -315,7 +315,7 @@ class Searcher:
         return any(one.level is not Level.INFO for one in new)
 
     def _count(self, played: Played) -> None:
-        """How many requests were granted, and which methods never were."""
+        """Count the requests that were granted, and note methods that never were."""
         exchanges = Correlation()
         for frame in played.run.trace.frames:
             request = exchanges.feed(frame)

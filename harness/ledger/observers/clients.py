@@ -207,7 +207,7 @@ class Pending(Observer):
         mine.remove(found[0])
 
     def finish(self) -> Iterator[Choice]:
-        """How the two with one id were answered."""
+        """Give the choices about two requests with one id."""
         for key, answers in self._twice.items():
             yield Choice(
                 "rpc.duplicate-id", ", ".join(sorted(answers)) or UNANSWERED, self._frames[key]

@@ -60,7 +60,7 @@ def _env(call: Call) -> dict[str, str]:
 
 
 def _ending(end: Frame) -> str:
-    """How a call ended: "resolves", "rejects with an AbortError"."""
+    """Return the end of a call: "resolves", "rejects with an AbortError"."""
     message = obj(end.json)
     if message.get("over") != "error":
         return "resolves" if message.get("over") == "result" else "ends"

@@ -193,7 +193,7 @@ class Ends(Observer):
 
     @listen(("mark", ModelEnd.kind))
     def called(self, mark: Mark[ModelEnd]) -> None:
-        """How the last model call went."""
+        """Note the outcome of the last model call."""
         self._last_call = mark.body.told
 
     @on_answer("skills/list")
@@ -344,14 +344,14 @@ class Diffs(Observer):
 
     @on("turn/diff/updated")
     def told(self, frame: Frame) -> Iterator[Choice]:
-        """How it names files."""
+        """Give the choices about names of files."""
         for line in text(obj(frame.params).get("diff")).splitlines():
             if line.startswith("+++ ") and "/dev/null" not in line:
                 yield Choice("event.diff-paths", _path(line[4:]), frame)
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
-        """How often it came."""
+        """Give the choice about how often it came."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1:
             return

@@ -112,7 +112,7 @@ def _completed(turn: StreamTurn) -> bool:
 
 
 def _misfit(schema: dict[str, Any], said: str) -> str | None:
-    """Why a text is no JSON that fits a schema, None where it is."""
+    """Return why a text is not JSON that fits a schema, None if it is."""
     try:
         value: Any = json.loads(said)
     except (ValueError, RecursionError):

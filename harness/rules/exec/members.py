@@ -181,7 +181,7 @@ def _wrongs(
 
 
 def _gravity(place: Member, row: MemberRow, *, over: bool) -> Level | None:
-    """How much a member is wrong, None where it is right."""
+    """Return the level of what is wrong with a member, None if it is right."""
     value = place.value
     empty = value is MISSING or value is None
     if empty and row.late and not over:

@@ -74,7 +74,7 @@ class ResumedHistory(StreamRule):
 
 
 def _subject(asked: TurnAsked, connection: str) -> str:
-    """How findings name a thread: as the scenario does, and by the process."""
+    """Name a thread as the scenario does, and by the process."""
     return f"thread {asked.of} in {connection}"
 
 

@@ -327,7 +327,7 @@ def _is_cut(joined: str, whole: str) -> bool:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """Return the number of characters that two texts share at their beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 

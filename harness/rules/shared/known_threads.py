@@ -78,7 +78,7 @@ class KnownThread:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"thread {self.id}"
 
     def untouched(self, first: Frame, last: Frame) -> bool:

@@ -53,7 +53,7 @@ class ToolCall:
 
     @property
     def subject(self) -> str:
-        """How findings name it; ids are no part of the items of `agent exec`."""
+        """Return its name in findings; ids are no part of the items of `agent exec`."""
         named = text(self.item.get("id"))
         return f"{self.tool} of {self.server}" + (f", item {named}" if named else "")
 

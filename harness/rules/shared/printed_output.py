@@ -149,7 +149,7 @@ def _statements(script: str) -> list[tuple[str, str]]:
 
 
 def _writes(statement: str) -> tuple[int, bytes]:
-    """Which stream a statement writes to, and what it writes."""
+    """Return the stream that a statement writes to, and its output."""
     number, kept = 0, statement
     if _TO_ERROR.search(kept):
         number, kept = 1, _TO_ERROR.sub("", kept).rstrip()

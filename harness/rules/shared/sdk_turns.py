@@ -45,7 +45,7 @@ def turn_option(call: Call, name: str) -> Any:
 
 
 def given(call: Call) -> Member | None:
-    """What the agent was started with, None where it was not started."""
+    """Return the start of the agent, None if it was not started."""
     return whole(call.started[0], "started") if call.started else None
 
 

@@ -104,7 +104,7 @@ class Disk:
 
 
 def disk_before(trace: Trace, frame: Frame) -> Disk | None:
-    """What lay on disk when a message was sent; None where others may have written to it too."""
+    """Return the files on disk when a message was sent; None if others may have written too."""
     places = [mark for mark in trace.marks_of(Place) if marked_before(mark, frame)]
     if not places or any(_worked(other) for other in trace.frames if came_before(other, frame)):
         return None
@@ -124,7 +124,7 @@ def is_skill(path: str) -> bool:
 
 
 def read(path: str, text: str | None) -> SkillFile:
-    """What is certain of a SKILL.md."""
+    """Return what is certain of a SKILL.md."""
     if text is None:
         return SkillFile(path, None, nameless=True)
     front, body = _parts(text)

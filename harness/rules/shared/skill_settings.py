@@ -25,7 +25,7 @@ class Setting:
 
 
 def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
-    """What was last written of each path when a message was sent; later ones stand later."""
+    """Return each path's last setting when a message was sent; later ones stand later."""
     exchanges = Exchanges(trace, frame)
     found: dict[str, Setting] = {}
     for request in exchanges.sent(WRITE, before=frame):
@@ -42,7 +42,7 @@ def settings_before(trace: Trace, frame: Frame) -> dict[str, Setting]:
 
 
 def settings_at(trace: Trace, asked: Frame, answered: Frame) -> dict[str, Setting]:
-    """What was last written of each path when a request was sent, and until it was answered."""
+    """Return each path's last setting when a request was sent, and until its answer."""
     later = settings_before(trace, answered)
     return {
         path: setting if later[path].request is setting.request else replace(setting, enabled=None)

@@ -41,7 +41,7 @@ class Steer:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return request_subject(self.request)
 
     @property

@@ -59,7 +59,7 @@ class ToldPath:
 
 
 def exchanges_at(trace: Trace, mark: Mark[MarkBody]) -> Exchanges:
-    """What came before a mark."""
+    """Return the exchanges before a mark."""
     last = None
     for frame in trace.frames:
         if marked_before(mark, frame):
@@ -83,7 +83,7 @@ def told_paths(exchanges: Exchanges) -> list[ToldPath]:
 
 
 def storage_of(exchanges: Exchanges, thread_id: str) -> Storage | None:
-    """Where a thread is kept now; None where that is not certain.
+    """Return the present storage of a thread; None if it is not certain.
 
     It is not while a request about it waits for its answer, or what it brings was not told; nor
     where an archived thread was asked for anything that may move its file again.

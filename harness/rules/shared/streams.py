@@ -21,12 +21,12 @@ class StreamRule(Monitor):
 
     @property
     def stream(self) -> Stream:
-        """What its events say so far."""
+        """Return the view of its events so far."""
         return cast("Stream", self.conversation)
 
     @property
     def debts(self) -> StreamLedger:
-        """What it still owes."""
+        """Return what it still owes."""
         return cast("StreamLedger", self.owed)
 
 
@@ -46,7 +46,7 @@ def item_type(frame: Frame) -> str:
 
 
 def item_subject(stream: Stream, frame: Frame) -> str:
-    """How findings name the item of an event: by its id, or by the number of its event.
+    """Name the item of an event by its id, or by the number of its event.
 
     Ids are no part of the text, so an item may have none.
     """
@@ -63,7 +63,7 @@ def member(frame: Frame, *path: str | int) -> Member:
 
 
 def asked_of(trace: Trace, connection: str) -> TurnAsked | None:
-    """What a process was asked for, None where nobody noted it."""
+    """Return the request to a process, None if nobody noted it."""
     asked = (mark.body for mark in trace.marks_of(TurnAsked))
     return next((one for one in asked if one.connection == connection), None)
 

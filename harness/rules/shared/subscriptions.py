@@ -169,7 +169,7 @@ class Followers:
 
 
 def followers(exchanges: Exchanges, thread_id: str, at: Frame) -> Followers:
-    """Who follows a thread when a message is sent or received."""
+    """Return who follows a thread when a message is sent or received."""
     now = Followers()
     happened = [
         mark for mark in exchanges.trace.marks if isinstance(mark.body, Closed | StepBegins)

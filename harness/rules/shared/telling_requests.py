@@ -39,7 +39,7 @@ class TellingRequests(Monitor, ABC):
         """
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:
-        """How much it weighs that nothing was told, None for the level of the rule.
+        """Return the level of a missing notification, None for the level of the rule.
 
         SHOULD where no client that is still connected follows the thread: a server may tell
         followers alone. INFO where all of them leave it at once: what is told to them may be late.

@@ -13,7 +13,7 @@ _NOT_COMPARED: Final = ("todo_list", "error", "reasoning")
 
 
 def session_told(trace: Trace, turn: str) -> ToldBySession | None:
-    """What the session told of the turn that the scenario calls so, None where nobody noted it."""
+    """Return what the session told of this turn of the scenario, None if nobody noted it."""
     told = (mark.body for mark in trace.marks_of(ToldBySession))
     return next((one for one in told if one.turn == turn), None)
 

@@ -46,7 +46,7 @@ class Told:
             self._looked_at += 1
 
     def threads(self, thread_id: str, at: Frame) -> Iterator[tuple[Conversation, ThreadView]]:
-        """What each connection knows of a thread; `at` is a frame of the connection that asks."""
+        """Give each connection's view of a thread; `at` is a frame of the connection that asks."""
         for view in self.views(at):
             thread = view.threads.get(thread_id)
             if thread is not None:

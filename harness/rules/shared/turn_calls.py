@@ -40,7 +40,7 @@ class TurnCalls:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"turn {self.turn_id}"
 
 

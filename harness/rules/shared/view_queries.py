@@ -43,7 +43,7 @@ def failed(answer: Frame) -> bool:
 
 
 def request_subject(request: Frame) -> str:
-    """How findings name a request."""
+    """Return the name of a request in findings."""
     return f"request {request.method} id {request.id}"
 
 
@@ -235,7 +235,7 @@ def never_came(trace: Trace, what: str = "none came") -> str:
 
 
 def on_connection(trace: Trace, frame: Frame) -> str:
-    """Where something is owed, for a finding: nothing is said while a trace has one connection."""
+    """Name the connection for a finding; "" while a trace has one connection."""
     several = any(other.connection != frame.connection for other in trace.frames)
     return f" on connection {frame.connection}" if several else ""
 

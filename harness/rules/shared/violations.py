@@ -31,7 +31,7 @@ class Member:
 
     @property
     def value(self) -> Any:
-        """What is there, `MISSING` for nothing."""
+        """Return its value, `MISSING` for none."""
         return at(self.frame.json, self.path)
 
     @property

@@ -158,7 +158,7 @@ class StartWithoutParams(Monitor):
 
     @on_sent("thread/unsubscribe", "thread/archive")
     def put_away(self, frame: Frame) -> Outcomes:
-        """What is taken afterwards may be so because there is room again."""
+        """Note that there may be room again for what is taken afterwards."""
         yield from self._told(Level.SHOULD)
 
     @on_kind(Kind.RESPONSE)
@@ -258,7 +258,7 @@ class TimestampsSeconds(Monitor):
 
 
 def _no_seconds(at: float) -> tuple[str, Level] | None:
-    """Why a number is no time of a thread in Unix seconds, and how sure that is."""
+    """Return why a number is not a time in Unix seconds, and how sure that is."""
     if not isfinite(at):
         return "this is no time at all", Level.MUST
     if at >= MILLISECONDS_FROM:

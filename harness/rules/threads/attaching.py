@@ -52,7 +52,7 @@ class Attached:
 
     @property
     def subject(self) -> str:
-        """How findings name it."""
+        """Return its name in findings."""
         return f"turn {self.turn_id}"
 
 
@@ -343,7 +343,7 @@ def _told_whole(others: list[Conversation], attached: Attached) -> TurnView | No
 
 
 def _words(item: dict[str, object]) -> str | None:
-    """What a message says; None for an item of another type, which only its id tells."""
+    """Return a message's text; None for an item of another type, which only its id tells."""
     kind = item.get("type")
     if kind == "agentMessage":
         return text(item.get("text"))

@@ -156,7 +156,7 @@ class _Compactions(Monitor, ABC):
         return request in self._worth
 
     def weight(self, thread_id: str, request: Frame) -> Level:
-        """What the absence of a word weighs: MUST where the history was certainly rewritten."""
+        """Return the level of a missing notification: MUST if the history was surely rewritten."""
         return Level.MUST if self._rewritten(thread_id, request) else Level.SHOULD
 
     def inputs(self, thread_id: str) -> list[tuple[Frame, str]]:

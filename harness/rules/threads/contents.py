@@ -70,7 +70,7 @@ class SettingsEcho(Monitor):
 
 
 def _asked(params: dict[str, Any]) -> dict[str, str]:
-    """What was asked for, as the reply should name it."""
+    """Return the requested settings, as the reply should name them."""
     asked = {key: text(params.get(key)) for key in ("model", "modelProvider", "approvalPolicy")}
     cwd, sandbox = text(params.get("cwd")), text(params.get("sandbox"))
     asked["cwd"] = cwd if posixpath.isabs(cwd) else ""

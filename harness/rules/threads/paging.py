@@ -116,7 +116,7 @@ class Once(ListMonitor):
 
 
 def _earlier(pages: Pages, thread_id: str) -> Member | None:
-    """Where a thread stands on the pages before the last one, None where it does not."""
+    """Return the place of a thread on the pages before the last one, None if it has none."""
     for page in pages.pages[:-1]:
         for one, where in page.threads:
             if one == thread_id:

@@ -34,7 +34,7 @@ class Cut:
 
     @property
     def level(self) -> Level | None:
-        """How a finding weighs: less where a turn was cut off, which need not be kept at all."""
+        """Return the level of a finding: less if a turn was cut off, which need not be kept."""
         turns = (*self.left, *self.dropped, *self.open)
         whole = all(turn.status == COMPLETED for turn in turns)
         return None if whole else Level.SHOULD
@@ -49,7 +49,7 @@ class _Rollback(Monitor):
         self._compactions = SentByAnybody(self.trace, COMPACT)
 
     def cut(self, thread_id: str, before: Frame) -> Cut | None:
-        """What the rollbacks that were answered before a message left of a thread.
+        """Return what the rollbacks answered before a message left of a thread.
 
         A turn that no turn/start began (a compaction, for example) may count as one or not: what is
         left or dropped either way is known, the rest is open. So are turns that no answer has shown
@@ -81,7 +81,7 @@ class _Rollback(Monitor):
         return Cut(most.answer, left, dropped, rest)
 
     def _counted(self, turns: list[TurnView], rollbacks: list[Frame], before: Frame) -> Cut | None:
-        """What rollbacks left and dropped if these are the turns that count."""
+        """Return what rollbacks left and dropped if these are the turns that count."""
         left, dropped, last = list[TurnView](), list[TurnView](), None
         waiting = list(turns)
         for request in rollbacks:
@@ -181,7 +181,7 @@ def _strings(request: Frame) -> set[str]:
 
 
 def _number(request: Frame) -> int | None:
-    """How many turns a rollback means; its params are not shown, so it is the one number there."""
+    """Return the number of turns of a rollback; its params are not shown: the one number there."""
     values = obj(request.params).values()
     found = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
     number = found[0] if len(found) == 1 else None

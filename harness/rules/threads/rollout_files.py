@@ -262,7 +262,7 @@ def _ended_turn(exchanges: Exchanges, thread_id: str) -> Frame | None:
 
 
 def _path_member(told: ToldPath) -> Member:
-    """Where a message tells a path."""
+    """Return the member of a message that has a path."""
     if isinstance(dig(told.told.result, "thread"), dict) or told.told.kind is Kind.NOTIFICATION:
         return member(told.told, "thread", "path")
     listed = [text(obj(one).get("id")) for one in arr(dig(told.told.result, "data"))]

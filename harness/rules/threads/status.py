@@ -80,7 +80,7 @@ class _Answered(Monitor):
     """The statuses that answers show of threads that this client opened and that stay loaded."""
 
     def shown(self, frame: Frame) -> Iterator[tuple[ThreadView, _Shown]]:
-        """What an answer says of the threads in it; notLoaded says nothing certain."""
+        """Give the threads in an answer with their status; notLoaded says nothing certain."""
         request = self.conversation.request_of(frame)
         if request is None:
             return

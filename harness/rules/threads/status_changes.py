@@ -221,7 +221,7 @@ class SystemErrorMet(Monitor):
 
 
 def _status_of(frame: Frame, thread_id: str) -> Member:
-    """Where a message says the status of a thread."""
+    """Return the member that has the status of a thread."""
     for where in thread_members(frame):
         if obj(where.value).get("id") == thread_id:
             return where.part("status", "type")

@@ -84,7 +84,7 @@ class StartReply(Monitor):
 
 
 def _id_in(frame: Frame) -> Place:
-    """Where a message that holds a turn has the id of it."""
+    """Return the place of the turn's id in a message."""
     return member(frame, "turn", "id").place
 
 

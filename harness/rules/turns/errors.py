@@ -177,7 +177,7 @@ class NamesTurn(Monitor):
             yield wrong(turn.subject, (frame,), where, expected, level=self._level or level)
 
     def _weight(self, thread: ThreadView | None, turn_id: str) -> Level | None:
-        """What an unknown turn weighs, None on a thread of which it may have been a turn before."""
+        """Return the level of an unknown turn, None if the thread may have had it before."""
         if thread is None or not thread.opened:
             return None
         for answer in thread.opened:

@@ -301,7 +301,7 @@ class NoticeKnownTurn(Monitor):
 
 
 def _turn_id(frame: Frame) -> Member:
-    """Where a notification names its turn."""
+    """Return the member of a notification that names its turn."""
     if "turnId" in obj(frame.params):
         return member(frame, "turnId")
     return member(frame, "turn", "id")

@@ -69,7 +69,7 @@ class Precondition(Undisturbed):
         return [instead(steer.subject, steer.frames, member(steer.answer), expected)]
 
     def _why_not(self, steer: Steer) -> str:
-        """Why the turn was certainly not the thread's active one, "" where it may have been."""
+        """Return why the turn was certainly not the active one, "" if it may have been."""
         turn = self.conversation.turn_at(steer.thread_id, steer.expected)
         if turn is None or not turn.thread_id:
             unheard_of = self._unheard_of(steer)
@@ -263,5 +263,5 @@ def _compacts(turn: TurnView) -> bool:
 
 
 def _input(steer: Steer) -> Member:
-    """Where a turn/steer says what it adds."""
+    """Return the member of a turn/steer that has its input."""
     return member(steer.request, "input", 0, "text")

@@ -133,7 +133,7 @@ def _alike(shown: list[str], sent: list[list[str]]) -> bool:
 
 
 def _text_at(elements: Member, number: int) -> Member:
-    """Where the text of that number stands; all the elements where there are not so many."""
+    """Return the member of the text of that number; all elements if there are fewer."""
     parts = [obj(part) for part in arr(elements.value)]
     places = [at for at, part in enumerate(parts) if part.get("type") == "text"]
     return elements.part(places[number], "text") if number < len(places) else elements

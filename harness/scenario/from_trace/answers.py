@@ -63,7 +63,7 @@ def was_answered(story: Story, question: Frame, before: int) -> bool:
 
 
 def _which(story: Story, shop: Workshop, answer: Frame, question: Frame) -> dict[str, Any] | None:
-    """What tells a request from others of its kind that were open too, None where nothing must."""
+    """Return what tells a request from others of its kind that were open too, or None."""
     alike = [
         one
         for one in _questions(story, answer.connection)

@@ -40,7 +40,7 @@ class Lines:
         return {} if name == MAIN else {"on": name}
 
     def first(self, connection: str) -> None:
-        """What is told before anything was said is told on the first connection."""
+        """Give the first connection what is told before anything was said."""
         if not self._names:
             self._names[connection] = MAIN
 

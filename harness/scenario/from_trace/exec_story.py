@@ -140,7 +140,7 @@ _BY_SIGNAL: Final = {sign for number in (1, 2, 9, 15) for sign in (-number, 128 
 
 
 def said_by(program: ExecProgram, argv: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """What a command line says, by the fields of a profile, and the images that it names."""
+    """Return the words of a command line by the fields of a profile, and the images it names."""
     said: dict[str, str] = {}
     images: list[str] = []
     for name in (*_SAID, "image"):
@@ -167,7 +167,7 @@ def argument(program: ExecProgram, process: Process) -> str:
 
 
 def _value(template: Sequence[str], words: Sequence[str]) -> str | None:
-    """What stands in the place of `{value}` where words are those of a template."""
+    """Return the words in the place of `{value}` if words are those of a template."""
     if not template or len(words) != len(template):
         return None
     found: str | None = None

@@ -45,7 +45,7 @@ class Given:
 
     @property
     def notes(self) -> Iterator[str]:
-        """What the head does not tell either."""
+        """Give notes on what the head does not tell either."""
         if _MASK in str(self._given):
             yield "a secret of the configuration is masked; put another in the place of <secret 1>"
 

@@ -58,5 +58,5 @@ class TurnFailedError(AgentError):
 
     @property
     def message(self) -> str:
-        """Why the turn failed, in the agent's words."""
+        """Return why the turn failed, in the agent's words."""
         return str(self)
