@@ -15,7 +15,7 @@ class HarnessError(Exception):
 
 
 class UsageError(HarnessError):
-    """What the user asked for cannot be done; the text says in one line what to do instead."""
+    """An impossible request of the user; the text says in one line what to do instead."""
 
 
 class TargetError(HarnessError):

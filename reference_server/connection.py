@@ -40,7 +40,7 @@ ANSWER_TIME = 30.0
 
 
 class Receiver(Protocol):
-    """Where the messages of a connection go."""
+    """The destination of a connection's messages."""
 
     async def take_request(self, connection: "Connection", request: IncomingRequest) -> None:
         """Answer a request, or queue it; the next message is read when this returns."""

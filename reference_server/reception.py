@@ -33,7 +33,7 @@ _TRY_AGAIN_LATER = (1013, "too slow: connect again, and thread/resume shows what
 
 
 class Host(Protocol):
-    """What serves the clients that were let in."""
+    """A server of the clients that were let in."""
 
     @property
     def told_to_stop(self) -> anyio.Event:

@@ -18,7 +18,7 @@ Fields = dict[str, Any]
 
 
 class SkillTexts(NamedTuple):
-    """What the model is told of the skills that an input names.
+    """Texts for the model about the skills that an input names.
 
     `blocks`: the text of each; `refused`: name and path of each `skill` item that is not used, and
     why; `notes`: what else there is to say.

@@ -57,7 +57,7 @@ TITLES = {
 
 @dataclass
 class Group:
-    """What one section says of one object, method or event."""
+    """The statements of one section about one object, method or event."""
 
     title: str
     operation: MethodRow | EventRow | None = None

@@ -155,7 +155,7 @@ class Finding(Strict):
 
 
 class ReviewBody(Strict):
-    """What a reviewer answers."""
+    """The answer of a reviewer."""
 
     explanation: str
     correct: bool = True

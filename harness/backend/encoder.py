@@ -15,7 +15,7 @@ Headers = Mapping[str, str]
 
 
 class Asked(TypedDict):
-    """What a call asked for: the data of the mark `model-call`, much smaller than the call.
+    """The contents of a call: the data of the mark `model-call`, much smaller than the call.
 
     `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
     `summary` are "" for none; `schema` says whether the answer must have a JSON Schema's form.

@@ -39,7 +39,7 @@ _GONE = (
 
 @dataclass(frozen=True, slots=True)
 class McpDesk:
-    """What the agent of a play gets: `config` for its configuration, `env` for its environment."""
+    """Settings for the agent of a play: `config`, and `env` for its environment."""
 
     servers: McpServers
     config: Mapping[str, Any]

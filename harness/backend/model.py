@@ -59,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to send: an HTTP status, headers, and a body or a stream of chunks."""
+    """An answer to send: an HTTP status, headers, and a body or a stream of chunks."""
 
     status: int
     headers: dict[str, str]

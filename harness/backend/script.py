@@ -138,7 +138,7 @@ OneOf = Annotated[
 
 
 class Expect(Strict):
-    """What this call must contain: `input_contains` texts, and the outputs of tool calls.
+    """Conditions of this call: `input_contains` texts, and the outputs of tool calls.
 
     Of a list within `input_contains` one text is enough. `input_lacks` texts must not occur in its
     input. The other keys compare it with an earlier call, by the name `as` of its step: with

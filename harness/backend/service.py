@@ -22,7 +22,7 @@ _GATES = "/gates"
 
 
 class GateListener(Protocol):
-    """Who is told of gates."""
+    """A listener to gates."""
 
     def waits(self, gate: str) -> None:
         """An answer waits at a gate."""
@@ -34,7 +34,7 @@ class GateListener(Protocol):
 
 
 class Listener(GateListener, Protocol):
-    """Who is told what happens, in order."""
+    """A listener to all that happens, in order."""
 
     def begins(self, conversation: Conversation) -> None:
         """A conversation begins."""

@@ -47,7 +47,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """How an intent becomes a tool call. Names and templates may use `{value}` placeholders.
+    """The tool call for an intent. Names and templates may use `{value}` placeholders.
 
     `arguments` is a mapping, or one placeholder for a whole value; members whose placeholder has
     no value are left out. A free-text tool gets the member `input` alone.

@@ -17,7 +17,7 @@ MAX_LINES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class DutyVerdict:
-    """What became of one duty of the client.
+    """The verdict on one duty of the client.
 
     `verdict` is PASS, FAIL, NOT_EXERCISED, or ERROR where the rule itself crashed; `level` MUST,
     SHOULD or INFO. `clause` is the requirement in our words with its place in the text. `expected`,

@@ -24,7 +24,7 @@ UNUSABLE: Final = 2
 
 
 class Sides(StrEnum):
-    """Whose messages are judged."""
+    """The sides whose messages are judged."""
 
     SERVER = "server"
     CLIENT = "client"

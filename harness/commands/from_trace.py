@@ -142,7 +142,7 @@ def _program(trace: Trace) -> ExecProgram:
 
 
 class _Moments:
-    """Which messages come again, whatever the moment at which the client does what it does."""
+    """Messages that come again, whatever the moment at which the client acts."""
 
     def __init__(self, trace: Trace) -> None:
         changes = [mark.after for mark in trace.marks_of(Closed)]

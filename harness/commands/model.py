@@ -29,7 +29,7 @@ _EVERY = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command was asked for. Port 0 is a free one; `target` is a profile's name."""
+    """The options of the command. Port 0 is a free one; `target` is a profile's name."""
 
     script: str
     host: str = "127.0.0.1"

@@ -48,7 +48,7 @@ def found(command: Sequence[str], option: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Proxied:
-    """What stands between the two, and how the server is started.
+    """The relay between the two, and the start of the server.
 
     `quiet` are the seconds of silence after which what is held goes on. `option` is as in `found`.
     `env` is the server's environment, None for ours. `errors` gets what the server writes to its

@@ -39,7 +39,7 @@ E = TypeVar("E", bound=Exception)
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """What stands between clients and servers.
+    """The relay between clients and servers.
 
     `live` makes it for the client of a number, from 1; `left` is told when that conversation is
     over. `option` is what takes the server's command, as messages name it. `env` is the server's

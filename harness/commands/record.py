@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What is recorded, and where to.
+    """The subject of a recording, and its file.
 
     `output` is the file, or a folder in which the recording gets a number. `target` is the profile
     of the server, "" where it has none. `environ` is our environment, and `model_url` the model's

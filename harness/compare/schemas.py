@@ -17,7 +17,7 @@ from harness.results.recorded import unpack, unpack_places
 
 
 class Sort(StrEnum):
-    """What happened to a message or a member."""
+    """The kinds of change of a message or a member."""
 
     NOTIFICATION_GONE = "notification gone"
     NOTIFICATION_NEW = "new notification"

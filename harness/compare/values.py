@@ -10,7 +10,7 @@ PLAYED = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
 
 
 class Kind(StrEnum):
-    """What a change is, the most important first; the order is that of the output."""
+    """The kinds of change, the most important first; the order is that of the output."""
 
     REGRESSED = "regressed"
     CAPABILITY_GONE = "no longer offered"

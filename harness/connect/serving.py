@@ -35,7 +35,7 @@ CLIENT = {"name": "harness", "title": "harness connect", "version": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command was asked for: a server's command in the profile, or an address.
+    """The options of the command: a server's command in the profile, or an address.
 
     `scenario` scripts the model, and gives a server that we start its files, pipes, MCP servers
     and settings; `model_port` is the port of the model, 0 for any free one.

@@ -32,7 +32,7 @@ _OPENS = ("thread/start", "thread/resume", "thread/fork", "thread/unarchive")
 
 
 class Rest(StrEnum):
-    """How it is when nothing comes any more."""
+    """The state in which nothing comes any more."""
 
     AT_REST = "at rest"
     ASKS = "it waits for an answer"

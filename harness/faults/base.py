@@ -13,7 +13,7 @@ from harness.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a whole conversation must hold for a rule to notice a fault in it; `what` names it.
+    """A condition on the conversation for a rule to notice a fault in it; `what` names it.
 
     It is asked of a stored trace, with the frames of one connection, before the fault is applied. A
     live stream cannot be asked what is still to come.

@@ -16,7 +16,7 @@ from harness.trace.trace import Trace
 
 
 class Outcome(StrEnum):
-    """What came of a fault: only SURVIVED speaks against the rules."""
+    """The outcome of a fault: only SURVIVED speaks against the rules."""
 
     KILLED = "KILLED"
     SURVIVED = "SURVIVED"

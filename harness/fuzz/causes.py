@@ -16,7 +16,7 @@ MAX_LOST = 4
 
 
 class Causes:
-    """What was found in a run. `whole` are causes that are set aside on all occasions."""
+    """The causes found in a run. `whole` are those that are set aside on all occasions."""
 
     def __init__(self, whole: Iterable[str] = ()) -> None:
         self._whole = set(whole)

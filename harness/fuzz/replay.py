@@ -24,7 +24,7 @@ PLAYS = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is played again. `cause` is what must not show; "" for anything that is wrong."""
+    """A case to play again. `cause` is what must not show; "" for anything that is wrong."""
 
     name: str
     loaded: Loaded
@@ -33,7 +33,7 @@ class Case:
 
 @dataclass(slots=True)
 class Replayed:
-    """What so many plays showed: in each the line that tells what was wrong, "" for nothing."""
+    """The results of all plays: in each the line that tells what was wrong, "" for nothing."""
 
     name: str
     cause: str

@@ -22,7 +22,7 @@ ENDLESS = 10.0**8
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is searched, and how much: seconds for all kinds, or cases of each kind, or both.
+    """The extent of a search: seconds for all kinds, or cases of each kind, or both.
 
     Without seconds the same seed plays the same cases. `method` is the only one of inputs, "" all.
     """
@@ -36,7 +36,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class Fuzzing:
-    """What a run gave. `stored` are the failures of now, `known` of them were in the store before.
+    """The result of a run. `stored` are its failures, `known` of them were in the store before.
 
     `fixed` are ids in the store that did not show any more; `notes` say what could not be done.
     """

@@ -23,7 +23,7 @@ from harness.trace.views import Conversation
 
 
 class Side(StrEnum):
-    """Whose messages a rule judges: the server's, or those of its client (a duty of clients).
+    """The side that a rule judges: the server, or its client (a duty of clients).
 
     No run of a server is judged by the duties of clients: there the harness is the client.
     """

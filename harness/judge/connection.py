@@ -35,7 +35,7 @@ def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
 
 @dataclass(slots=True)
 class Plan:
-    """Which of some rules want what; made once, since each connection of each trace needs it.
+    """The topics of some rules; made once, since each connection of each trace needs them.
 
     `places` are those of the rules by their ids, `finishing` those of them that judge what never
     came.

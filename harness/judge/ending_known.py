@@ -26,7 +26,7 @@ _END_OF_OUTPUT: Final = "server stdout EOF"
 
 
 class Owing(StrEnum):
-    """What is done about messages that never came."""
+    """Ways to treat messages that never came."""
 
     JUDGED = "judged"
     SUSPECTED = "suspected"
@@ -35,7 +35,7 @@ class Owing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done, and why; `why` is "" where the trace itself says that it ended at rest."""
+    """One of them, and the reason; `why` is "" if the trace itself says that it ended at rest."""
 
     owing: Owing
     why: str = ""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 class Level(StrEnum):
-    """How much a violation weighs (design: "Levels come from the basis")."""
+    """The weight of a violation (design: "Levels come from the basis")."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"

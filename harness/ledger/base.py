@@ -18,7 +18,7 @@ from harness.trace.views import Conversation
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a server did at a point that the text leaves open.
+    """A choice of a server at a point that the text leaves open.
 
     `point` is the id of a row of unspecified.yaml. `value` is a short word that is the same
     whenever the server does the same: it holds no id, no time and no path. `about` names the
@@ -35,7 +35,7 @@ Choices = Iterable[Choice] | None
 
 
 class Scene:
-    """What observers may ask of the trace so far.
+    """The trace so far, as observers may ask of it.
 
     `view` is the surface's view of the connection of the frame that is being handled, with that
     frame in it; `views` has those of all connections. In a session it is the `conversation`, and

@@ -18,7 +18,7 @@ _SETTINGS = {"model": "model", "cwd": "cwd", "approvalPolicy": "approvalPolicy"}
 
 @dataclass(slots=True)
 class ThreadFacts:
-    """What is known of one thread. `turns` are the ids of its turns, in the order of their start.
+    """Facts about one thread. `turns` are the ids of its turns, in the order of their start.
 
     `loaded` is None while nobody told. `running` is the turn in progress, `stopping` the last that
     the client wanted interrupted, `interrupted` the one for which that was granted. `cut` are turns

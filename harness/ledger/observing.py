@@ -33,7 +33,7 @@ Bound = tuple[int, Handler]
 
 @dataclass(slots=True)
 class Sighting:
-    """How often one trace shows a value at a point, and the number of the first frame that does."""
+    """A value at a point in one trace: how often, and the number of the first frame with it."""
 
     point: str
     about: str

@@ -37,7 +37,7 @@ _remembered = lru_cache(maxsize=20_000)
 
 @dataclass(slots=True)
 class Member:
-    """What one trace shows of one member: the first frame with each type and each word.
+    """A member in one trace: the first frame with each type and each word.
 
     `sometimes` says that the object around it had it in some messages and not in others.
     """

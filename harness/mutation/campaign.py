@@ -29,7 +29,7 @@ Say = Callable[[FaultResult], None]
 
 @dataclass(slots=True)
 class Campaign:
-    """What is known so far. `first` is what each worker is told at first (worker).
+    """The state of a campaign. `first` is what each worker is told at first (worker).
 
     `everywhere`: what the known scenarios do not kill is tried in all others too.
     """

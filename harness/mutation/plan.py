@@ -45,7 +45,7 @@ class Place:
 
 @dataclass(slots=True)
 class Plan:
-    """What is known so far of where each fault can act; `add` takes the traces in."""
+    """Known places of each fault; `add` takes the traces in."""
 
     faults: Mapping[str, Fault]
     places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))

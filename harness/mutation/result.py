@@ -43,7 +43,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """What came of one fault: the attempt that decided it is the last one, if any.
+    """The result of one fault: the attempt that decided it is the last one, if any.
 
     `places` are scenarios in whose traces without it the rule saw it, the quickest first.
     """

@@ -17,7 +17,7 @@ _IDLE = (str(Verdict.NOT_EXERCISED), str(Verdict.NOT_APPLICABLE))
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of the requirements that bind servers.
+    """The results of the requirements that bind servers.
 
     `counts` has the verdicts of those that the run has rules for, `of` is how many the book has,
     and `clients` how many of the book bind clients alone.

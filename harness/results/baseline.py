@@ -132,7 +132,7 @@ class Stale:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Staleness:
-    """What became of the entries of a baseline in one run."""
+    """The entries of a baseline after one run."""
 
     stale: tuple[Stale, ...]
     unchecked: tuple[Deviation, ...]

@@ -27,7 +27,7 @@ _ABOUT_REPEATING: Final = (LEAKS, UNSTEADY)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a baseline file: entries to add, and the places of those to take out."""
+    """A change of a baseline file: entries to add, and the places of those to take out."""
 
     added: tuple[Deviation, ...]
     removed: tuple[int, ...] = ()

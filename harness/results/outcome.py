@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of the transcript of one scenario, in a run that keeps snapshots.
+    """The state of one scenario's transcript, in a run that keeps snapshots.
 
     `state` is one of `same`, `new`, `changed`, `unsteady` (it was as accepted in another play) and
     `not kept`; `told` says in sentences what changed, or why nothing was kept.

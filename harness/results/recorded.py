@@ -24,7 +24,7 @@ class ChoiceResult:
 
 @dataclass(slots=True)
 class MemberResult:
-    """What was seen of a member: `shown` where, by its types and by its words.
+    """Sightings of a member: `shown` where, by its types and by its words.
 
     `sometimes` are the scenarios in which the object around it had it in some messages only.
     """
@@ -78,7 +78,7 @@ def unpack_places(packed: str) -> Iterator[int]:
 
 
 class _Gathered:
-    """Where one thing was seen."""
+    """The places where one thing was seen."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -14,7 +14,7 @@ _NEEDED = {EXEC: (SESSION, EXEC), SDK: (SESSION, EXEC, SDK)}
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What a run judged: its target, and the commands of server, agent and SDK, each one text.
+    """The judged target, and the commands of server, agent and SDK, each one text.
 
     "" is one that the run does not have.
     """

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class StartReason(StrEnum):
-    """Why there was no process that could be used."""
+    """Reasons why there was no process that could be used."""
 
     FIRST = "first process"
     FRESH = "server: fresh"

@@ -29,7 +29,7 @@ _ADDRESS: Final = re.compile(r"https?://[^\s\x1b\"'<>`]+")
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What the commands are run with: the agent's words, its environment, its folders.
+    """The surroundings of commands: the agent's words, its environment, its folders.
 
     `places` stand for the placeholders of a scenario; `scratch` is a folder for what runs need.
     """

@@ -25,7 +25,7 @@ Ask = Callable[[Sequence[str]], Awaitable[Finished]]
 
 
 class CommandProber:
-    """What one worker's agent was asked for. `ask` runs it with these words, and nothing to read.
+    """Probes of one worker's agent. `ask` runs it with these words, and nothing to read.
 
     An agent that seems to know none of its commands is broken: then nothing is said to be absent.
     """

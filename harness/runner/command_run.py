@@ -24,7 +24,7 @@ WIDE: Final = {"COLUMNS": "400", "LINES": "100"}
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What is run: `scratch` is a folder for what only this run needs."""
+    """A command to run: `scratch` is a folder for what only this run needs."""
 
     argv: list[str]
     cwd: Path
@@ -36,7 +36,7 @@ class Invocation:
 
 @dataclass(slots=True)
 class Finished:
-    """How it ended. `cut` says that the harness ended it; `survivors` are processes left behind."""
+    """The end of a run. `cut`: the harness ended it; `survivors` are processes left behind."""
 
     status: int | None = None
     stdout: bytes = b""
@@ -47,7 +47,7 @@ class Finished:
 
 @dataclass(slots=True)
 class _Streams:
-    """What came so far; `noticed` gets both streams together each time that something came."""
+    """Output so far; `noticed` gets both streams together each time that something came."""
 
     noticed: Callable[[str], Awaitable[None]]
     stdout: bytearray = field(default_factory=bytearray)

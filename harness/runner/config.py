@@ -32,7 +32,7 @@ _ONCE = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a run was asked to do, checked. Make it with `configure`.
+    """The checked options of a run. Make it with `configure`.
 
     `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
     profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of

@@ -50,7 +50,7 @@ MAX_FRAMES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a conversation needs beside the model's scripts and the server as the profile has it.
+    """Needs of a conversation beside the model's scripts and the server as the profile has it.
 
     `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
     commands (see named_pipes), a `fresh` process, `config` of the home, which may name files of

@@ -70,7 +70,7 @@ class _Play:
 
 
 class LaneWaits:
-    """How a session waits: on the thread of a lane until `cancel`, elsewhere as the run does."""
+    """Waits of a session: on the thread of a lane until `cancel`, elsewhere as the run does."""
 
     def __init__(self, interruption: Interruption) -> None:
         self._interruption = interruption

@@ -22,7 +22,7 @@ Play = Callable[[], ScenarioOutcome]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How often, and until when.
+    """The number of plays, and their deadline.
 
     `repeat` plays of each scenario; or `retries` at most of one that failed. None is begun after
     `deadline`, a time of `time.monotonic`, which all processes of a machine share; None for no such

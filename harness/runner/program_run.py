@@ -24,7 +24,7 @@ MAX_STDERR: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: without a shell, with exactly this environment, reading exactly this input.
+    """A program to run: without a shell, with exactly this environment and exactly this input.
 
     `scratch` is a folder that exists, for its standard error and its temporary files. `variables`
     are the names of what the harness set in the environment.

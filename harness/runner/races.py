@@ -27,7 +27,7 @@ RUNS = 5
 
 @dataclass(frozen=True, slots=True)
 class Playing:
-    """What a race needs of a worker's session.
+    """The parts of a worker's session that a race needs.
 
     `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
     one, by its traits (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its

@@ -14,7 +14,7 @@ from harness.trace.trace import End, Trace
 
 @dataclass(slots=True)
 class Run:
-    """What playing one scenario gave, before any judgement.
+    """The result of playing one scenario, before any judgement.
 
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
     itself, None while it ran; `overflow` says which bound a flood went over; `before` are the

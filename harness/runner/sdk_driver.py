@@ -17,7 +17,7 @@ from harness.trace.values import obj
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What drivers are run with. `places` stand for the placeholders of a scenario."""
+    """The surroundings of drivers. `places` stand for the placeholders of a scenario."""
 
     command: list[str]
     env: Mapping[str, str]

@@ -26,7 +26,7 @@ CONNECTION: Final = "calls"
 
 @dataclass(slots=True)
 class Driven:
-    """What a driver told: its lines, by turn; what it wrote that is none; how it ended."""
+    """The output of a driver: its lines, by turn; other lines; its end."""
 
     lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
     other: list[str] = field(default_factory=list[str])

@@ -35,7 +35,7 @@ from harness.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a program is run with: its words, its environment, its folders.
+    """The surroundings of a program: its words, its environment, its folders.
 
     `variables` are the names of what the harness set in `env`. `params` are those of every thread,
     `places` what the placeholders of a scenario stand for.

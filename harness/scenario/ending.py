@@ -33,7 +33,7 @@ REFUSAL = "the scenario is over; nothing is approved any more"
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the trace ended; `liveness` says what kept the server busy beyond its bound."""
+    """The end of a trace; `liveness` says what kept the server busy beyond its bound."""
 
     end: End
     outstanding: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ def _text_of(item: ItemView) -> str:
 
 
 class OfExec:
-    """What a run told in the words of these events, by the aliases of its turns."""
+    """Results of a run in the words of these events, by the aliases of its turns."""
 
     def __init__(self, told: Mapping[str, Told]) -> None:
         self._told = told

@@ -22,7 +22,7 @@ class ToldItem:
 
 @dataclass(slots=True)
 class Told:
-    """What one turn told.
+    """The results of one turn.
 
     `thread` is the id that it named, "" for none; `status` is `completed`, `failed` or "" where no
     end was told; `end` is the message that told it, or a fatal error, with the member `end_path`;

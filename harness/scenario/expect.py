@@ -57,7 +57,7 @@ class Item:
 
 
 class Reading(Protocol):
-    """What a run told of its turns and items, on whichever surface."""
+    """The turns and items of a run, on whichever surface."""
 
     def ended(self, alias: str, statuses: Sequence[str], where: JsonPath) -> Problem | None:
         """That a turn has none of these ends."""
@@ -143,7 +143,7 @@ class _Run:
 
 
 class OfSession:
-    """What a run told by the session protocol."""
+    """The turns and items of a run of the session protocol."""
 
     def __init__(self, cast: Cast, conversation: Conversation) -> None:
         self._cast = cast

@@ -22,7 +22,7 @@ Side = Literal["params", "result"]
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What is wrong within a value: at `path`, with its `key` or its value, which is `found`."""
+    """A mistake within a value: at `path`, with its `key` or its value, which is `found`."""
 
     path: Loc
     message: str

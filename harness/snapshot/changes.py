@@ -22,7 +22,7 @@ _ENVELOPE = ("params", "result", "error")
 
 
 class Kind(IntEnum):
-    """What a change is, the gravest first."""
+    """The kinds of change, the gravest first."""
 
     REFUSED = 0
     GONE = 1

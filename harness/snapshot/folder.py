@@ -24,7 +24,7 @@ _IGNORED = "# Made by harness: what waits for `harness snapshots review`.\n*\n"
 
 
 class State(StrEnum):
-    """What waits for a decision."""
+    """States of a snapshot that waits for a decision."""
 
     NEW = "new"
     CHANGED = "changed"

@@ -20,7 +20,7 @@ _MAX_MESSAGE_LINES: Final = 40
 
 
 class Mark(StrEnum):
-    """What a line is: the text is its sign in a unified diff."""
+    """The kinds of line: the text is the sign in a unified diff."""
 
     HEAD = "@"
     SAME = " "

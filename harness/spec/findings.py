@@ -17,7 +17,7 @@ FILE = "findings.yaml"
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """What one id of a finding means.
+    """The meaning of one id of a finding.
 
     `means` explains it in half a sentence, `causes` gives usual causes, `advice` what to do.
     `accepted` is false for a finding that no baseline can accept.

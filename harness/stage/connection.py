@@ -18,7 +18,7 @@ MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a connection came to. `scenario` is "" where none was left for it."""
+    """The result of a connection. `scenario` is "" if none was left for it."""
 
     connection: str
     scenario: str

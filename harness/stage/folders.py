@@ -59,7 +59,7 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class Furnished:
-    """What a server needs to play a scenario: the model's side, and more variables."""
+    """The needs of a server that plays a scenario: the model's side, and more variables."""
 
     model: ScriptedModel
     environment: Mapping[str, str]

@@ -20,7 +20,7 @@ _SUMMARY_LINE = re.compile(r"(?:FAILED|ERROR|PASSED|XFAIL|XPASS) +(\S.*?)(?: - .
 
 @dataclass(slots=True)
 class Wanted:
-    """What the arguments name.
+    """The scenarios that the arguments name.
 
     `paths` are left to pytest; `picks` are scenarios by id, each with the races that were named,
     None where none was; `rules` come from words as reports print them, `rules::turn.completes`;

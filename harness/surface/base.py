@@ -22,7 +22,7 @@ Topics = tuple[Topic, ...]
 
 
 class View(Protocol):
-    """What the frames of one connection say so far. It names the subjects of findings."""
+    """The frames of one connection so far. It names the subjects of findings."""
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in, before any rule sees it."""
@@ -30,7 +30,7 @@ class View(Protocol):
 
 
 class Ledger(Protocol):
-    """What is still owed on one connection."""
+    """Open obligations on one connection."""
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in, before any rule sees it."""
@@ -47,7 +47,7 @@ CL = TypeVar("CL", bound=Ledger, covariant=True)
 
 
 class Ledgers(Protocol[CL]):
-    """What is still owed on all connections of a trace, a ledger for each."""
+    """Open obligations on all connections of a trace, a ledger for each."""
 
     def of(self, connection: str) -> CL:
         """The ledger of a connection, made when first asked for: nothing is owed yet."""

@@ -37,7 +37,7 @@ _VALUED: Final = ("--env", "--url", "--bearer-token-env-var", "--scopes")
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the words of a command say. `dashed` is what follows a double dash, None without one."""
+    """The meaning of a command's words. `dashed` follows a double dash, None without one."""
 
     subcommand: str
     names: tuple[str, ...]
@@ -172,7 +172,7 @@ class Commands:
 
 
 class RunLedger:
-    """What is owed: an end for each run that began."""
+    """Open obligations: an end for each run that began."""
 
     def __init__(self) -> None:
         self._commands = Commands()

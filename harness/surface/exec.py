@@ -36,7 +36,7 @@ class StreamTurn:
 
 
 class Stream:
-    """What the events of one process say so far.
+    """The events of one process so far.
 
     `stray` are ends before any turn started, `fatal` the `error` events, `items` the events of
     items.
@@ -65,7 +65,7 @@ class Stream:
 
 
 class StreamLedger:
-    """What a process still owes: an end for each turn that it started, or a fatal error."""
+    """Open obligations of a process: an end for each turn that it started, or a fatal error."""
 
     def __init__(self) -> None:
         self._stream = Stream()

@@ -130,7 +130,7 @@ class Calls:
 
 
 class CallLedger:
-    """What is owed: an end for each turn."""
+    """Open obligations: an end for each turn."""
 
     def __init__(self) -> None:
         self._calls = Calls()

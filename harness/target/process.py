@@ -28,7 +28,7 @@ _DROPPED = ("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp")
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """How a process ended: its exit status, the signal that was needed, what it left behind.
+    """The end of a process: exit status, the signal that was needed, what it left behind.
 
     `survivors` are processes, `files` the contents of its temporary folder.
     """

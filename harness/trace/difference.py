@@ -15,7 +15,7 @@ LIMIT: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two values first differ.
+    """The first difference of two values.
 
     `path` leads there from the two values; `offset` counts characters where both are texts there,
     else it is None. `expected` and `actual` tell both sides, and are never the same.

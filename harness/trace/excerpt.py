@@ -33,7 +33,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a member lies in a line: its key, its value, the end of its value.
+    """The place of a member in a line: its key, its value, the end of its value.
 
     `whole` is false where the member is not there: then it is the nearest that holds it.
     """

@@ -11,7 +11,7 @@ from harness.trace.values import MISSING, obj, text
 
 
 class Direction(StrEnum):
-    """Which way a frame travelled."""
+    """The direction in which a frame travelled."""
 
     TO_TARGET = "to-target"
     FROM_TARGET = "from-target"
@@ -23,7 +23,7 @@ def opposite(direction: Direction) -> Direction:
 
 
 class Origin(StrEnum):
-    """Who wrote a frame: blame follows the origin, never the direction."""
+    """The author of a frame: blame follows the origin, never the direction."""
 
     HARNESS = "harness"
     TARGET = "target"
@@ -57,7 +57,7 @@ MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
 class DamageKind(StrEnum):
-    """Why the bytes of a frame are not one whole message as its writer meant it.
+    """Reasons why the bytes of a frame are not one whole message as its writer meant it.
 
     TOO_LONG: a line over the limit, of which only the beginning was kept. CUT_OFF: the stream ended
     before the line did. BINARY: a WebSocket message that was no text. CLOSED: no message, but a
@@ -77,7 +77,7 @@ class DamageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong with the bytes of a frame, and the words that tell people so."""
+    """Damage to the bytes of a frame, and the words that tell people so."""
 
     kind: DamageKind
     words: str

@@ -16,7 +16,7 @@ MARKS_VERSION: Final = 2
 
 
 class MarkBody:
-    """What a mark says. `kind` names the class in files and in what people read."""
+    """The content of a mark. `kind` names the class in files and in what people read."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -28,7 +28,7 @@ class MarkBody:
 
 
 class CallEnd(StrEnum):
-    """How the answer to a model call ended.
+    """Ends of the answer to a model call.
 
     COMPLETED: all of it was streamed. DISCONNECTED: the scripted model cut the stream. DROPPED: the
     server stopped reading. STATUS: it was no stream, but an HTTP status and a body. FAILED: the
@@ -343,7 +343,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ToldBySession(MarkBody):
-    """What the session protocol told of a turn of the same scenario, which was played there too.
+    """The session's news of a turn of the same scenario, which was played there too.
 
     `status` is the end of the turn; `items` are those that were completed, in order, with their
     types in the words of the events of `agent exec`.
@@ -357,7 +357,7 @@ class ToldBySession(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class ProgramErrors(MarkBody):
-    """What a program wrote to its standard error, the end of it where it is long.
+    """The standard error of a program, the end of it if it is long.
 
     It is written when the program has ended: nobody knows its order to the lines.
     """

@@ -11,14 +11,14 @@ from harness.trace.marks import MarkBody
 
 
 class McpTransport(StrEnum):
-    """How an agent speaks with a server: to a program, or to an address."""
+    """The way an agent speaks with a server: to a program, or to an address."""
 
     STDIO = "stdio"
     HTTP = "http"
 
 
 class Held(StrEnum):
-    """What somebody has of a value that the play gave: this one, another one, none."""
+    """Possession of a value that the play gave: this one, another one, none."""
 
     SAME = "same"
     OTHER = "other"

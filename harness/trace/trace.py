@@ -18,7 +18,7 @@ B_co = TypeVar("B_co", bound=MarkBody, covariant=True)
 
 
 class End(StrEnum):
-    """How a trace ended (docs: "End of a trace; owed events")."""
+    """The ends of a trace (docs: "End of a trace; owed events")."""
 
     QUIESCENT = "quiescent"
     CLOSED = "closed"
@@ -51,7 +51,7 @@ def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
 
 @dataclass(slots=True)
 class Header:
-    """What a reader must know to judge the trace again.
+    """Facts that a reader must know to judge the trace again.
 
     `surface` says what its lines are (harness.surface). With `faults` its server's messages were
     made wrong on purpose, by the scenario: the trace says nothing of the server. `given` is what

@@ -124,7 +124,7 @@ class ThreadView:
 
 
 class Conversation:
-    """What the frames so far say. Feed each frame once, in order.
+    """The frames so far. Feed each frame once, in order.
 
     `turns` has them by their `key`; a message finds its turn by `turn_of`, a pair of ids by
     `turn_at`.

@@ -31,7 +31,7 @@ _PLAIN_ENDS = (1000, 1001, 1005)
 
 
 class HandshakeFailed(TargetError):
-    """What listens at an address does not speak WebSocket; the text says what it answered."""
+    """An answer at an address that is not WebSocket's; the text says what came."""
 
 
 class _Assembly(LineSplitter):

@@ -27,7 +27,7 @@ MIN_TOKEN_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True)
 class ListenOptions:
-    """What the command line says about listening; `listen` is the address as it was given."""
+    """Options about listening; `listen` is the address as it was given."""
 
     listen: str
     token_env: str | None = None

@@ -10,7 +10,7 @@ _UNKNOWN = "unrecognized arguments: "
 
 
 class OneMessageParser(argparse.ArgumentParser):
-    """What a mistake is told by is a `UsageError`."""
+    """A parser that tells mistakes by a `UsageError`."""
 
     def error(self, message: str) -> NoReturn:
         """Raise it, with the option that was meant where one was mistyped."""

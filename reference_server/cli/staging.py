@@ -33,7 +33,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True)
 class StageWords:
-    """What the command line says: scenarios as they were named, and when to end."""
+    """Words of the command line: scenarios as they were named, and when to end."""
 
     scenarios: tuple[str, ...]
     json: Path | None = None

@@ -45,7 +45,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What config.toml and the environment say together; context sizes are in tokens.
+    """The settings of config.toml and the environment; context sizes are in tokens.
 
     `network_access` and `writable_roots` (absolute paths) are those of the mode workspace-write.
     `folder` (absolute) stands for the server's working directory, where several servers of one

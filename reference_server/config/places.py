@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[^,\]}#\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value and its key stand: offsets in characters. A value in an array has no key.
+    """The place of a value and its key: offsets in characters. A value in an array has no key.
 
     `end` is where the value ends; of a table with a heading, where the heading ends.
     """

@@ -32,7 +32,7 @@ Fields = dict[str, Any]
 
 
 class Decision(Enum):
-    """What the client decided about one command or file change."""
+    """The client's decision about one command or file change."""
 
     ACCEPT = "accept"
     DECLINE = "decline"

@@ -14,7 +14,7 @@ MAX_LINE_CHARACTERS = 200
 
 
 class Side(Enum):
-    """What a piece of text belongs to."""
+    """The sides that a piece of text can belong to."""
 
     ANSWER = "answer"
     PLAN = "plan"

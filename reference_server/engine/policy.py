@@ -15,7 +15,7 @@ TRUSTING_POLICIES: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
 
 
 class Ruling(Enum):
-    """What happens to an operation."""
+    """The ways to treat an operation."""
 
     RUN = "run"
     """It runs, within the sandbox."""

@@ -33,7 +33,7 @@ _REASONING = (GrowingReasoning, UnshownReasoning)
 
 
 class Visibility(Enum):
-    """Which of the model's items the client sees: all, all but its messages, or none."""
+    """The model's items that the client sees: all, all but its messages, or none."""
 
     ALL = "all"
     WORK = "work"

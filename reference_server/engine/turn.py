@@ -64,7 +64,7 @@ MAX_ADDED_BYTES = 32 * 2**20
 
 
 class Model(Protocol):
-    """What a turn needs of the model client."""
+    """The parts of the model client that a turn needs."""
 
     async def call(self, provider: Provider, body: Fields, receive: Receive) -> None:
         """Make one call. Raises ModelError."""
@@ -72,7 +72,7 @@ class Model(Protocol):
 
 
 class TurnSupport(NamedTuple):
-    """What all turns of a server share."""
+    """The parts that all turns of a server share."""
 
     model: Model
     tools: ToolProvider
@@ -80,7 +80,7 @@ class TurnSupport(NamedTuple):
 
 
 class TurnInput(NamedTuple):
-    """What one turn is to do, beyond the settings of its thread; with `work`, nothing else."""
+    """The input of one turn, beyond the settings of its thread; with `work`, nothing else."""
 
     content: list[UserInput]
     output_schema: OutputSchema | None = None

@@ -15,7 +15,7 @@ PASSED = ("HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "SHELL", "TMPDI
 
 
 class CommandVariables(NamedTuple):
-    """What `[command_environment]` of config.toml adds.
+    """Additions by `[command_environment]` of config.toml.
 
     `passed`: further names or patterns of the server's variables. `added`: variables with their
     values. `withheld`: names that hold a key of a model's provider; no pattern passes them.

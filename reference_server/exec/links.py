@@ -43,7 +43,7 @@ def follow(path: str) -> tuple[str, list[str]]:
 
 
 class KnownRoots:
-    """Where roots led to when they were first used, and which folders commands may write."""
+    """Targets of roots when they were first used, and the folders that commands may write."""
 
     def __init__(self) -> None:
         self._led: dict[str, str] = {}

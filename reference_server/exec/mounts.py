@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 class Kind(enum.IntEnum):
-    """What is mounted on a path; if there are two for one path, the greater wins."""
+    """Kinds of mount on a path; if there are two for one path, the greater wins."""
 
     WRITABLE = 0
     READABLE = 1

@@ -40,7 +40,7 @@ OnOutput = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. `argv` is not a shell's line; `cwd` is absolute.
+    """A command to run. `argv` is not a shell's line; `cwd` is absolute.
 
     `env`: all of its variables; None means the server's own environment.
     `wrapper`: goes in front of `argv` (a sandbox); the program of `argv` is still the one that is
@@ -64,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended.
+    """The end of a command.
 
     `exit_code`: its own, or 128 + the number of the signal that ended it, as in shells; None if it
     never started, and then `failure` is one sentence. `output` is what was passed to `on_output`,
@@ -341,7 +341,7 @@ class Running:
 
 
 class Account:
-    """What the warden reports about a command; each wait may be cancelled and begun again."""
+    """The warden's reports on a command; each wait may be cancelled and begun again."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control

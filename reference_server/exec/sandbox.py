@@ -99,7 +99,7 @@ _NOT_EXECUTABLE = 126
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How to run a command under a policy: `wrapper`, `env`, `inputs`, `mounts` of its `Command`.
+    """A command under a policy: `wrapper`, `env`, `inputs`, `mounts` of its `Command`.
 
     `files` and `network`: whether this server restricts them. `notes`: parts of the policy that
     have no effect, for the log.

@@ -25,7 +25,7 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page ended.
+    """The end of a page.
 
     `key` and `id` are the last thread's. `moved`: rows with a higher one were moved since.
     `begun`: when the first page was asked for, in seconds since 1970.

@@ -37,7 +37,7 @@ TITLE_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a rollout is: its folder below the home, its file name, and the thread it is named for.
+    """The place of a rollout: its folder below the home, its file name, and its thread.
 
     Folder and file are bytes, since names of files need not be text.
     """

@@ -57,7 +57,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a list shows of one thread; times are seconds since 1970.
+    """One thread as a list shows it; times are seconds since 1970.
 
     `stamp` is that of the file before it was read, `offset` the end of its last whole line, and
     `mark` a checksum of the bytes before that: by these a file that has grown is read on.
@@ -110,7 +110,7 @@ def _mark(file: BinaryIO, offset: int) -> int:
 
 
 class _Reading:
-    """What the lines so far say. Nothing else of the module is asked so often."""
+    """The content of the lines so far. Nothing else of the module is asked so often."""
 
     def __init__(self, path: Path, earlier: Summary | None) -> None:
         self._path = path

@@ -39,7 +39,7 @@ KNOWN = 0.5
 
 
 class _Complaints:
-    """What a program writes that is no message: logged, up to a limit; the last of it is kept."""
+    """Output of a program that is no message: logged, up to a limit; the last of it is kept."""
 
     def __init__(self, name: str) -> None:
         self._name = name

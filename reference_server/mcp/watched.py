@@ -18,7 +18,7 @@ Item = SessionMessage | Exception
 
 
 class Watch:
-    """What is known of both streams; `fault`: why we have ended them."""
+    """The state of both streams; `fault`: why we have ended them."""
 
     def __init__(self) -> None:
         self.over = anyio.Event()
@@ -27,7 +27,7 @@ class Watch:
 
 
 class Incoming:
-    """What a server sends."""
+    """The messages of a server."""
 
     def __init__(self, stream: ReadStream[Item], watch: Watch) -> None:
         self._stream = stream
@@ -78,7 +78,7 @@ class Incoming:
 
 
 class Outgoing:
-    """What a server is sent."""
+    """The messages to a server."""
 
     def __init__(self, stream: WriteStream[SessionMessage], watch: Watch) -> None:
         self._stream = stream

@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
 
 class Wrong(Exception):
-    """What was given cannot be a server; str() is one line, which quotes no value of a variable."""
+    """Input that cannot be a server; str() is one line, which quotes no value of a variable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What the authorization server answered; `issuer` is its name, where it tells (RFC 9207)."""
+    """The authorization server's answer; `issuer` is its name, if it tells (RFC 9207)."""
 
     code: str = field(repr=False)
     issuer: str | None

@@ -50,7 +50,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What an authorization server gave."""
+    """The grant of an authorization server."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(repr=False)

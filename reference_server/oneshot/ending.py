@@ -30,7 +30,7 @@ class NotBegun(Exception):
 
 
 class Interruption:
-    """Whether the run was told to stop, and by which signal; the first one counts."""
+    """The signal that told the run to stop, if any; the first one counts."""
 
     def __init__(self) -> None:
         self.number: int | None = None

@@ -25,7 +25,7 @@ LASTING = frozenset({"commandExecution", "fileChange", "mcpToolCall", "webSearch
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How items are shown. Paths start at `cwd`; `raw_reasoning`: with raw blocks of reasoning."""
+    """The form of items. Paths start at `cwd`; `raw_reasoning`: with raw blocks of reasoning."""
 
     cwd: str
     raw_reasoning: bool = False

@@ -21,7 +21,7 @@ _UNLIKE_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 
 class Sink(Protocol):
-    """Where the events of a run go."""
+    """The destination of a run's events."""
 
     async def tell(self, events: list[Fields]) -> None:
         """Write events, in order. Raises PeerGone where nobody reads any more."""

@@ -47,7 +47,7 @@ LAST_WORDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be done. `cwd` and `images` are absolute; `resume` is the id of a thread.
+    """The work of a run. `cwd` and `images` are absolute; `resume` is the id of a thread.
 
     `last`: the newest thread of `cwd` goes on. `config` holds what the command line says too;
     `named`: the settings that it names there, which a resumed thread takes over.

@@ -28,7 +28,7 @@ MAX_JOURNAL_BYTES = 1 << 27
 
 
 class State(Enum):
-    """How far a patch has come; all values have the same length."""
+    """The stages of a patch; all values have the same length."""
 
     PREPARED = b"prepared \n"
     """Some of its changes may have been made: to be undone."""
@@ -68,7 +68,7 @@ class JournaledWrite:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a journal says. `heading` is free for whoever makes the patch."""
+    """The content of a journal. `heading` is free for whoever makes the patch."""
 
     state: State
     heading: dict[str, Any]

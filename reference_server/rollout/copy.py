@@ -25,7 +25,7 @@ _SERVER = re.compile(rb',"server":"[^"\\]*"\}\n$')
 
 
 class Original:
-    """What is copied: the lines of a rollout, each with where its turn's id stands, if any."""
+    """The lines of a rollout to copy, each with where its turn's id stands, if any."""
 
     def __init__(self, path: Path | str, lines: Iterable[bytes]) -> None:
         self._path = path

@@ -37,7 +37,7 @@ class UnreadableRollout(Exception):
 
 @dataclass(slots=True)
 class StoredThread:
-    """What a rollout says of its thread; times are seconds since 1970.
+    """A thread as its rollout has it; times are seconds since 1970.
 
     `tokens`: those of each model call. `context_tokens`: the size of the conversation as the model
     last counted it, 0 if it was compacted since. `unended`: for each turn whose end is not

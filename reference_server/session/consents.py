@@ -13,7 +13,7 @@ from harness.wire.settings import SandboxPolicy
 
 
 class Consents:
-    """What was accepted for the session on one thread."""
+    """Operations accepted for the session on one thread."""
 
     def __init__(self) -> None:
         self._commands: set[tuple[bytes, tuple[str, ...], str, bool]] = set()

@@ -53,7 +53,7 @@ _LISTED = (ThreadRecord, NameRecord, RollbackRecord, TurnStartedRecord, TurnComp
 
 
 class RunningTurn(Protocol):
-    """What the session knows of a turn in progress."""
+    """A turn in progress, as the session knows it."""
 
     @property
     def id(self) -> str:

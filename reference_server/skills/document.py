@@ -44,7 +44,7 @@ class Document:
 
 @dataclass(slots=True)
 class Outline:
-    """What the headings of a Markdown text say; the first paragraph of each known section."""
+    """The headings of a Markdown text; the first paragraph of each known section."""
 
     title: str = ""
     lead: str = ""

@@ -142,7 +142,7 @@ class Library:
 
 
 class _Looked:
-    """What one request has seen: no folder is looked at twice for it."""
+    """The folders that one request has seen: none is looked at twice for it."""
 
     def __init__(self, library: Library, *, reload: bool) -> None:
         self._library = library

@@ -35,7 +35,7 @@ _UNDESCRIBED = (
 
 @dataclass(slots=True)
 class Scanned:
-    """What one folder of skills holds."""
+    """The contents of one folder of skills."""
 
     skills: list[Skill] = field(default_factory=list[Skill])
     problems: list[Problem] = field(default_factory=list[Problem])

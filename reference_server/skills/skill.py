@@ -27,7 +27,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a file or folder, and what to do about it."""
+    """A problem of a file or folder, and what to do about it."""
 
     path: str
     message: str

@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """When a stage ends by itself. None of these: when it is told to.
+    """Limits at which a stage ends by itself. None of these: when it is told to.
 
     `connections`: after so many. `once`: when each scenario was begun once. `idle`: the seconds
     after which a connection is closed on which nothing passes.

@@ -20,7 +20,7 @@ from reference_server.transport.base import (
 
 
 class Witness(Protocol):
-    """Who is shown what passes."""
+    """An observer of what passes."""
 
     def came(self, raw: bytes) -> None:
         """The client has sent a message."""

@@ -26,7 +26,7 @@ HANDSHAKE_TIME = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who may connect. `checks_host`: the Host must be an address of this machine.
+    """Conditions of connecting. `checks_host`: the Host must be an address of this machine.
 
     `missing` says of the path of a request, in words, that there is nothing; None where there is.
     """

@@ -127,7 +127,7 @@ class _Listening:
 
 
 class _Ends:
-    """Whether that many turns have ended in the bytes it was called with."""
+    """A check that that many turns have ended in the bytes it was called with."""
 
     def __init__(self, turns: int) -> None:
         self._left = turns

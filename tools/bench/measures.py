@@ -36,7 +36,7 @@ START_KEYS = ("first-answer", "first-turn", "start-cpu")
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How often each thing is done."""
+    """The number of repetitions of each measurement."""
 
     starts: int
     turns: int

@@ -12,7 +12,7 @@ from harness.trace.frame import Damage, Direction, Frame
 
 
 class AtWork(Protocol):
-    """What is fed with lines and gives lines: one live fault, or several."""
+    """One live fault or several, fed with lines and giving lines."""
 
     @property
     def held(self) -> int:

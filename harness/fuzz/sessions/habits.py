@@ -17,7 +17,7 @@ SEEN = 2
 
 
 class Habits:
-    """What a server was seen to keep and to break in the sessions so far."""
+    """Rules that a server was seen to keep and to break in the sessions so far."""
 
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()

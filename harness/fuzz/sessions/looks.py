@@ -70,7 +70,7 @@ class ShownTurn:
 
 @dataclass(slots=True)
 class _Thread:
-    """What is known of a thread: the turns it was last shown with, None for unknown.
+    """The turns with which a thread was last shown, None for unknown.
 
     `ours` are the connections on which it was started. `stored`: a turn of it has ended, before
     which a server need not have anything to list. `open` are the requests under way, and

@@ -59,7 +59,7 @@ def chosen(drawn: Sequence[Drawn], number: int, seen: Counter[Meeting]) -> list[
 
 
 class Meetings:
-    """What comes together in one session, noted step by step while it is planned."""
+    """Things that meet in one session, noted step by step while it is planned."""
 
     def __init__(self) -> None:
         self.found: set[Meeting] = set()

@@ -49,7 +49,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Played:
-    """What a document gave. `kept` are the SHOULD rules that were kept, with how often."""
+    """The result of a document. `kept` are the SHOULD rules that were kept, with how often."""
 
     document: Json
     run: Run = field(repr=False)

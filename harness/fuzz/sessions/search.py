@@ -57,7 +57,7 @@ REFUSED_ALWAYS = 12
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What goes wrong: the document that shows it, its cause, a line that tells it, its trace.
+    """A failure: the document that shows it, its cause, a line that tells it, its trace.
 
     `instead_of` is what was found before of the same defect: a longer case, or a flaky one.
     `played` is the document as it was played, without what a server must offer for it.
@@ -75,7 +75,7 @@ class Found:
 
 @dataclass(slots=True)
 class SessionCampaign:
-    """What a search gave. `unmet` counts the scripts that did not come to their end, by reason."""
+    """The result of a search. `unmet` counts the scripts that did not end, by reason."""
 
     seed: int
     cases: int = 0

@@ -60,7 +60,7 @@ _PAIRS = [
 
 @dataclass(slots=True)
 class Offers:
-    """What is known of the server under test: what it was seen not to do is planned no more.
+    """Features of the server under test: what it was seen not to do is planned no more.
 
     `lacks` are names of actions, of parts of a turn, `approvals`, and those under a policy.
     """

@@ -28,7 +28,7 @@ Edit = Callable[[Json, int], Json | None]
 
 
 class Wrong(NamedTuple):
-    """How many steps were begun when it went wrong, and at which one it showed, 0 for unknown."""
+    """The steps begun when it went wrong, and the step at which it showed, 0 for unknown."""
 
     begun: int
     shows: int = 0

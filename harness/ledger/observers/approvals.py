@@ -50,7 +50,7 @@ class _Question:
 
 
 class _Policies:
-    """Which approval policy is in force in a thread, by what was granted."""
+    """The approval policies in force in threads, by what was granted."""
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
@@ -78,7 +78,7 @@ class _Policies:
     "approval-policy.never-blocked",
 )
 class Asked(Observer):
-    """What is asked under each policy."""
+    """Questions asked under each policy."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -173,7 +173,7 @@ class Asked(Observer):
     "approval.amendment-content",
 )
 class Answered(Observer):
-    """What becomes of an answer, and of what it allows later."""
+    """Effects of an answer, and of what it allows later."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -291,7 +291,7 @@ class Answered(Observer):
 
 @observes("approval.several-clients", "approval.lost-client", "subscription.open-questions")
 class Several(Observer):
-    """Who is asked where several clients have, or had, a thread."""
+    """Recipients of a question if several clients have, or had, a thread."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

@@ -17,7 +17,7 @@ _OPENING: Final = ("thread/start", "thread/resume", "thread/fork")
 
 @observes("rpc.several-clients", "subscription.news", "subscription.begins")
 class Hearing(Observer):
-    """Which connections are told of what."""
+    """Connections that are told of something."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -73,7 +73,7 @@ class Hearing(Observer):
 
 @observes("loading.order", "loading.active-turn", "subscription.lost-connection")
 class Leaving(Observer):
-    """What follows when the last client leaves a thread."""
+    """Effects of the last client's leaving of a thread."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -172,7 +172,7 @@ class Leaving(Observer):
 
 @observes("rpc.concurrent-requests", "rpc.duplicate-id")
 class Pending(Observer):
-    """How requests are answered that are open at the same time."""
+    """Answers to requests that are open at the same time."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -216,7 +216,7 @@ class Pending(Observer):
 
 @observes("rpc.malformed-lines")
 class Malformed(Observer):
-    """How a line is answered that is not a request."""
+    """Answers to a line that is not a request."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -245,7 +245,7 @@ class Malformed(Observer):
 
 @observes("turn-start.override-life", "thread-compact.history", "turn-steer.when-applied")
 class ModelHears(Observer):
-    """What the model is sent: settings of an earlier turn, words before a compaction, steering."""
+    """Contents of model calls: settings of an earlier turn, words before a compaction, steering."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

@@ -152,7 +152,7 @@ class Ends(ProcessObserver):
 
 @observes("sdk-usage.meaning", surface=EXEC)
 class Usage(ProcessObserver):
-    """Whether the usage of a later turn is its own, or that of the whole thread."""
+    """The usage of a later turn: its own, or that of the whole thread."""
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
         """Beside what the model reported in this process and in those before."""
@@ -174,7 +174,7 @@ class Usage(ProcessObserver):
 
 @observes("sdk-item.ids", surface=EXEC)
 class ItemIds(ProcessObserver):
-    """Whether items have ids, and whether those of another turn come again."""
+    """Ids of items, and those of another turn that come again."""
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
         """All items of a process, and of those before it."""
@@ -191,7 +191,7 @@ class ItemIds(ProcessObserver):
 
 @observes("sdk-item.updated-which", "sdk-item.started-which", surface=EXEC)
 class Lives(ProcessObserver):
-    """Which items are started and updated before they are completed."""
+    """Items that are started and updated before they are completed."""
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
         """Items that have ids can be followed; of others the types are counted."""
@@ -214,7 +214,7 @@ class Lives(ProcessObserver):
 
 @observes("sdk-item.status-words", "sdk-item.absent", "sdk-item.kinds", surface=EXEC)
 class ItemMembers(Observer):
-    """What members of items hold."""
+    """Values of the members of items."""
 
     @listen(*_ITEMS)
     def shown(self, frame: Frame) -> Iterator[Choice]:
@@ -245,7 +245,7 @@ def _held(value: Any) -> str:
 
 @observes("sdk-event.started-again", surface=EXEC)
 class StartedAgain(ProcessObserver):
-    """Whether a later turn of a thread names it again."""
+    """A thread named again by its later turns."""
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
         """A process that goes on with a thread."""
@@ -259,7 +259,7 @@ class StartedAgain(ProcessObserver):
 
 @observes("sdk-event.retries", "sdk-event.failed-after-error", surface=EXEC)
 class Failures(ProcessObserver):
-    """What is told of a model call that fails: of one that is tried again, and of the last."""
+    """News of a model call that fails: of one that is tried again, and of the last."""
 
     def ended(self, process: _Process, last: Frame, end: ProgramEnded) -> Iterator[Choice]:
         """By the end of the turn."""

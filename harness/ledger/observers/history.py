@@ -26,7 +26,7 @@ def _items(turn: dict[str, Any]) -> list[dict[str, Any]]:
 
 @observes("thread-read.items", "thread-rollback.items", "thread-fork.turns-shown")
 class ShownItems(Observer):
-    """Whether the turns that are shown hold items."""
+    """Items in the turns that are shown."""
 
     @on_answer("thread/read", "thread/rollback", "thread/fork")
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -64,7 +64,7 @@ class ShownItems(Observer):
 
 @observes("thread-read.active", "thread-fork.active", "turn.after-crash", "rpc.connection-end")
 class UnfinishedTurns(Observer):
-    """How a turn is shown that is in progress, or whose server ended meanwhile."""
+    """The shown form of a turn that is in progress, or whose server ended meanwhile."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -111,7 +111,7 @@ class UnfinishedTurns(Observer):
 
 @observes("item.id-stable", "turn.interrupted-history", "thread-fork.ids")
 class StoredTurns(Observer):
-    """What of a turn that was told is shown later."""
+    """The part of a streamed turn that is shown later."""
 
     @on_answer(*_SHOWN)
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -169,7 +169,7 @@ class StoredTurns(Observer):
 
 @observes("thread-fork.keeps")
 class ForkKeeps(Observer):
-    """What a fork has of the thread beside its history."""
+    """The part of a thread beside its history that a fork has."""
 
     @on_answer("thread/fork")
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -225,7 +225,7 @@ class ResumedSettings(Observer):
 
 @observes("thread-status.loaded-shown", "thread.preview-length")
 class ShownThreads(Observer):
-    """What a list or a read says of a thread that is loaded."""
+    """The form in which a list or a read shows a loaded thread."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -264,7 +264,7 @@ class ShownThreads(Observer):
 
 @observes("thread-list.direction", "thread-list.title", "thread-list.cursor-life")
 class Lists(Observer):
-    """How threads are listed, searched and paged."""
+    """Listing, searching and paging of threads."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -326,7 +326,7 @@ def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 @observes("thread-list.ephemeral")
 class Unlisted(Observer):
-    """Whether ephemeral threads are listed, and those that have no turn yet."""
+    """Ephemeral threads, and those without a turn yet, in lists."""
 
     @on_answer("thread/list")
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -350,7 +350,7 @@ class Unlisted(Observer):
 
 @observes("turn-steer.stored", "turn-steer.cut-turn")
 class StoredSteers(Observer):
-    """Whether input is kept that was granted and that the model had not seen."""
+    """Input that was granted, that the model had not seen, and that may be kept."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

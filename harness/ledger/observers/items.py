@@ -17,7 +17,7 @@ _LONG: Final = 60_000
 
 @observes("item.exit-code-status", "item.output-size", "item.output-order")
 class Commands(Observer):
-    """What the item of a command says when the command has ended."""
+    """The item of a command that has ended."""
 
     @on("item/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
@@ -44,7 +44,7 @@ class Commands(Observer):
 
 @observes("item.completed-when-cut", "item.review-cut")
 class Cut(Observer):
-    """What becomes of items that were open when their turn was interrupted or failed."""
+    """Items that were open when their turn was interrupted or failed."""
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
@@ -71,7 +71,7 @@ class Cut(Observer):
 
 @observes("item.reasoning-indexes", "item.summary-boundary")
 class Reasoning(Observer):
-    """How the sections of a summary are counted and announced."""
+    """Counting and announcing of the sections of a summary."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -145,7 +145,7 @@ class Scopes(Observer):
 
 @observes("item.review-begins", "item.review-detached")
 class Reviews(Observer):
-    """How a review begins, and where it runs."""
+    """The beginning and the place of a review."""
 
     @on_answer("review/start")
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -166,7 +166,7 @@ class Reviews(Observer):
 
 @observes("item.dynamic-tool-flow")
 class DynamicTools(Observer):
-    """How the client is asked to carry a dynamic tool out."""
+    """Requests to the client to carry a dynamic tool out."""
 
     @on_kind(Kind.REQUEST)
     def asked(self, frame: Frame) -> Iterator[Choice]:
@@ -184,7 +184,7 @@ class DynamicTools(Observer):
 
 @observes("item.duplicate-delta")
 class EmptyDeltas(Observer):
-    """Whether a piece of text that is empty is passed on."""
+    """Empty pieces of text that may be passed on."""
 
     # In its first turn the model says an empty piece among others.
     SCENARIO: Final = "choices/odd-input"
@@ -209,7 +209,7 @@ class EmptyDeltas(Observer):
 
 @observes("item.plan-made")
 class PlanItems(Observer):
-    """What stands beside a plan item."""
+    """Messages beside a plan item."""
 
     @on("turn/completed")
     def completed(self, frame: Frame) -> Iterator[Choice]:
@@ -223,7 +223,7 @@ class PlanItems(Observer):
 
 @observes("event.compaction-names", "thread-compact.turn")
 class Compactions(Observer):
-    """How a compaction is told."""
+    """News of a compaction."""
 
     @on_kind(Kind.NOTIFICATION)
     def told(self, frame: Frame) -> Iterator[Choice]:
@@ -249,7 +249,7 @@ class Compactions(Observer):
 
 @observes("turn-steer.shown")
 class Steers(Observer):
-    """What becomes of steered input while its turn goes on."""
+    """Steered input while its turn goes on."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

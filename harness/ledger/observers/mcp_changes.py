@@ -71,7 +71,7 @@ class Unusual(RunObserver):
     "mcp-config.flat-form", "mcp-config.other-keys", "mcp-config.broken-file", surface=COMMAND
 )
 class TheFile(RunObserver):
-    """Which forms of the file are read and written, and what else in it is kept."""
+    """Forms of the file that are read and written, and its other contents."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """One run."""
@@ -130,7 +130,7 @@ def _but(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 @observes("mcp-config.concurrent", surface=COMMAND)
 class AtOnce(Observer):
-    """Whether additions at the same time are all there in the end."""
+    """Additions at the same time, and which of them are there in the end."""
 
     @listen(("kind", "event"))
     def ended(self, frame: Frame) -> Iterator[Choice]:

@@ -20,7 +20,7 @@ def _asked(run: Run) -> set[str]:
 
 @observes("mcp-login.callback", "mcp-login.registration", surface=COMMAND)
 class Steps(RunObserver):
-    """How a login becomes a client of the server, and how the user's answer comes back."""
+    """Steps of a login: becoming a client of the server, and getting the user's answer."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """One login whose address was visited."""
@@ -43,7 +43,7 @@ class Steps(RunObserver):
 
 @observes("mcp-login.denied", surface=COMMAND)
 class Denied(Observer):
-    """What a login does whose user denies: it asks for no token."""
+    """A login whose user denies: it asks for no token."""
 
     @listen(("kind", "event"))
     def ended(self, frame: Frame) -> Iterator[Choice]:
@@ -58,7 +58,7 @@ class Denied(Observer):
 
 @observes("mcp-add.login", surface=COMMAND)
 class AtAdding(RunObserver):
-    """Whether a server that asks for OAuth is logged in to when it is added."""
+    """A login to a server that asks for OAuth when it is added."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """An addition of such a server that can be reached."""
@@ -76,7 +76,7 @@ class AtAdding(RunObserver):
     "mcp-credentials.store", "mcp-remove.credentials", "mcp-logout.unconfigured", surface=COMMAND
 )
 class Credentials(RunObserver):
-    """Where credentials are kept, and for how long."""
+    """The place of credentials, and their lifetime."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """A login, a removal, a logout."""

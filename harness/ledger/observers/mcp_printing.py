@@ -80,7 +80,7 @@ class Statuses(RunObserver):
 
 @observes("mcp-list.empty", "mcp-get.unknown", surface=COMMAND)
 class Nothing(RunObserver):
-    """What is printed where there is nothing to show."""
+    """Output if there is nothing to show."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """A list of no server, a server that there is not."""
@@ -114,7 +114,7 @@ class Nothing(RunObserver):
     surface=COMMAND,
 )
 class Lists(RunObserver):
-    """What the table and the JSON array of `mcp list` say of each server."""
+    """The table and the JSON array of `mcp list`, for each server."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """One list."""
@@ -174,7 +174,7 @@ def _login(run: Run, table: dict[str, Any], form: str) -> str:
 
 @observes("mcp-list.secrets", "mcp-list.json-fields", surface=COMMAND)
 class Details(RunObserver):
-    """What is shown of a server: its variables, the members of its JSON."""
+    """Details of a server: its variables, the members of its JSON."""
 
     def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
         """A list, or one server."""

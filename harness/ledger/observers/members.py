@@ -311,7 +311,7 @@ class Members(Observer):
 
 @observes("thread-start.defaults")
 class Defaults(Observer):
-    """What the reply of thread/start says of a setting that the request left out."""
+    """Settings that the request left out, in the reply of thread/start."""
 
     @listen(*_answers("thread/start"))
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -330,7 +330,7 @@ class Defaults(Observer):
 
 @observes("thread-start.ephemeral")
 class Ephemeral(Observer):
-    """Whether the member `ephemeral` of thread/start makes an ephemeral thread."""
+    """The effect of the member `ephemeral` of thread/start."""
 
     @listen(*_answers("thread/start"))
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -344,7 +344,7 @@ class Ephemeral(Observer):
 
 @observes("rpc.extra-members", "rpc.jsonrpc-member", "rpc.unlisted-methods", "rpc.error-response")
 class Forms(Observer):
-    """What messages have beside what the text lists."""
+    """Members of messages beside those that the text lists."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

@@ -328,7 +328,7 @@ def _missing_image(one: Asked) -> str | None:
 
 @observes(*sorted({point for rows in _TABLE.values() for point, _ in rows}))
 class Answers(Observer):
-    """What a server answers to a request in one of the situations of the table."""
+    """Answers of a server in the situations of the table."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

@@ -73,7 +73,7 @@ def _aborted(call: Call) -> str:
 
 @observes("sdk-child.way", "sdk-input.joined", "sdk-input.image-base", surface=SDK)
 class Input(CallObserver):
-    """How the input reaches the agent."""
+    """The way of the input to the agent."""
 
     def over(self, call: Call, end: Frame) -> Iterator[Choice]:
         """One turn that was started."""
@@ -111,7 +111,7 @@ class Input(CallObserver):
     surface=SDK,
 )
 class ClientOptions(CallObserver):
-    """How the options of the client reach the agent."""
+    """The way of the client's options to the agent."""
 
     def over(self, call: Call, end: Frame) -> Iterator[Choice]:
         """One turn that was started."""
@@ -180,7 +180,7 @@ def _quoted(value: Any, written: str) -> str:
     surface=SDK,
 )
 class ThreadOptions(CallObserver):
-    """What becomes of the options of a thread."""
+    """The effect of a thread's options."""
 
     def over(self, call: Call, end: Frame) -> Iterator[Choice]:
         """One turn."""
@@ -211,7 +211,7 @@ class ThreadOptions(CallObserver):
     surface=SDK,
 )
 class Results(CallObserver):
-    """What a call gives or throws, by what the agent wrote."""
+    """Results and errors of a call, by what the agent wrote."""
 
     def over(self, call: Call, end: Frame) -> Iterator[Choice]:
         """One turn."""
@@ -260,7 +260,7 @@ class Results(CallObserver):
 
 @observes("sdk-abort.streamed", "sdk-abort.beforehand", surface=SDK)
 class Aborts(CallObserver):
-    """What an aborted call does."""
+    """Effects of an aborted call."""
 
     def over(self, call: Call, end: Frame) -> Iterator[Choice]:
         """One turn whose signal was aborted."""

@@ -32,7 +32,7 @@ def _skills(result: Any) -> dict[str, Any]:
     "skills-list.cache-life",
 )
 class Written(Observer):
-    """What a list shows of the skills that the scenario has written."""
+    """Skills that the scenario has written, as a list shows them."""
 
     @on_answer("skills/list")
     def answered(self, frame: Frame) -> Iterator[Choice]:
@@ -63,7 +63,7 @@ class Written(Observer):
 
 @observes("skills-list.session-cwd", "skills-list.same-cwd", "skills-list.relative-root")
 class Folders(Observer):
-    """Which entries a list has for the folders that were asked for."""
+    """Entries of a list for the folders that were asked for."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""

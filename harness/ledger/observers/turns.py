@@ -30,7 +30,7 @@ _CAUSED: Final = {
 
 @observes(_ORDER)
 class ResponseOrder(Observer):
-    """Whether the response or the notification that its request causes comes first."""
+    """The order of a response and the notification that its request causes."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -87,7 +87,7 @@ def _thread_of(params: Any) -> str:
 
 @observes("turn.final-status-order", "thread-status.after-failure", "thread-status.transitions")
 class Statuses(Observer):
-    """When a thread's status changes, and to what."""
+    """Changes of a thread's status."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -156,7 +156,7 @@ _BETWEEN: Final = (
 
 @observes("turn.events-between")
 class Between(Observer):
-    """Where notifications of a turn stand that are about none of its items."""
+    """The place of a turn's notifications that are about none of its items."""
 
     @on(*_BETWEEN)
     def told(self, frame: Frame) -> Iterator[Choice]:
@@ -184,7 +184,7 @@ class Between(Observer):
     "turn-start.unresolved-skill",
 )
 class Ends(Observer):
-    """What the end of a turn shows of it as a whole."""
+    """The turn as a whole, as its end shows it."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -273,7 +273,7 @@ def _odd_input(entries: list[Any], skills: set[str]) -> Iterator[tuple[str, str]
 
 @observes("turn-start.while-active")
 class SecondStart(Observer):
-    """What becomes of turn/start while a turn is active."""
+    """A turn/start while a turn is active."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -305,7 +305,7 @@ class SecondStart(Observer):
 
 @observes("event.token-usage-often")
 class TokenUsage(Observer):
-    """How often token usage is told, beside the model calls of the turn that reported some."""
+    """Counts of token usage, beside the model calls of the turn that reported some."""
 
     def begin(self) -> None:
         """Nothing was seen yet."""
@@ -340,7 +340,7 @@ class TokenUsage(Observer):
 
 @observes("event.diff-often", "event.diff-when-none", "event.diff-paths")
 class Diffs(Observer):
-    """When the diff of a turn comes, and how it names files."""
+    """The time of a turn's diff, and the names of files in it."""
 
     @on("turn/diff/updated")
     def told(self, frame: Frame) -> Iterator[Choice]:

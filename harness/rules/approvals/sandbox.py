@@ -32,7 +32,7 @@ class _Refused:
 
 
 class _Words(Monitor):
-    """Which thread/start was taken, by its other params.
+    """The thread/start that was taken, by its other params.
 
     A refusal may be for anything else, such as a server that is not ready or has no room: only
     where the same request was taken with another sandbox, or none, before and after it, is it

@@ -65,7 +65,7 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Played:
-    """What was noted of the servers of a play before a message."""
+    """Notes on the servers of a play before a message."""
 
     configured: dict[str, McpConfigured] = field(default_factory=dict[str, McpConfigured])
     started: list[McpStarted] = field(default_factory=list[McpStarted])

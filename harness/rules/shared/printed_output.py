@@ -43,7 +43,7 @@ class _Uncertain(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What a command writes to its two streams."""
+    """The output of a command on its two streams."""
 
     stdout: str
     stderr: str = ""

@@ -13,7 +13,7 @@ from harness.trace.values import obj, text
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What was last written of a skill: by which request, and its answer.
+    """The last setting of a skill: its request, and the answer.
 
     `enabled` is None where it is not certain what holds: the request was refused or not answered
     yet, or two were under way at once.

@@ -24,7 +24,7 @@ _LOOKING: Final = ("thread/read", "thread/list", "thread/loaded/list", "thread/u
 
 
 class Kept(StrEnum):
-    """Where a thread is kept.
+    """Places where a thread is kept.
 
     IN_USE: it was never archived. ARCHIVED, RESTORED: the last request about that was accepted, and
     it was told.
@@ -37,7 +37,7 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where a thread is kept, and by which request, its answer, and what was told of it."""
+    """The place of a thread, the request that put it there, its answer, and what was told of it."""
 
     kept: Kept
     frames: tuple[Frame, ...] = ()

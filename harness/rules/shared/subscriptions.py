@@ -26,7 +26,7 @@ _ANEW: Final = ("restart", "kill")
 
 
 class Exchanges:
-    """What came on all connections of a trace, up to a message if one is given.
+    """Messages on all connections of a trace, up to a message if one is given.
 
     Made anew whenever it is asked for: only requests that are rare need it. A rule that judges at a
     message gives that one, so that it says the same of a live stream and of a stored trace.
@@ -155,7 +155,7 @@ def _told(exchanges: Exchanges, method: str, thread_id: str) -> Iterator[Frame]:
 
 @dataclass(slots=True)
 class Followers:
-    """Who certainly follows a thread at some moment, and what makes the past uncertain.
+    """Certain followers of a thread at some moment, and what makes the past uncertain.
 
     `connections` were given the thread by the process that runs then, and have neither asked to
     leave it since nor been ended. `unbroken` says that at no moment since the thread was first

@@ -135,7 +135,7 @@ class _Listings:
 
 
 class _Told(Calls):
-    """What the model calls of a turn hold of a skill."""
+    """The parts of a skill that the model calls of a turn hold."""
 
     def begin(self) -> None:
         super().begin()

@@ -41,7 +41,7 @@ class Cut:
 
 
 class _Rollback(Monitor):
-    """What the rollbacks of a thread left, known where all of its turns are."""
+    """The remains of a thread after rollbacks, known if all of its turns are."""
 
     def begin(self) -> None:
         self._told = Told(self.trace, self.conversation)

@@ -21,7 +21,7 @@ _PARTING = ("thread/closed", "thread/archived")
 
 
 class _Unloaded(Monitor):
-    """Which threads that were made in the trace are certainly not loaded."""
+    """Threads made in the trace that are certainly not loaded."""
 
     def begin(self) -> None:
         self._known = KnownThreads(self.trace)

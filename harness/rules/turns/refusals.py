@@ -34,7 +34,7 @@ class _Refused:
 
 
 class _Granting(Monitor):
-    """What both have in common; `named` is the param that names the turn."""
+    """The common part of both rules; `named` is the param that names the turn."""
 
     named = ""
 

@@ -44,7 +44,7 @@ _COMPACTED: Final = {"item.type": "contextCompaction"}
 
 @dataclass(slots=True)
 class Acting:
-    """What is known while the client's messages are turned into steps, one after the other."""
+    """State while the client's messages are turned into steps, one after the other."""
 
     steps: list[Step] = field(default_factory=list[Step])
     setup: list[Step] = field(default_factory=list[Step])

@@ -12,7 +12,7 @@ _KINDS = {"notification": Kind.NOTIFICATION, "request": Kind.REQUEST}
 
 
 class Heard:
-    """What the waits of a run took so far."""
+    """Messages that the waits of a run took so far."""
 
     def __init__(self, story: Story, refs: References) -> None:
         self._story = story

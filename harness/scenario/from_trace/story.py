@@ -28,7 +28,7 @@ NOT_THE_MODELS: Final = ("userMessage", "enteredReviewMode", "contextCompaction"
 
 @dataclass(slots=True)
 class Made:
-    """What a model made, as the server told it: an item, or a plan (`type` is `PLAN`).
+    """A product of the model, as the server told it: an item, or a plan (`type` is `PLAN`).
 
     `value` is the last form seen. `begins` and `ends` are the numbers of its first and of its last
     frame, `ends` None where it was not completed; `deltas` are (number, kind, index, text).

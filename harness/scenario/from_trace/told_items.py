@@ -35,7 +35,7 @@ class Change:
 
 @dataclass(slots=True)
 class Workshop:
-    """What the items of a trace are turned into: parts, files that must be there, and notes."""
+    """Products of a trace's items: parts, files that must be there, and notes."""
 
     story: Story
     note: Note

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What a step waits for now.
+    """The present object of a step's wait.
 
     `words` name this very thing (`the end of turn u`); `kind` has no alias and no number of one
     scenario (`the end of a turn`), so it is equal where two scenarios wait for the same. What a

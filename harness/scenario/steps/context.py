@@ -24,7 +24,7 @@ from harness.trace.values import dig, obj, text
 
 @dataclass(slots=True)
 class Cast:
-    """What the scenario's aliases stand for in this run."""
+    """The meaning of the scenario's aliases in this run."""
 
     threads: dict[str, str] = field(default_factory=dict[str, str])
     turns: dict[str, str] = field(default_factory=dict[str, str])
@@ -44,7 +44,7 @@ class Cast:
 
 
 class UnmetKind(StrEnum):
-    """Why a step could not be done.
+    """Reasons why a step could not be done.
 
     TIMEOUT: what it waited for did not come within its bound. REFUSED: the server answered, and not
     as the step expects. CRASH: the server closed the connection. OTHER_END: a turn ended in another

@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool is given of the turn that it is called in.
+    """The parts of a turn that a tool is given.
 
     `interrupt` ends the turn as interrupted; `client_tools`: those that the client brought, by
     name; `image_budget`: the bytes left to images in this turn.

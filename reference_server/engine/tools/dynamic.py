@@ -40,7 +40,7 @@ _URLS = ("data:image/", "https://", "http://")
 
 @dataclass(frozen=True, slots=True)
 class ClientAnswer:
-    """What a call gave, for the item: the item is completed if it has succeeded, else failed."""
+    """The result of a call for the item, which is completed if it has succeeded, else failed."""
 
     success: bool
     content: list[ToolOutput]

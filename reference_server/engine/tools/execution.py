@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a command before anybody is asked.
+    """Facts about a command before anybody is asked.
 
     `allowed`: lasting rules cover all of it; `network`: they also let it reach the network;
     `trusted`: each part of it is covered by a rule or can only read.

@@ -34,7 +34,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadError:
-    """Why a turn failed."""
+    """The reason why a turn failed."""
 
     message: str
     raw: Mapping[str, Any] = _raw()

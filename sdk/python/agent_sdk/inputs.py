@@ -35,7 +35,7 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the agent gets: text on its standard input, the paths of images as options."""
+    """Input for the agent: text on its standard input, the paths of images as options."""
 
     text: bytes
     images: tuple[str, ...]

@@ -18,7 +18,7 @@ def _raw() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMessageItem:
-    """What the agent said; with an output schema, the text is JSON."""
+    """A message of the agent; with an output schema, the text is JSON."""
 
     text: str
     id: str | None = None

@@ -22,7 +22,7 @@ ADDRESS = "PROVIDER_BASE_URL"
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """What is passed to every run of the agent. Not shown: it may hold secrets."""
+    """Options for every run of the agent. Not shown: it may hold secrets."""
 
     program: str = "agent"
     environment: Mapping[str, str] | None = field(default=None, repr=False)
@@ -82,7 +82,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadOptions:
-    """What is passed to every turn of a thread; None: the agent decides."""
+    """Options for every turn of a thread; None: the agent decides."""
 
     working_directory: StrPath | None = None
     sandbox_mode: SandboxMode | None = None

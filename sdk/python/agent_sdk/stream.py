@@ -34,7 +34,7 @@ _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How the agent of one turn is started, and whom its events are told to first."""
+    """The start of the agent of one turn, and who is told of its events first."""
 
     start: Callable[[], Awaitable[Process]]
     observe: Callable[[ThreadEvent], None]
