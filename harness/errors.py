@@ -1,4 +1,4 @@
-"""What the harness raises: one tree, so that a command catches a branch and not a list of classes.
+"""Errors of the harness: one tree, so that a command catches a branch and not a list of classes.
 
     HarnessError
         UsageError     the user asked for what cannot be done; the text is for the user

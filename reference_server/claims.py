@@ -1,4 +1,4 @@
-"""Which server of a home has which thread open for writing.
+"""Claims of a home's servers on the threads that they have open for writing.
 
 A server locks byte N of `threads.lock` as long as it has thread `thr_N` open. The system releases
 these locks however the server ends, so nothing is left behind, and any number of threads takes one

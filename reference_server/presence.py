@@ -1,4 +1,4 @@
-"""Which servers of a home are running.
+"""Running servers of a home.
 
 A server holds the lock `servers/<id>.lock` as long as it runs: the system releases it however the
 server ends. By trying to take the lock, other servers tell one that is running from one that was

@@ -1,4 +1,4 @@
-"""What every request but the handshake needs: threads, turns, the model, tools.
+"""Services of every request but the handshake: threads, turns, the model, tools.
 
 Importing them takes most of the time that importing the server takes, so the server imports this
 module with the first request that needs it (`Server.services`).

@@ -1,4 +1,4 @@
-"""What the user and the model said, as Responses API items."""
+"""The words of user and model, as Responses API items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Whether every line of the documents is accounted for in the judge's book.
+"""A check that every line of the documents is accounted for in the judge's book.
 
 `python -m tools.citations FOLDER` writes lines.yaml anew from them.
 """

@@ -1,4 +1,4 @@
-"""Which part of the judge's book stands where in docs/protocol.md."""
+"""Parts of the judge's book by their section of docs/protocol.md."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the scripted model asks for in a reply: tools, searches, and a reviewer's answer.
+"""Requests of the scripted model in a reply: tools, searches, and a reviewer's answer.
 
 The server's tool and its arguments are chosen in `tools`.
 """

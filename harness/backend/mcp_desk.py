@@ -1,4 +1,4 @@
-"""Where the MCP servers of a play are reached: by their programs, and over HTTP.
+"""Addresses of the MCP servers of a play: by their programs, and over HTTP.
 
 A program of the play shows the key of the play before anything is noted, and the address of an HTTP
 server holds it, so that no other process can speak into a trace.

@@ -1,4 +1,4 @@
-"""What the MCP servers of a play answer, and what is noted of what they are asked.
+"""Answers of the MCP servers of a play, and notes on what they are asked.
 
 Messages in, messages out: here is no socket. What an agent sends is cut before it is noted, and the
 tokens of the play are replaced in it; a play notes a bounded number of messages.

@@ -1,4 +1,4 @@
-"""Which script a model call belongs to, and which step of it comes next.
+"""The script that a model call belongs to, and the step of it that comes next.
 
 With one thread, every call belongs to it. With several, a call belongs to the thread whose marker
 (a nonce in its first user text) it contains, in a fork the last such marker. Without markers,

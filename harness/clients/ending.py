@@ -1,4 +1,4 @@
-"""Whether what a client never answered can be judged at the end of a recording.
+"""Judging, at the end of a recording, of what a client never answered.
 
 A client may wait for a person, and who made a recording may have ended it: nothing tells how long
 an answer may take.

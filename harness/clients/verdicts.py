@@ -1,4 +1,4 @@
-"""What is said of each duty: `DutyVerdict`, made from the rows of a judged trace."""
+"""Verdicts on duties: `DutyVerdict`, made from the rows of a judged trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""What capabilities, bundled scenarios, verdicts and levels are, for `harness explain`."""
+"""Meanings of capabilities, bundled scenarios, verdicts and levels, for `harness explain`."""
 
 import textwrap
 from collections.abc import Iterator

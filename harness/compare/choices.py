@@ -1,4 +1,4 @@
-"""Which choices differ between two runs, at the points that the text leaves open."""
+"""Choices that differ between two runs, at the points that the text leaves open."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How the messages differ that two servers really spoke, and whether a client may break.
+"""Differences of the messages that two servers spoke, and whether a client may break.
 
 A client reads all of these: results, notifications, the params of the server's requests. So it
 breaks where something is missing that it may read, and where something may come that it does not

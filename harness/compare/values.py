@@ -1,4 +1,4 @@
-"""What changed between two runs, as values; every form of output is a function of them."""
+"""Changes between two runs, as values; every form of output is a function of them."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Which verdicts differ between two runs: of rules, of scenarios, and what is offered.
+"""Verdicts that differ between two runs: of rules, of scenarios, and what is offered.
 
 What only one of the runs played says nothing about the other, so a rule is compared by the
 scenarios that both played.

@@ -1,4 +1,4 @@
-"""What a typed line does.
+"""Actions of typed lines.
 
 A mistake of the user is one line and changes nothing.
 """

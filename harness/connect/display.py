@@ -1,4 +1,4 @@
-"""What is shown of a conversation: one line a message, findings under their message, bounded."""
+"""The display of a conversation: one line a message, findings under their message, bounded."""
 
 import json
 from collections.abc import Callable, Iterator

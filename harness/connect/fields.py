@@ -1,4 +1,4 @@
-"""What may be written into a request: the members of its params, and values that are words."""
+"""Words for a request: the members of its params, and values that are words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where in a line that is being written the cursor stands: in which object, at a key or a value."""
+"""The cursor's place in a line that is being written: its object, at a key or a value."""
 
 from dataclasses import dataclass
 from typing import Final

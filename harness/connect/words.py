@@ -1,4 +1,4 @@
-"""What a typed line means: a request, a raw message, an answer, or a command of ours."""
+"""Meanings of a typed line: a request, a raw message, an answer, or a command of ours."""
 
 import json
 import re

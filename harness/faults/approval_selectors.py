@@ -1,4 +1,4 @@
-"""Which frame of an approval a fault picks: the question, our answer, and what follows it."""
+"""Selectors of approvals' frames: the question, our answer, and what follows it."""
 
 from harness.faults.selectors import Selector, Verdict, notification, turn_completed, turn_in
 from harness.faults.site import APPROVALS, Approval, FaultSite

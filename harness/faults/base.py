@@ -1,4 +1,4 @@
-"""What a fault is, and how faults are found."""
+"""The form of a fault, and finding all faults."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""When a fault acts: on the first frame that fits, on every one, or on a frame and those after it.
+"""The moments of a fault: the first frame that fits, every one, or one and those after it.
 
 A fault that has none of them is a function in its table with the same signature (`Change`), made of
 `until` and the queue.

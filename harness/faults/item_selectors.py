@@ -1,4 +1,4 @@
-"""Which frame of an item a fault picks: its start, its end, its deltas.
+"""Selectors of items' frames: start, end, deltas.
 
 Items are those of turns that we started and that were announced, as in `selectors`.
 """

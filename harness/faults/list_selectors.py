@@ -1,4 +1,4 @@
-"""Which pages of thread/list a fault picks, and which threads on them.
+"""Selectors of pages of thread/list, and of threads on them.
 
 A thread "rests" where a turn of it was completed, and nothing of it is under way when the list is
 asked for: that one must be listed.

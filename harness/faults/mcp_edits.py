@@ -1,4 +1,4 @@
-"""What a program of `agent mcp` may do wrong, as changes of the end of a run.
+"""Faults of a program of `agent mcp`, as changes of the end of a run.
 
 Each changes a run in which it has a place, and leaves any other as it is.
 """

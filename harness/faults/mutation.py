@@ -1,4 +1,4 @@
-"""Whether the rules notice faults: every fault on a trace, judged anew."""
+"""A test of the rules: every fault on a trace, judged anew."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""What faults do with a frame that they picked. Each changes the queue, and nothing else."""
+"""Changes of the frames that faults picked. Each changes the queue, and nothing else."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast

@@ -1,4 +1,4 @@
-"""Which frame a fault picks: named questions about one frame, asked while frames pass.
+"""Selectors of frames: named questions about one frame, asked while frames pass.
 
 Only threads and turns that the conversation itself started are offered, since rules judge no
 others.

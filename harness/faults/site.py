@@ -1,4 +1,4 @@
-"""What a fault may know of a conversation: the frames that have come so far, and what they show."""
+"""The conversation as a fault may know it: the frames so far, and what they show."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field

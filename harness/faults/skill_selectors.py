@@ -1,4 +1,4 @@
-"""Which listings of skills a fault picks, and what it makes of their entries."""
+"""Selectors of listings of skills, and changes of their entries."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the searches have in common: the kinds of cases, and the id of a failure.
+"""The common part of the searches: the kinds of cases, and the id of a failure.
 
 A case is a scenario document: the plain value of a `*.scenario.yaml` file.
 """

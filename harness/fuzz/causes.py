@@ -1,4 +1,4 @@
-"""Which failures were found before, so that a search goes on for others.
+"""Failures that were found before, so that a search goes on for others.
 
 A cause is a rule, or the id of a finding; its occasion is what was going on: the request, and how
 the server ended. A server may crash of two defects, so that another occasion of a cause is followed

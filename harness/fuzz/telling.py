@@ -1,4 +1,4 @@
-"""What a run of the fuzzers gave, in words and as JSON."""
+"""The result of the fuzzers, in words and as JSON."""
 
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a rule is, and how rules are found.
+"""The form of a rule, and finding all rules.
 
 A rule is a pure, incremental monitor: it gets each frame it asked for once, with the conversation
 up to and including that frame, and yields `Witness` where it judged something and found it right,

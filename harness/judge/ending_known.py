@@ -1,4 +1,4 @@
-"""Whether what is still owed at the end of a trace can be judged.
+"""Judging, at the end of a trace, of what is still owed.
 
 A trace that the harness played says how it ended. A recording by others does not: what is missing
 may have come after it was cut.

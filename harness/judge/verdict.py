@@ -1,4 +1,4 @@
-"""What a judgement can say.
+"""The values of a judgement.
 
 Verdicts have no truth value: "not failed" is not "passed", and code that would confuse the two must
 not run.

@@ -1,4 +1,4 @@
-"""What an observer is: it says which choice a server made where the text leaves one.
+"""The form of an observer, which says what a server chose where the text leaves a choice.
 
 An observer fails nobody. It gets each frame that it asked for once, in order, and yields a choice
 each time it sees one.

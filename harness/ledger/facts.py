@@ -1,4 +1,4 @@
-"""What is known of threads and turns at a moment of a trace, on all its connections.
+"""Facts about threads and turns at a moment of a trace, on all its connections.
 
 A fact is what the server has told; where it told nothing, nothing is assumed.
 """

@@ -1,4 +1,4 @@
-"""What observers of `agent mcp` ask of a run: what config.toml said, how it ended, its table."""
+"""Facts about a run of `agent mcp`: what config.toml said, how it ended, its table."""
 
 import json
 import re

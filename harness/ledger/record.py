@@ -1,4 +1,4 @@
-"""What is recorded of one trace beside verdicts: the choices in it, and the messages spoken."""
+"""The record of one trace beside verdicts: the choices in it, and the messages spoken."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Which scenarios are known to give each fault a place, so that few need be played.
+"""Scenarios that are known to give each fault a place, so that few need be played.
 
 It only says where to look first: what a fault comes to is always found out by playing.
 """

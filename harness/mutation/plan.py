@@ -1,4 +1,4 @@
-"""Where each fault can act: each fault, put into the traces of a run without faults."""
+"""Places where each fault can act: each fault, put into the traces of a run without faults."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What came of each fault, and the score."""
+"""The result of each fault, and the score."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a mutation run plays, and where it keeps things: the bundled scenarios, on each surface."""
+"""The plays of a mutation run, and its files: the bundled scenarios, on each surface."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What stands between a client and a server and writes down what passes, as it passes.
+"""A tap between a client and a server that writes down what passes, as it passes.
 
 Each line is written before it is passed on, so that a recording has whatever the other side has
 seen.

@@ -1,4 +1,4 @@
-"""How many of the specification's requirements a run judged, for every form of report.
+"""Counts of the requirements that a run judged, for every form of report.
 
 A run of a server says nothing about a row of the book that binds clients alone: there the harness
 is the client, and what judges such a row in a run are its own frames.

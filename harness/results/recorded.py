@@ -1,4 +1,4 @@
-"""What all scenarios of a run show together: the choices of a server, and the schema it spoke.
+"""Choices of a server, and the schema it spoke, over all scenarios of a run.
 
 A report names scenarios by their places in its list, as ranges: "0-12,15". What shows a thing is
 such ranges with the first scenario and its frame: "0-12,15:0#33". So a report of hundreds of

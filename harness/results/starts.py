@@ -1,4 +1,4 @@
-"""Why a run started each process of the server under test."""
+"""Reasons why a run started each process of the server under test."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

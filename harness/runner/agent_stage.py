@@ -1,4 +1,4 @@
-"""What an agent's program is given for a play: a home, a workspace, its environment, a model."""
+"""The surroundings of an agent's program: a home, a workspace, its environment, a model."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Which capabilities a server turned out not to offer, read off what a run showed.
+"""Capabilities that a server turned out not to offer, read off what a run showed.
 
 A profile that declares a capability promises it: nothing is probed, its absence is a failure.
 """

@@ -1,4 +1,4 @@
-"""What a run was asked to do, checked before any server is started."""
+"""The options of a run, checked before any server is started."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

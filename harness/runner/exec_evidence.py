@@ -1,4 +1,4 @@
-"""Which capabilities a program turned out not to offer, read off the events that it wrote."""
+"""Capabilities that a program turned out not to offer, read off the events that it wrote."""
 
 from typing import Final
 

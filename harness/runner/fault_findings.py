@@ -1,4 +1,4 @@
-"""What a scenario with faults has to show: that each acted, and that the rules it names noticed."""
+"""Checks of a scenario with faults: that each acted, and that the rules it names noticed."""
 
 from collections.abc import Iterator, Sequence
 

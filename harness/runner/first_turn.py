@@ -1,4 +1,4 @@
-"""Whether the server completes a plain turn at all; if not, further scenarios would only wait.
+"""A server that completes no plain turn at all, for which further scenarios would only wait.
 
 A scenario whose turn completed has shown that it does. So a separate plain turn is played only when
 a scenario falls silent before any turn of its worker has completed, which never happens on a

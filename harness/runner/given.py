@@ -1,4 +1,4 @@
-"""What a run was given that no message shows: the part of its scenario that stands in its trace."""
+"""The part of a scenario that no message shows, which stands in the head of its trace."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What a server sent in the place of an answer to `initialize`, in words."""
+"""An answer to `initialize` that is none, in words."""
 
 import json
 from collections.abc import Sequence

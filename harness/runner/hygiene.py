@@ -1,4 +1,4 @@
-"""What a server leaves behind or does beside the protocol: findings that break no rule of it.
+"""Traces of a server beside the protocol: findings that break no rule of it.
 
 Their level is the profile's: INFO, or MUST where a server is held to it.
 """

@@ -1,4 +1,4 @@
-"""How often a scenario is played, and until when: `--repeat`, `--retries`, `--max-time`.
+"""The number of plays of a scenario, and their deadline: `--repeat`, `--retries`, `--max-time`.
 
 What differs is told as `unsteady`, whatever the verdict.
 """

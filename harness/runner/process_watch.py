@@ -1,4 +1,4 @@
-"""What is seen of one server process beside the protocol, from conversation to conversation.
+"""Observation of one server process beside the protocol, from conversation to conversation.
 
 Descriptors are counted when a conversation has come to rest, files of the home left out. They have
 grown when the least of the last five counts is well above the greatest of the first five: what is

@@ -1,4 +1,4 @@
-"""What the plays of all programs have in common: the head of their traces, and their runs."""
+"""The common part of the plays of programs: the head of their traces, and their runs."""
 
 import shlex
 from collections.abc import Sequence

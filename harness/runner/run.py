@@ -1,4 +1,4 @@
-"""What playing one scenario gives, before any judgement."""
+"""The result of playing one scenario, before any judgement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

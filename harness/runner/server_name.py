@@ -1,4 +1,4 @@
-"""What a server calls itself in its answer to `initialize`, usually a name and a version."""
+"""The name that a server gives itself in its answer to `initialize`, usually with a version."""
 
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace

@@ -1,4 +1,4 @@
-"""Why a server cannot be used at all, in words for its author, with what to do about it."""
+"""Reasons why a server cannot be used at all, for its author, with what to do about it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

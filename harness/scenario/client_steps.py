@@ -1,4 +1,4 @@
-"""What the client's side of a scenario can do: the pydantic models of its steps.
+"""Steps of the client's side of a scenario, as pydantic models.
 
 Fields with the same name mean the same everywhere, and the loader checks them by that name:
 `thread` and `turn` name what an earlier step started, `as` gives a name to what comes back, `on`

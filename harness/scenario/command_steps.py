@@ -1,4 +1,4 @@
-"""What a scenario can do on the surface `command`: the pydantic models of its steps.
+"""Steps of a scenario on the surface `command`, as pydantic models.
 
 Such a scenario has no other steps but those that write and remove files.
 """

@@ -1,4 +1,4 @@
-"""What a scenario expects, asked of the events of `agent exec`.
+"""Expectations of a scenario, asked of the events of `agent exec`.
 
 A scenario has the session protocol's words. A type that the second does not have, and a member
 whose values it does not list, is not asked for.

@@ -1,4 +1,4 @@
-"""Whether a scenario's own expectations were met.
+"""A comparison of a run with the scenario's own expectations.
 
 Expectations are partial: what they do not mention is free.
 """

@@ -1,4 +1,4 @@
-"""What a scenario is: the pydantic models of the YAML format.
+"""The pydantic models of a scenario in YAML.
 
 The model's side is `harness.backend.script`, the client's `client_steps`; errors with line and
 column are the loader's.

@@ -1,4 +1,4 @@
-"""What a user may write where a scenario is wanted: a path, an id as reports print it, a pattern.
+"""Names of scenarios as a user may write them: a path, an id as reports print it, a pattern.
 
 A file or folder of that name wins over an id.
 """

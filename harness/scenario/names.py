@@ -1,4 +1,4 @@
-"""What the types of a scenario cannot say: names exist before they are used, gates are held.
+"""Checks beyond the types of a scenario: names exist before they are used, gates are held.
 
 Fields are known by their names (`thread`, `turn`, `as`, `on`, and those that may hold references),
 so a new step is checked without a line here.

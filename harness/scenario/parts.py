@@ -1,4 +1,4 @@
-"""How the named parts of a family are put into its template.
+"""Filling the named parts of a family into its template.
 
 A text that is nothing else stands for the part, whatever it is; a part that is a list takes the
 place of that element in a list. Within a longer text the part must be a text, a number, true or

@@ -1,4 +1,4 @@
-"""Where an action can be placed in a turn: semantic positions, read off the scenario file alone.
+"""Positions of an action in a turn, by their meaning, read off the scenario file alone.
 
 A position is `settled` where the server cannot go on by itself: the model's stream is held right
 there, or the server waits for an answer of ours. At any other the server is on its way to the next

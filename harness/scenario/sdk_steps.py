@@ -1,4 +1,4 @@
-"""What a scenario can do on the surface `sdk`: the pydantic model of its step.
+"""The step of a scenario on the surface `sdk`, as a pydantic model.
 
 Such a scenario has no other steps.
 """

@@ -1,4 +1,4 @@
-"""What a call of an SDK told of its turn: how it ended, the id of its thread, its items."""
+"""News of a turn in a call of an SDK: how it ended, the id of its thread, its items."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Which steps of a scenario leave no process that can be given to the next one."""
+"""Steps of a scenario that leave no process for the next one."""
 
 from collections.abc import Iterable
 

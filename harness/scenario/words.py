@@ -1,4 +1,4 @@
-"""Which words the protocol has: methods by the table of what can be composed, items by the book.
+"""The words of the protocol: methods by the table of what can be composed, items by the book.
 
 Who only plays the model's side never imports this.
 """

@@ -1,4 +1,4 @@
-"""Which message of one transcript is which of the other, and their names made the same.
+"""Pairs of messages of two transcripts, and their names made the same.
 
 A message more shifts the numbers of all names after it: `<item 3>` is `<item 4>` from there on.
 Here the names of the earlier transcript are changed to those that the later one has in the same

@@ -1,4 +1,4 @@
-"""What a changed transcript means for the protocol, one sentence a change, the gravest first.
+"""Meanings of a changed transcript, one sentence a change, the gravest first.
 
 one message more: turn/plan/updated after item/started (plan)
 field gone: thread.preview in the answer to thread/read

@@ -1,4 +1,4 @@
-"""What becomes of a scenario's transcript in a run that keeps snapshots.
+"""Keeping of a scenario's transcript in a run with snapshots.
 
 One that is as accepted needs nothing. One that is not is played twice more, the second time on a
 fresh process: if it is as accepted then, its difference was chance; if it is not, what all plays

@@ -1,4 +1,4 @@
-"""What several plays of one scenario have in common: the transcript that each of them shows again.
+"""The common part of several plays of one scenario: the transcript that each shows again.
 
 Where the order of messages differs, it is not kept.
 """

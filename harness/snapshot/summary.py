@@ -1,4 +1,4 @@
-"""What waits for review, as Markdown: for a pull request, or the summary of a CI job.
+"""Snapshots that wait for review, as Markdown: for a pull request, or the summary of a CI job.
 
 Servers wrote the words in it: nothing of them is read as Markdown or HTML, or names a person.
 """

@@ -1,4 +1,4 @@
-"""What in a text is of one machine, or of one moment, and the name that stands for it."""
+"""Parts of a text that are of one machine or moment, and the names that stand for them."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Whether an answer fits a schema that a client gave."""
+"""Comparison of an answer with a schema that a client gave."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which requests do what: `effects` of the methods in schema/*.json and unlisted_methods.yaml.
+"""Effects of requests: `effects` of the methods in schema/*.json and unlisted_methods.yaml.
 
 Rules subscribe to methods when their modules are imported, so this reads these tables alone.
 """

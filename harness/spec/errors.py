@@ -1,4 +1,4 @@
-"""What is wrong with a message, in words."""
+"""Errors of a message, in words."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the book says of each item type beside the shape of its members.
+"""Facts of the book about each item type beside the shape of its members.
 
 `traits` are words of `TRAITS`, which rules ask for; `about` names the members that tell what the
 item is about. Also: which notification adds to items of which type. Rules ask when their modules

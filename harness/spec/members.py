@@ -1,4 +1,4 @@
-"""What a schema of the book says about an object's members, in words for a page."""
+"""Members of an object by a schema of the book, in words for a page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a client of somebody else gets from a server that plays scenarios, and what is told of it.
+"""A server that plays scenarios for somebody else's client, and its report.
 
 It hands on what it reads and writes, and knows none of what judges it.
 """

@@ -1,4 +1,4 @@
-"""Which scenario a connection gets: the one that it names by its path, else the next."""
+"""The scenario of a connection: the one that it names by its path, else the next."""
 
 from collections.abc import Sequence
 from pathlib import Path

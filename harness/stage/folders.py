@@ -1,4 +1,4 @@
-"""What is laid out for one connection: its home, its workspace, its model and MCP servers."""
+"""The surroundings of one connection: its home, its workspace, its model and MCP servers."""
 
 import contextlib
 import os

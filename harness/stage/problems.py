@@ -1,4 +1,4 @@
-"""What was wrong with a connection, beside the duties of its client."""
+"""Problems of a connection, beside the duties of its client."""
 
 from collections.abc import Iterator
 from pathlib import Path

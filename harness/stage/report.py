@@ -1,4 +1,4 @@
-"""What is told of the connections: lines for people as each ends, one JSON object at the end."""
+"""Reports on connections: lines for people as each ends, one JSON object at the end."""
 
 import json
 from collections.abc import Iterator, Sequence

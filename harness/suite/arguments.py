@@ -1,4 +1,4 @@
-"""What the arguments of a run ask for: paths for pytest, scenarios by id, rules."""
+"""Arguments of a run: paths for pytest, scenarios by id, rules."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What pytest collects in a run with a target: scenarios, and the user's own tests."""
+"""Collection of a run with a target: scenarios, and the user's own tests."""
 
 import argparse
 from collections.abc import Callable, Generator, Iterator

@@ -1,4 +1,4 @@
-"""What pytest collects: one item per scenario file, and one per action that is raced in it."""
+"""Items of pytest: one per scenario file, and one per action that is raced in it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

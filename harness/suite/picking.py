@@ -1,4 +1,4 @@
-"""Which of the collected scenarios are played, and a message where none is."""
+"""The collected scenarios that are played, and a message if there is none."""
 
 import contextlib
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""What pytest prints of a rule while it counts it: a letter, or with -v a line.
+"""Output of pytest for a rule while it counts it: a letter, or with -v a line.
 
 A run of one scenario has two hundred rules to count, most of which kept silent: without -v only
 those are shown that found something.

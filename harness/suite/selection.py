@@ -1,4 +1,4 @@
-"""Which items a run wants of each scenario file: the scenario, races, or single placements."""
+"""Items that a run wants of each scenario file: the scenario, races, or single placements."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Why `--race` chooses no scenario of a run, and what to do about it."""
+"""Reasons why `--race` chooses no scenario of a run, and what to do about it."""
 
 from collections.abc import Iterable
 from pathlib import Path

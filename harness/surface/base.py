@@ -1,4 +1,4 @@
-"""What the judge must know of one way to talk to an agent.
+"""A way to talk to an agent, as far as the judge must know it.
 
 A surface says what kind of message a line is, which rules want to see it, what a conversation looks
 like so far, and what is still owed. Each kind of conversation has one: `session` (JSON-RPC over a

@@ -1,4 +1,4 @@
-"""What a target needs on this machine, checked before anything is played.
+"""Needs of a target on this machine, checked before anything is played.
 
 A server can provide some capabilities only with a program on the machine, for example a sandbox
 with bubblewrap. A profile names the program under `[host.CAPABILITY]`, with a harmless command that

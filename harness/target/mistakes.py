@@ -1,4 +1,4 @@
-"""What is wrong with a TOML file of the harness, in one line: place, mistake, what is expected."""
+"""Mistakes in a TOML file of the harness, in one line: place, mistake, what is expected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

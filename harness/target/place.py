@@ -1,4 +1,4 @@
-"""Where a run keeps its homes and workspaces, and how it cleans up.
+"""Folders of a run's homes and workspaces, and their removal.
 
 The first run makes `.harness` in the current folder and hides it from git. Homes and workspaces are
 below `.harness/run/`, what is kept of the last runs is below `.harness/history/`. If the current

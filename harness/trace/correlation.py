@@ -1,4 +1,4 @@
-"""Which request an answer belongs to: the only definition of it.
+"""Answers and their requests: the only definition of it.
 
 The specification says that a response carries the `id` of the request it answers ("Message forms",
 rule 1) and that the id of a request is a number. JSON-RPC 2.0 also has strings, and null where the

@@ -1,4 +1,4 @@
-"""What happens between the frames of a trace: a class for each kind of mark.
+"""Events between the frames of a trace: a class for each kind of mark.
 
 A mark is written by the harness (by a recorder, for what another program recorded) and read by
 rules, by what judges the end of a trace, and by reports.

@@ -1,4 +1,4 @@
-"""What passed between an agent and the MCP servers that the harness plays: a class for each mark.
+"""Exchanges of an agent with the MCP servers that the harness plays: a class for each mark.
 
 No value of a variable and no token is in a mark: it says whether they are those of the play.
 """

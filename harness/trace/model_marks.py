@@ -1,4 +1,4 @@
-"""What a model said, word for word, as a mark of a trace.
+"""The words of a model, as a mark of a trace.
 
 A run of the harness writes none: there the script is known, and `ModelEnd` says what rules ask for.
 """

@@ -1,4 +1,4 @@
-"""How a name that nothing has is answered: with the nearest of those that there are.
+"""Answers to unknown names, with the nearest valid one.
 
 It stands in the lowest layer, so that each of them can have it.
 """

@@ -1,4 +1,4 @@
-"""What is still owed on one connection: obligations that no later message has met.
+"""Open obligations on one connection, which no later message has met.
 
 The end of a conversation asks it while the server runs ("is anything owed?"), the rules ask it at
 the end of a trace; both get the same answer. It knows nothing of time and gives no verdict. An

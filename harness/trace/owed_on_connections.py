@@ -1,4 +1,4 @@
-"""What is still owed on each connection of a trace: one ledger for each.
+"""Open obligations on each connection of a trace: one ledger for each.
 
 The judge and the end of a live conversation both use it, so that a live conversation and its stored
 trace owe the same.

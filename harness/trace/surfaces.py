@@ -1,4 +1,4 @@
-"""What a scenario is called on a surface: `turns/plain-turn`, and `turns/plain-turn@exec`."""
+"""Ids of scenarios on surfaces: `turns/plain-turn`, and `turns/plain-turn@exec`."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a transport is: it sends whole lines to a server and receives them.
+"""The form of a transport: it sends whole lines to a server and receives them.
 
 `tests/contract` runs one suite over all of them. A transport never parses a message.
 """

@@ -1,4 +1,4 @@
-"""What is done to threads that exist: list, archive, name, unload, roll back, compact.
+"""Operations on threads that exist: list, archive, name, unload, roll back, compact.
 
 Source: session-protocol "thread/list", "thread/archive", "Other thread operations", "Events". The
 document shows the params of the six other operations and four of the payloads here not at all:

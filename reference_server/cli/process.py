@@ -1,4 +1,4 @@
-"""What every long-running command does with its own process: log, helper, end."""
+"""The own process of every long-running command: log, helper, end."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What the server needs of its environment: standard streams, a UTF-8 locale, a home.
+"""Needs of the server in its environment: standard streams, a UTF-8 locale, a home.
 
 Settings live in `config`; folders of threads are checked when a request names them.
 """

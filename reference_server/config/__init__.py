@@ -1,1 +1,1 @@
-"""Where the server's home is and what its config.toml says."""
+"""The server's home, and its config.toml."""

@@ -1,4 +1,4 @@
-"""What config.toml may say: one model for each of its tables.
+"""The form of config.toml: one model for each of its tables.
 
 Defaults are `config.model`'s: a key that the file leaves out is None here. Imported only where
 there is a file, since most homes have none.

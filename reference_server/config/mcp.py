@@ -1,4 +1,4 @@
-"""What is configured of one MCP server, as a value.
+"""The configuration of one MCP server, as a value.
 
 How they are written in config.toml is in `config.mcp_tables`.
 """

@@ -1,4 +1,4 @@
-"""What is told of a mistake in the settings: where it is, what it is, and what there could be.
+"""Messages about a mistake in the settings: its place, what it is, what there could be.
 
 A place is `path:line:column` in `config.toml`, or `--config key=value` of the command line.
 """

@@ -1,4 +1,4 @@
-"""Where keys and values stand in the text of config.toml.
+"""Places of keys and values in the text of config.toml.
 
 The text is one that `tomllib` has accepted: a TOML parser gives values without their places. It
 looks at no more than it needs to find the next key, and must not be given text that is no TOML.

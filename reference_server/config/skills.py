@@ -1,4 +1,4 @@
-"""What config.toml may say of skills: `[skills]`, and `[features]`, which switches methods on.
+"""Skills in config.toml: `[skills]`, and `[features]`, which switches methods on.
 
 `[[skills.config]]` is also written by the server (`skills.switches`). The document does not show
 where that is kept; the keys are the shipping server's.

@@ -1,4 +1,4 @@
-"""Whether an operation may run, must be asked about, or is denied.
+"""Rulings on an operation: it may run, must be asked about, or is denied.
 
 Source: session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted
 operations), `on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all

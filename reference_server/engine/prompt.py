@@ -1,4 +1,4 @@
-"""What is sent to the model.
+"""The prompt for the model.
 
 Sending lives in `reference_server.model`, what was said as Responses API items in
 `reference_server.words`.

@@ -1,4 +1,4 @@
-"""What a compaction or a review is given of the turn that it runs in.
+"""The turn as a compaction or a review sees it.
 
 `turn` implements it, and `compaction` and `review` are written against it, so that neither side
 imports the other. The work itself does not live here.

@@ -1,4 +1,4 @@
-"""What a command does, as far as its command line shows: the `commandActions` of an item.
+"""Actions of a command, as its command line shows them: the `commandActions` of an item.
 
 Best effort, for display only: no decision rests on it. Source: session-protocol "ThreadItem",
 commandExecution (commandActions).

@@ -1,4 +1,4 @@
-"""Which files a policy allows to read and write, as mounts of bubblewrap.
+"""Files that a policy allows to read and write, as mounts of bubblewrap.
 
 Commands run under these mounts; for patches and images, which the server itself writes and reads,
 the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where secrets

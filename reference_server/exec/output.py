@@ -1,4 +1,4 @@
-"""What a command prints: decoded as it comes, and limited in length.
+"""Output of a command: decoded as it comes, and limited in length.
 
 No I/O here: reading from the command is in `process.py`. The pieces that come out, joined, are
 exactly the output that is kept, so that what is streamed is also in the completed item.

@@ -1,4 +1,4 @@
-"""Which files a confined command could read if the server runs as root.
+"""Files that a confined command could read if the server runs as root.
 
 Such a command has none of root's capabilities: permissions apply to it, though not to the server.
 For any other user the kernel applies them to the server itself. An access control list is not read;

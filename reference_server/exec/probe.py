@@ -1,4 +1,4 @@
-"""Whether bubblewrap is installed and works on this machine.
+"""A probe of bubblewrap on this machine.
 
 A machine can have it and still not allow it: user namespaces may be off, or /proc may not be
 mountable inside another container.

@@ -1,4 +1,4 @@
-"""Which threads are in memory: `thread/unsubscribe`, `thread/loaded/list`.
+"""Threads in memory: `thread/unsubscribe`, `thread/loaded/list`.
 
 Source: session-protocol "Thread storage and loading", "Other thread operations". Not shown there:
 an active turn is interrupted, and its end told, before its thread is unloaded; the order of the

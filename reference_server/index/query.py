@@ -1,4 +1,4 @@
-"""What a list asks of the index.
+"""Queries of a list to the index.
 
 Source: session-protocol "thread/list".
 """

@@ -1,4 +1,4 @@
-"""What a list shows of a stored thread, read from its rollout.
+"""A stored thread as a list shows it, read from its rollout.
 
 Only lines that change what a list shows are parsed. What the records mean lives in
 `rollout.records`; `rollout.reader` reads a thread whole.

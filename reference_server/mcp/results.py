@@ -1,4 +1,4 @@
-"""What a tool of an MCP server gave: bounded for the client, and its texts.
+"""Results of an MCP server's tool: bounded for the client, and its texts.
 
 Content is MCP's: a list of blocks, of which text is to be read, an image to be seen; others (sound,
 links, resources) stay as their server has them. What a model is given of it is the engine's matter.

@@ -1,4 +1,4 @@
-"""What a connection to an MCP server is, however it is made.
+"""The form of a connection to an MCP server, however it is made.
 
 The two ways are in `stdio` and `http`.
 """

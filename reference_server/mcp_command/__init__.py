@@ -1,4 +1,4 @@
-"""What `agent mcp` does: the MCP servers of config.toml are listed, shown, added and removed.
+"""`agent mcp`: the MCP servers of config.toml are listed, shown, added and removed.
 
 The command line lives in `cli.mcp_servers`, reading and writing the file in `config`. Source:
 mcp-cli-and-sdk "Command-line commands", "MCP server configuration".

@@ -1,4 +1,4 @@
-"""What `agent mcp add` is given: a server as a value, checked before any file is touched."""
+"""Input of `agent mcp add`: a server as a value, checked before any file is touched."""
 
 import re
 from collections.abc import Mapping, Sequence

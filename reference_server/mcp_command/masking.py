@@ -1,4 +1,4 @@
-"""What of a server is not shown: secrets, and characters that would act on a terminal.
+"""Parts of a server that are not shown: secrets, and characters that would act on a terminal.
 
 Values of variables are always hidden; of addresses and arguments what looks like a password, a key
 or a token. Nothing here is a guarantee: an argument can hold a secret that looks like none.

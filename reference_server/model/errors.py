@@ -1,4 +1,4 @@
-"""What can go wrong with a model call, and how the protocol names it.
+"""Failures of a model call, and their names in the protocol.
 
 Source: session-protocol "TurnError"; which cause has which value is not shown there beyond the
 names.

@@ -1,4 +1,4 @@
-"""When a failed model call is tried again, and after how long."""
+"""Retries of a failed model call, and their delays."""
 
 import random
 from collections.abc import Callable

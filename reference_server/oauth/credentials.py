@@ -1,4 +1,4 @@
-"""What is kept of a login, as a value and as JSON.
+"""Credentials of a login, as a value and as JSON.
 
 Where it is kept is in `store`.
 """

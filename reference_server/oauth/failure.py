@@ -1,4 +1,4 @@
-"""Why there is no token."""
+"""Reasons why there is no token."""
 
 
 class OAuthFailure(Exception):

@@ -1,4 +1,4 @@
-"""Whether an MCP server has credentials, without asking it.
+"""The credentials of an MCP server, without asking it.
 
 Source: mcp-cli-and-sdk "MCP server configuration" has `authenticated` and `unsupported`; the others
 are ours.

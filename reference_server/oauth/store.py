@@ -1,4 +1,4 @@
-"""Where credentials are kept: in the keyring of the system, or in a file of the home.
+"""The store of credentials: the keyring of the system, or a file of the home.
 
 The file says for each login where they are, so that the keyring is asked only for what is in it:
 nobody is asked to unlock it for a server that needs no login. An entry is the credentials, or,

@@ -1,4 +1,4 @@
-"""How a run ends: its exit status, and what interrupted it.
+"""The end of a run: its exit status, and what interrupted it.
 
 Source: the exit statuses of commands are not shown in the document; docs/exec.md has this table.
 """

@@ -1,4 +1,4 @@
-"""Where the prompt comes from: the argument, or standard input.
+"""The source of the prompt: the argument, or standard input.
 
 Who writes to it is never left with a broken pipe: what is not needed is read too, within bounds.
 """

@@ -1,4 +1,4 @@
-"""Where the rollouts of a home are.
+"""The rollouts of a home.
 
 Their files are `sessions/YYYY/MM/DD/rollout-<timestamp>-<thread id>.jsonl`, archived ones below
 `archived_sessions`. The content of the files lives in `records` and `reader`.

@@ -1,4 +1,4 @@
-"""Where a thread's records go: a file, or memory for an ephemeral thread.
+"""Recorders of a thread: to a file, or to memory for an ephemeral thread.
 
 A record is one write(2), done before its notification is sent, so that what clients were told is in
 the file even if the server dies.

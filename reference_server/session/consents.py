@@ -1,4 +1,4 @@
-"""What the client has accepted for the session (`acceptForSession`).
+"""Consents of the client for the session (`acceptForSession`).
 
 The session is the loaded thread: it is not shared with other threads, and is forgotten when the
 thread is unloaded or the server ends ("acceptForSession (approve and cache for the session)"; which

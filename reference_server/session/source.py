@@ -1,4 +1,4 @@
-"""What kind of client a thread was made for: its source.
+"""The source of a thread: the kind of client that it was made for.
 
 Source: session-protocol "thread/list" (`sourceKinds`: "`cli`, `vscode`, and others"); which others,
 and by what a server knows its client, is not shown.

@@ -1,4 +1,4 @@
-"""Who is told that a stored thread has changed, such as an index of the home's threads.
+"""Watchers of stored threads, such as an index of the home's threads.
 
 What is told is only that what a list shows of the thread may be different now; the rollout says
 what it is.

@@ -1,4 +1,4 @@
-"""What may lie beside a SKILL.md: `icon.svg`, `icon-large.svg` and `config.toml`.
+"""Files beside a SKILL.md: `icon.svg`, `icon-large.svg` and `config.toml`.
 
 One that is wrong is told and left out; the skill is none the worse for it. Source: session-protocol
 "Skill (SkillMetadata)"; which keys config.toml has is not shown.

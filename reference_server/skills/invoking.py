@@ -1,4 +1,4 @@
-"""What the model is told of the skills that an input names.
+"""Texts for the model about the skills that an input names.
 
 A `skill` item means the file that it names; `$name` alone means the nearest enabled skill of that
 name. Either is read only if it is a SKILL.md, and the sandbox policy lets a command read it: so a

@@ -1,4 +1,4 @@
-"""What is known of one skill, and of one that cannot be used. Values only.
+"""A skill, and one that cannot be used. Values only.
 
 Source: session-protocol "Skill (SkillMetadata)".
 """

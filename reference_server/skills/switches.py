@@ -1,4 +1,4 @@
-"""Which skills are disabled: `[[skills.config]]` in config.toml of the home.
+"""Disabled skills: `[[skills.config]]` in config.toml of the home.
 
 Everything else in the file stays as its user wrote it; the file is changed by `config.editing`. The
 document does not show where it is kept; the form is the shipping server's.

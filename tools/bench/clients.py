@@ -1,4 +1,4 @@
-"""What further clients of a thread cost a server that listens, and each way to reach it.
+"""The cost of further clients of a thread, and of each way to reach a listening server.
 
 A cost is CPU time of the server's process: that is what bounds its throughput, while the time by
 the clock also holds what the clients of this benchmark do, on the same cores. Rounds with one

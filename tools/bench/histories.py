@@ -1,4 +1,4 @@
-"""How long a long thread takes to be resumed and forked.
+"""The time to resume and fork a long thread.
 
 Only the reference server's own format is known, so no other server is measured.
 """

@@ -1,4 +1,4 @@
-"""What `thread/list` costs among many stored threads, of the reference server.
+"""The cost of `thread/list` among many stored threads, of the reference server.
 
 Each home is listed by two servers: the first makes the index, which is timed too, the second finds
 it.

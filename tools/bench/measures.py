@@ -1,4 +1,4 @@
-"""What is measured of a server, each measurement in a process and a home of its own.
+"""Measurements of a server, each in a process and a home of its own.
 
 Sizes are chosen by `Effort`, since the real servers are an order of magnitude slower and the whole
 table has three minutes.

@@ -1,4 +1,4 @@
-"""What the harness itself takes for a trivial scenario, beside the server and the silence.
+"""The harness's own time for a trivial scenario, beside the server and the silence.
 
 Overhead is the whole run, less the server's time that the stored traces show (from each request to
 its answer, from `turn/start` to `turn/completed`, the first answer counted from the server's start)

@@ -1,4 +1,4 @@
-"""What can be measured on its own, and the command line that chooses."""
+"""Parts that can be measured on their own, and the command line that chooses."""
 
 import argparse
 from collections.abc import Sequence

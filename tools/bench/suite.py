@@ -1,4 +1,4 @@
-"""What the project's own work takes: the suite, the rules, fuzzing; each a process of its own."""
+"""Costs of the project's own work: the suite, the rules, fuzzing; each a process of its own."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Where the time of the session suite goes: `python -m tools.bench where`.
+"""Shares of the session suite's time: `python -m tools.bench where`.
 
 One worker plays, so that nothing overlaps; its waiting is reckoned from the marks of its traces.
 What the harness computes is sampled (`sampled`, `causes`). A cause of waiting is what the player is

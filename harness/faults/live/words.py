@@ -1,4 +1,4 @@
-"""What a live fault did, in words for people: which message, and what was done to it.
+"""The changes of a live fault in words: which message, and what was done to it.
 
 No content of a message is told but its method, its ids and the names of members: the rest may be a
 secret.

@@ -1,4 +1,4 @@
-"""Where new sessions begin: from nothing, or from one that reached what few others did."""
+"""Beginnings of new sessions: nothing, or one that reached what few others did."""
 
 import random
 from collections import Counter

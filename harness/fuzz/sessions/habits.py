@@ -1,4 +1,4 @@
-"""Which problems count: what the text demands, and what this server does in all other cases.
+"""Problems that count: breaches of the text, and of what this server does in other cases.
 
 A SHOULD rule may be broken by a correct server, but a server that keeps it again and again, and
 breaks it once, in a rare combination, has most likely a defect. Such a rule is a habit of the

@@ -1,4 +1,4 @@
-"""What a session shows of what a server offers, and whether a step in vain says that it does not.
+"""Features that a session shows, and those that a step in vain shows to be absent.
 
 A server that is slow is none that lacks something: what comes late shows in the trace, which goes
 on to its end after the step that waited in vain.

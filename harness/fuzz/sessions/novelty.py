@@ -1,4 +1,4 @@
-"""Which of many drawn sessions are worth playing: those that bring together what none did before.
+"""A choice among many drawn sessions: those that bring together what none did before.
 
 To draw a session takes a millisecond and to play it half a second, and a bug that needs three
 things at once shows in one of hundreds that chance alone draws.

@@ -1,4 +1,4 @@
-"""What is known of a session while its steps are drawn, and the document that they become.
+"""A session while its steps are drawn, and the document that they become.
 
 It follows the state machines of the book and says which steps make sense next; it judges nothing.
 """

@@ -1,4 +1,4 @@
-"""What the model says in one generated turn, as steps of a scenario's model side.
+"""The model's words in one generated turn, as steps of a scenario's model side.
 
 Each text, command and file has the nonce of its turn and a number, so that what turns up in the
 wrong place can be told; a command may be run again in a later turn.

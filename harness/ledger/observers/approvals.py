@@ -1,4 +1,4 @@
-"""How approvals go where the text leaves it open: what is asked, remembered, and lost."""
+"""Open points of approvals: what is asked, remembered, and lost."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What connections hear of, how a thread is left, and what of the messages themselves is open."""
+"""Open points of connections: what they hear of, leaving a thread, forms of messages."""
 
 from collections.abc import Iterator
 from typing import Final

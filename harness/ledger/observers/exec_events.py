@@ -1,4 +1,4 @@
-"""What `agent exec` chose: the events of a turn, their items, how a process ends.
+"""Choices of `agent exec`: the events of a turn, their items, how a process ends.
 
 A connection is one process; the turns of a thread are processes one after the other.
 """

@@ -1,4 +1,4 @@
-"""What is shown of a thread later: in reads, resumes, forks, rollbacks and lists."""
+"""Threads as they are shown later: in reads, resumes, forks, rollbacks and lists."""
 
 from collections.abc import Iterator
 from typing import Any, Final

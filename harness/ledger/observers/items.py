@@ -1,4 +1,4 @@
-"""How items go where the text leaves it open: their ids, outputs, parts, and what cuts them off."""
+"""Open points of items: their ids, outputs, parts, and what cuts them off."""
 
 from collections.abc import Iterator
 from typing import Final

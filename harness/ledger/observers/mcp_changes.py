@@ -1,4 +1,4 @@
-"""What `agent mcp` chose where it changes config.toml, or is asked to."""
+"""Choices of `agent mcp` when it changes config.toml, or is asked to."""
 
 from collections.abc import Iterator
 from typing import Any

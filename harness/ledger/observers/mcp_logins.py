@@ -1,4 +1,4 @@
-"""What `agent mcp` chose in logins to MCP servers, and with their credentials."""
+"""Choices of `agent mcp` in logins to MCP servers, and with their credentials."""
 
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit

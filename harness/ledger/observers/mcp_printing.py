@@ -1,4 +1,4 @@
-"""What `agent mcp` chose to print: exit statuses, streams, lists, what it shows of a server."""
+"""Output of `agent mcp`: exit statuses, streams, lists, details of a server."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What stands in members whose form or values the text leaves open."""
+"""Members whose form or values the text leaves open."""
 
 import re
 from collections import defaultdict

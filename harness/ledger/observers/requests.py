@@ -1,4 +1,4 @@
-"""How requests are answered in situations of which the text does not speak."""
+"""Answers to requests in situations of which the text does not speak."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What an SDK chose: how it starts the agent, and what its calls give and throw."""
+"""Choices of an SDK: how it starts the agent, and what its calls give and throw."""
 
 from collections.abc import Iterator
 from typing import Any, Final

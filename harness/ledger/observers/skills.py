@@ -1,4 +1,4 @@
-"""What becomes of skills and lists of skills of which the text says nothing."""
+"""Skills and lists of skills in cases of which the text says nothing."""
 
 from collections.abc import Iterator
 from typing import Any, Final

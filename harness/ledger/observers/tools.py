@@ -1,4 +1,4 @@
-"""How calls of MCP tools and of the client's tools go where the text leaves it open."""
+"""Open points of calls of MCP tools and of the client's tools."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""How turns go where the text leaves it open: their order, their ends, what is told of them."""
+"""Open points of turns: their order, their ends, what is told of them."""
 
 import re
 from collections import defaultdict

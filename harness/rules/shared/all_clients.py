@@ -1,4 +1,4 @@
-"""What the clients of a trace were told of the same things: ends of turns, final items, questions.
+"""News to all clients of a trace: ends of turns, final items, questions.
 
 Ids of turns need only be unique in their thread, and those of items in their turn, so each is named
 with what it belongs to. Messages that lack one of these names are left out.

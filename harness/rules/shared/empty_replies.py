@@ -1,4 +1,4 @@
-"""Whether a successful request was answered with an empty object."""
+"""Rules on requests that are answered with an empty object."""
 
 from harness.judge.base import Outcomes, Witness
 from harness.judge.verdict import Level

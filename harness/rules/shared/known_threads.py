@@ -1,4 +1,4 @@
-"""What a trace shows of the threads that were made in it, as far as a list must agree with it.
+"""Threads made in a trace, as far as a list must agree with it.
 
 The harness writes the messages of all connections down in one order. Whatever it had received
 before it sent a request was written before, on whichever connection; what was received later may

@@ -1,4 +1,4 @@
-"""What rules on `agent mcp` ask of a run: whether it can be judged, what config.toml said."""
+"""Runs of `agent mcp` for rules: whether one can be judged, what config.toml said."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What rules over MCP servers ask of a trace: what was configured, started, asked and answered.
+"""MCP servers of a trace for rules: what was configured, started, asked and answered.
 
 By the marks of the servers that the harness plays (trace.mcp_marks), on every surface on which an
 agent runs turns.

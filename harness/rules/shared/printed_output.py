@@ -1,4 +1,4 @@
-"""What a command certainly prints, predicted from its text alone.
+"""The certain output of a command, predicted from its text alone.
 
 Known are `echo`, `printf`, `seq`, loops over plain words, commands that print nothing, and
 redirections to files. Anything else makes the output uncertain.

@@ -1,4 +1,4 @@
-"""What rules on SDKs ask of a turn: what the scripted agent was given, and what it wrote."""
+"""Turns of SDKs for rules: what the scripted agent was given, and what it wrote."""
 
 import json
 from typing import Any, Final, cast

@@ -1,4 +1,4 @@
-"""Which approval policy and which sandbox policy apply to a turn.
+"""The approval policy and the sandbox policy that apply to a turn.
 
 The text does not say how long an override lasts. So a turn without an override may be under the
 policy that its thread was opened with, or under any override of an earlier turn/start.

@@ -1,4 +1,4 @@
-"""Which skills lie on disk, as far as the harness wrote them, and where a server looks for them.
+"""Skills on disk, as far as the harness wrote them, and where a server looks for them.
 
 The text has front matter nowhere and the shipping server wants it, so scenarios write both. What is
 certain of a file is what all of its parts agree on.

@@ -1,4 +1,4 @@
-"""What an answer to skills/list shows, and what was asked for."""
+"""Answers to skills/list, and what was asked for."""
 
 import posixpath
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What clients wrote to the configuration of skills, up to a message."""
+"""Settings of skills that clients wrote, up to a message."""
 
 from dataclasses import dataclass, replace
 

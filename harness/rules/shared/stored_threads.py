@@ -1,4 +1,4 @@
-"""Where the file of a thread lies, by what messages say and what was seen on disk, up to a moment.
+"""The file of a thread, by what messages say and what was seen on disk, up to a moment.
 
 Scenarios look at files by a step of their own, whose marks say what was there. Nobody can look at
 the files of a server on another machine: from what was not found alone nothing follows.

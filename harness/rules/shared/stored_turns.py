@@ -1,4 +1,4 @@
-"""Whether a turn that an answer shows later is the turn that was told live."""
+"""Comparison of a turn that an answer shows later with the turn that was told live."""
 
 from typing import Any, cast
 

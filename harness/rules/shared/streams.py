@@ -1,4 +1,4 @@
-"""What rules over the events of one process ask of its stream and of its trace.
+"""The base of rules over the events of one process.
 
 A mark of a model call names no process: it is of the one that ran then, if only one did.
 """

@@ -1,4 +1,4 @@
-"""Who follows a thread, and whether a client was told of something, over all connections.
+"""Followers of a thread, and whether a client was told of something, over all connections.
 
 The text says that a thread has subscribers and that a client can leave it, and not who becomes a
 subscriber. Who started or resumed a thread certainly follows it until it leaves, and who forked one

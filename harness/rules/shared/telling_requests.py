@@ -1,4 +1,4 @@
-"""What rules on requests have in common of which something must be told once they were accepted."""
+"""The base of rules on accepted requests of which something must be told."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Whether the server had written a text before a client sent a message.
+"""Texts that the server had written before a client sent a message.
 
 It asks the most lenient question: is a string anywhere in a message, on any connection?
 """

@@ -1,4 +1,4 @@
-"""What rules of agreement ask: what the session protocol told of a turn that was played twice."""
+"""The session's news of a turn that was played twice, for rules of agreement."""
 
 from collections import Counter
 from typing import Final

@@ -1,4 +1,4 @@
-"""What was told live of the turns of a thread, by any connection of the trace."""
+"""Live news of the turns of a thread, on any connection of the trace."""
 
 from collections.abc import Iterator
 

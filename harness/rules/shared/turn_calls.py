@@ -1,4 +1,4 @@
-"""Which model calls belong to which turn, for the rules that compare the two.
+"""Model calls by turn, for the rules that compare the two.
 
 The order between model calls and messages is known only where one caused the other. So a call is
 assigned to a turn only while no other turn runs and the trace has one thread.

@@ -1,4 +1,4 @@
-"""What a client answered to the requests of its server, as a step of a scenario."""
+"""Answers of a client to the requests of its server, as steps of a scenario."""
 
 from typing import Any, Final
 

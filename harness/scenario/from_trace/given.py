@@ -1,4 +1,4 @@
-"""What the run of a trace was given, as the trace's head says it: no message shows it.
+"""The part of a run that no message shows, as the trace's head says it.
 
 A recording between others has none of it, and a race no steps: then they are inferred.
 """

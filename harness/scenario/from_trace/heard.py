@@ -1,4 +1,4 @@
-"""Which message a wait of the run was for: what it named can be said again."""
+"""The message that a wait of the run was for: what it named can be said again."""
 
 from typing import Any
 

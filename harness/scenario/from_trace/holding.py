@@ -1,4 +1,4 @@
-"""Where a client acted in the middle of a turn: what the server did and told just before."""
+"""Acts of a client in the middle of a turn: what the server did and told just before."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What the client of a trace sent before something else was answered."""
+"""Messages that the client of a trace sent before something else was answered."""
 
 from typing import Final
 

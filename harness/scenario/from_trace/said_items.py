@@ -1,4 +1,4 @@
-"""What a recorded model said, word for word, as parts of a reply."""
+"""The words of a recorded model, as parts of a reply."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What happened in a trace, put in order for the one who writes a scenario of it.
+"""The events of a trace, put in order for the one who writes a scenario of it.
 
 What came after the last step of a run is left out: the harness brought the trace to its end there.
 """

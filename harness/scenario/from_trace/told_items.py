@@ -1,4 +1,4 @@
-"""What the model must have said for the server to tell an item: the item as a part of a reply.
+"""The words that the model must have said for an item: the item as a part of a reply.
 
 What an item does not tell is noted.
 """

@@ -1,4 +1,4 @@
-"""How each step of the client's side is played: a module per family, found by walking.
+"""Players of the client's steps: a module per family, found by walking.
 
 What a step may hold is `client_steps`; who calls these functions is the player.
 """

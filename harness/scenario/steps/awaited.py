@@ -1,4 +1,4 @@
-"""What a step waits for: its words for people, and its kind for whoever compares scenarios."""
+"""The object of a step's wait: its words for people, and its kind for comparisons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

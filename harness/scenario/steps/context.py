@@ -1,4 +1,4 @@
-"""What a step is played with, and how the function that plays it makes itself known."""
+"""The surroundings of a step, and the registry of the functions that play steps."""
 
 import contextlib
 from collections.abc import Awaitable, Callable

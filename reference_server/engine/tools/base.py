@@ -1,4 +1,4 @@
-"""What a tool is, and what it is given.
+"""The form of a tool, and its context.
 
 Tools have modules of their own; what the model is told about them is in `offered`.
 """

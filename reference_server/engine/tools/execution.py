@@ -1,4 +1,4 @@
-"""How this server runs commands: environment, sandbox, lasting rules.
+"""Running commands: environment, sandbox, lasting rules.
 
 What is done for one call is in `shell`.
 """

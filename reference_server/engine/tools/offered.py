@@ -1,4 +1,4 @@
-"""What the model is told about the tools: the entries of `tools` in a model call.
+"""The tools offered to the model: the entries of `tools` in a model call.
 
 They stand apart from what carries calls out, which takes long to import: a turn without tool calls
 does not wait for that. The shapes follow the Responses API. To add a tool: its entry here, and its

@@ -1,4 +1,4 @@
-"""What the SDK raises: one tree, so that `except AgentError` catches all of it.
+"""Errors of the SDK: one tree, so that `except AgentError` catches all of it.
 
 Every error can be pickled, and none shows the API key. TurnFailedError, which holds items, is in
 `result`.

@@ -1,4 +1,4 @@
-"""What a caller's value is: types have no say at run time."""
+"""Checks of a caller's values: types have no say at run time."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a turn is given: a text, or a list of texts and local images."""
+"""Input of a turn: a text, or a list of texts and local images."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a buffered turn gives: a result, or the error of a turn that failed."""
+"""Results of a buffered turn: a result, or the error of a turn that failed."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
