@@ -67,7 +67,7 @@ def ledger(
     point: Annotated[str, typer.Option(help="the points whose id begins so: item.")] = "",
     markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
 ) -> None:
-    """What a server chose where the text leaves it open, next to what we chose."""
+    """Show what a server chose where the text leaves it open, next to what we chose."""
     from harness.commands.compare import find_run
     from harness.commands.ledger import ledger as points
     from harness.commands.ledger import markdown_lines, text_lines

@@ -85,7 +85,7 @@ def summary(
         str, typer.Option("--markdown", metavar="FILE", help="add it to this file; - to stdout")
     ] = "-",
 ) -> None:
-    """What waits as Markdown, for a pull request: a table of what it means, and differences."""
+    """Print what waits as Markdown, for a pull request: a table of meanings, and differences."""
     from harness.snapshot.summary import markdown as lines
 
     with recorded.errors():

@@ -45,7 +45,7 @@ Statuses = Annotated[
 
 
 class Talk(Strict):
-    """What speaks on a connection: the first one, or the one that `on` names."""
+    """The speaker on a connection: the first one, or the one that `on` names."""
 
     on: Alias = MAIN
 

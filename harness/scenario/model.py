@@ -168,7 +168,7 @@ class Outcome(Strict):
 
 
 class Expectations(Outcome):
-    """What the scenario itself demands; with `any_of`, one of several outcomes as well.
+    """Demands of the scenario itself; with `any_of`, one of several outcomes as well.
 
     `violations`: the rules that must be broken while the scenario's faults are at work.
     """

@@ -63,7 +63,7 @@ class Deviation(_Table):
 
 
 class Tool(_Table):
-    """How the scripted model's intent becomes a call of a tool that this server offers.
+    """A tool of this server, to which an intent of the scripted model becomes a call.
 
     `name`, `namespace` and the texts of `arguments` may hold the intent's values in braces.
     """

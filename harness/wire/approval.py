@@ -50,7 +50,7 @@ class ExecpolicyAmendment(_SnakeCase):
 
 
 class NetworkRule(WireModel):
-    """Whether a host may be reached from now on."""
+    """A rule on a host that may be reached, or not, from now on."""
 
     host: str
     action: Literal["allow", "deny"]
@@ -78,7 +78,7 @@ CommandDecision = CommandDecisionWord | AcceptWithExecpolicyAmendment | ApplyNet
 
 
 class CommandApprovalResult(WireModel):
-    """What the client answers to `item/commandExecution/requestApproval`."""
+    """The client's answer to `item/commandExecution/requestApproval`."""
 
     decision: CommandDecision
 
@@ -96,7 +96,7 @@ FileChangeDecision = Literal["accept", "decline"]
 
 
 class FileChangeApprovalResult(WireModel):
-    """What the client answers to `item/fileChange/requestApproval`."""
+    """The client's answer to `item/fileChange/requestApproval`."""
 
     decision: FileChangeDecision
 

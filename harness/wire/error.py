@@ -21,7 +21,7 @@ AgentErrorInfo = Literal[
 
 
 class TurnError(WireModel):
-    """Why a turn, or one try of it, failed; `agentErrorInfo` may also be what others add to it."""
+    """The failure of a turn, or of one try; `agentErrorInfo` may also be what others add to it."""
 
     message: str
     agent_error_info: AgentErrorInfo | Json = None

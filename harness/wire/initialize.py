@@ -8,7 +8,7 @@ from harness.wire.base import WireModel
 
 
 class ClientInfo(WireModel):
-    """Who is calling."""
+    """The calling client."""
 
     name: str
     version: str | None = None
@@ -16,7 +16,7 @@ class ClientInfo(WireModel):
 
 
 class ClientCapabilities(WireModel):
-    """What the client asks of the connection."""
+    """The client's wishes for the connection."""
 
     experimental_api: bool | None = None
     opt_out_notification_methods: list[str] | None = None

@@ -23,7 +23,7 @@ MessagePhase = Literal["commentary", "final_answer"]
 
 
 class UserMessageItem(WireModel):
-    """What the user sent."""
+    """A message of the user."""
 
     type: Literal["userMessage"] = "userMessage"
     id: str
@@ -31,7 +31,7 @@ class UserMessageItem(WireModel):
 
 
 class AgentMessageItem(WireModel):
-    """What the agent said; `phase` is a MessagePhase, or whatever another server says."""
+    """A message of the agent; `phase` is a MessagePhase, or whatever another server says."""
 
     type: Literal["agentMessage"] = "agentMessage"
     id: str
@@ -48,7 +48,7 @@ class PlanItem(WireModel):
 
 
 class ReasoningItem(WireModel):
-    """How the agent thought: summary sections, and raw blocks where the model gives them."""
+    """The agent's thoughts: summary sections, and raw blocks where the model gives them."""
 
     type: Literal["reasoning"] = "reasoning"
     id: str

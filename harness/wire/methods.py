@@ -14,7 +14,7 @@ from harness.wire.base import WireModel
 
 
 class Direction(StrEnum):
-    """Who sends it, and whether it is answered."""
+    """The sender of a message, and whether it is answered."""
 
     CLIENT_REQUEST = "client-request"
     CLIENT_NOTIFICATION = "client-notification"
@@ -34,7 +34,7 @@ class Scope(StrEnum):
 
 
 class Stability(StrEnum):
-    """How far the document stands behind it ("Versioning")."""
+    """The document's support for a method ("Versioning")."""
 
     STABLE = "stable"
     EXPERIMENTAL = "experimental"

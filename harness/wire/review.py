@@ -13,20 +13,20 @@ from harness.wire.turn import Turn
 
 
 class UncommittedChanges(WireModel):
-    """What the working tree has and no commit."""
+    """Changes of the working tree that no commit has."""
 
     type: Literal["uncommittedChanges"] = "uncommittedChanges"
 
 
 class BaseBranch(WireModel):
-    """What the current branch has and `branch` has not."""
+    """Changes of the current branch that `branch` has not."""
 
     type: Literal["baseBranch"] = "baseBranch"
     branch: str
 
 
 class Commit(WireModel):
-    """What one commit changed; `title` is for people."""
+    """Changes of one commit; `title` is for people."""
 
     type: Literal["commit"] = "commit"
     sha: str
@@ -34,7 +34,7 @@ class Commit(WireModel):
 
 
 class CustomTarget(WireModel):
-    """What the instructions say."""
+    """A target that the instructions describe."""
 
     type: Literal["custom"] = "custom"
     instructions: str

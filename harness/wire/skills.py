@@ -13,7 +13,7 @@ from harness.wire.base import OpenObject, WireModel
 
 
 class SkillInterface(WireModel):
-    """How a skill is shown; icons are file names, the colour is `#RRGGBB`."""
+    """The shown form of a skill; icons are file names, the colour is `#RRGGBB`."""
 
     display_name: str | None = None
     short_description: str | None = None

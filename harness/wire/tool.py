@@ -12,14 +12,14 @@ from harness.wire.base import Json, OpenObject, WireModel
 
 
 class McpToolResult(WireModel):
-    """What an MCP tool gave: content blocks as MCP has them."""
+    """The result of an MCP tool: content blocks as MCP has them."""
 
     content: list[Json]
     structured_content: Json = None
 
 
 class McpToolError(WireModel):
-    """Why an MCP tool gave nothing."""
+    """The reason why an MCP tool gave nothing."""
 
     message: str
 
@@ -63,7 +63,7 @@ class ToolCallParams(WireModel):
 
 
 class ToolCallResult(WireModel):
-    """What the client answers to `item/tool/call`."""
+    """The client's answer to `item/tool/call`."""
 
     success: bool
     content_items: list[ToolOutput]

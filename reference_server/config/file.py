@@ -63,7 +63,7 @@ class CommandEnvironment(Table):
 
 
 class WorkspaceWriteTable(Table):
-    """What the sandbox mode workspace-write allows beside writing in the working directory."""
+    """Rights of the sandbox mode workspace-write beside writing in the working directory."""
 
     network_access: Flag | None = None
     """Whether commands may reach the network."""
@@ -79,7 +79,7 @@ class WorkspaceWriteTable(Table):
 
 
 class ConfigFile(Table):
-    """What a thread has unless its client says otherwise, and limits of the model."""
+    """Settings of a thread unless its client says otherwise, and limits of the model."""
 
     model: Text | None = None
     """The model of a thread that asks for none."""

@@ -10,7 +10,7 @@ from reference_server.config.values import Flag, Table, Text
 
 
 class SkillSwitch(Table):
-    """Whether a skill is enabled. The server writes these tables (`skills/config/write`)."""
+    """A skill's switch. The server writes these tables (`skills/config/write`)."""
 
     path: Text = ""
     """The absolute path of the skill's SKILL.md."""
@@ -28,7 +28,7 @@ class SkillsTable(Table):
 
 
 class FeaturesTable(Table):
-    """What is under development, and offered only where this says so."""
+    """Features under development, which are offered only where this says so."""
 
     remote_skills: Flag = False
     """Whether `skills/remote/list` and `skills/remote/export` are answered."""
