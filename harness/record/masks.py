@@ -92,8 +92,9 @@ def secret_values(environ: Mapping[str, str]) -> list[str]:
     """The values of those variables whose names say that they are secrets."""
     return [
         value
-        for name, value in environ.items()
-        if len(value) >= MIN_SECRET_CHARACTERS
+        # Of this process's own environment another thread may take a variable away meanwhile.
+        for name in list(environ)
+        if len(value := environ.get(name, "")) >= MIN_SECRET_CHARACTERS
         and _SECRET_VARIABLE.search(name)
         and not _OTHER_VARIABLE.search(name)
     ]

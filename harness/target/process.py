@@ -23,7 +23,11 @@ from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-_DROPPED = ("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp")
+_DROPPED = (
+    *("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp"),
+    # Of another scenario, where several are played at once.
+    "pytest_current_test",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +265,11 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     """
     env = {
         name: value
-        for name, value in os.environ.items()
-        if not name.upper().endswith(_INHERITED_SECRETS) and name.lower() not in _DROPPED
+        # pytest changes a variable for each test while lanes start servers in threads of theirs.
+        for name in list(os.environ)
+        if (value := os.environ.get(name)) is not None
+        and not name.upper().endswith(_INHERITED_SECRETS)
+        and name.lower() not in _DROPPED
     }
     env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
     env["GIT_CEILING_DIRECTORIES"] = str(home.parent)

@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
 import pytest
 
 from harness.errors import TargetGone, UsageError
+from harness.record.masks import secret_values
 from harness.target.process import ProcessExit, ServerProcess, environment, start
 from harness.target.program import find_program
 
@@ -272,6 +275,29 @@ def test_environment_is_private_and_without_secrets_and_proxies(
     assert "TMPDIR" not in env
     assert (env["HOME"], env["AGENT_HOME"]) == (str(tmp_path), str(tmp_path))
     assert (env["PROVIDER_API_KEY"], env["KEPT"]) == ("ours", "ours")
+
+
+class Vanishing(dict[str, str]):
+    """An environment of which a variable goes while it is looked through."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        yield "GONE"
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+
+def test_a_variable_that_goes_meanwhile_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest names its current test in the environment while lanes start servers."""
+    variables = Vanishing(KEPT="yes", OWN_API_KEY="secret-of-ours", PYTEST_CURRENT_TEST="another")
+    monkeypatch.setattr(os, "environ", variables)
+    env = environment({}, tmp_path, "AGENT_HOME")
+    assert env["KEPT"] == "yes"
+    assert not {"GONE", "PYTEST_CURRENT_TEST"} & env.keys()
+    assert secret_values(variables) == ["secret-of-ours"]
 
 
 def test_git_finds_no_repository_around_the_workspace(tmp_path: Path) -> None:
