@@ -51,8 +51,9 @@ class AgentNotes:
         return [json.loads(path.read_text("utf-8")) for _, path in self._started()]
 
     def since(self) -> list[dict[str, Any]]:
-        """What was noted of the starts after those that were told before, as messages of a trace:
-        what it was given, each event that it wrote so far, its exit status if it ended.
+        """Return the notes on starts that were not told before, as messages of a trace.
+
+        Of each: its input, each event that it wrote so far, its exit status if it ended.
         """
         found: list[dict[str, Any]] = []
         for number, path in self._started():

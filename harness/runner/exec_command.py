@@ -21,8 +21,10 @@ BETWEEN = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a turn wants: parameters of its thread, the thread to go on with ("" for a new one), the
-    file of its output schema ("" for none), the paths of its images.
+    """The options of a turn.
+
+    They are parameters of its thread, the thread to go on with ("" for a new one), the file of its
+    output schema ("" for none), the paths of its images.
     """
 
     params: Mapping[str, Any]

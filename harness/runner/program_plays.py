@@ -21,8 +21,10 @@ from harness.trace.trace import End, Header
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What a player gave whose programs have all ended: the step that could not be done, what they
-    left running, the end of their standard error, which bound a flood went over, their folder.
+    """The result of a player whose programs have all ended.
+
+    It has the step that could not be done, what they left running, the end of their standard error,
+    which bound a flood went over, their folder.
     """
 
     unmet: Unmet | None

@@ -29,7 +29,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class DriverEnd:
-    """How a driver ended: whether that was at our bound, the end of its standard error, and the
+    """The end of a driver: whether it was at our bound, the end of its standard error, and the
     processes that it left behind.
     """
 

@@ -237,8 +237,9 @@ class WorkerSession:
         return outcome
 
     def _told_by_session(self, loaded: Loaded) -> list[ToldBySession]:
-        """What the session tells of the same scenario, where this run plays both; it may have to
-        be played for that.
+        """Return what the session tells of the same scenario, if this run plays both.
+
+        It may have to be played for that.
         """
         if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
             return []

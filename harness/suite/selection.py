@@ -27,9 +27,9 @@ ALL = tuple((action, "") for action in ACTIONS)
 
 
 def selection(race: str, markers: str) -> Selection:
-    """What `--race` (all, ACTION, ACTION@POSITION, or several with commas) and the expression of
-    `-m` ask for.
+    """Read `--race` and the expression of `-m`.
 
+    `race` is all, ACTION, ACTION@POSITION, or several with commas.
     Races take long, so they are played only where one of the two names them. Raises
     `UsageError`.
     """

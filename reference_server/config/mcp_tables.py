@@ -53,7 +53,7 @@ Seconds = Annotated[
 
 
 class TransportTable(Table):
-    """How an MCP server is reached. A server of type stdio has command and args, one of type
+    """The transport of an MCP server. A server of type stdio has command and args, one of type
     streamable_http has url. The same keys may stand in the table of the server itself."""
 
     type: Annotated[Kind, one_of(Kind)] | None = None

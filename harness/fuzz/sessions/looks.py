@@ -1,5 +1,7 @@
-"""What no rule judges, since it takes what a generated session knows: turns that were shown before,
-outputs with the nonce of their command, a turn that nothing speaks against.
+"""Checks beyond the rules, by what a generated session knows.
+
+Such are turns that were shown before, outputs with the nonce of their command, a turn that nothing
+speaks against.
 
 Each problem has a cause (`fuzz.…`), words, the step whose answer shows it, and the values that this
 answer should have had. Only what follows from the text is a problem: a turn that was shown
