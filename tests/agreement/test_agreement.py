@@ -19,7 +19,7 @@ def test_the_two_say_something_else_only_where_a_reason_is_given():
 
 
 @pytest.mark.slow
-def test_what_one_takes_the_other_takes_and_what_is_read_is_written_again():
+def test_both_take_the_same_values_and_write_again_what_they_read():
     found = document_differences()
     assert {place: seen for place, seen in found.items() if place not in DOCUMENTS} == {}
     assert set(DOCUMENTS) - set(found) == set()

@@ -39,7 +39,7 @@ def test_every_effect_is_one_that_some_request_has() -> None:
     assert [effect for effect in EFFECTS if not methods_with(effect)] == []
 
 
-def test_what_the_text_does_not_name_has_no_row_and_says_which_open_point_it_is() -> None:
+def test_effects_that_the_text_does_not_name_have_no_row_but_an_open_point() -> None:
     name = "unlisted_methods.yaml"
     rows = read_table(name, read_text(name), "method", make_unlisted)
     points = {f"?{point.id}" for point in BOOK.unspecified}

@@ -82,7 +82,7 @@ def test_every_class_is_listed_once_and_has_a_kind_of_its_own() -> None:
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.kind)
 @given(data=st.data())
-def test_what_a_mark_says_comes_back_from_a_file(body: type[MarkBody], data: Any) -> None:
+def test_a_mark_comes_back_from_a_file(body: type[MarkBody], data: Any) -> None:
     said = data.draw(any_body(body))
     assert stored(said) == [said]
 

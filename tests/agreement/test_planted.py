@@ -21,7 +21,7 @@ def test_every_kind_is_planted_on_both_sides():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", IN_THE_WIRE, ids=by_kind)
-def test_what_is_planted_in_the_wire_is_found(plant: Plant, tmp_path: Path):
+def test_differences_planted_in_the_wire_are_found(plant: Plant, tmp_path: Path):
     with plant_in_wire(tmp_path, plant.file, plant.old, plant.new, plant.method) as messages:
         said = stated_differences(messages=messages)
         shown = document_differences(messages=messages)
@@ -30,7 +30,7 @@ def test_what_is_planted_in_the_wire_is_found(plant: Plant, tmp_path: Path):
 
 
 @pytest.mark.parametrize("plant", IN_THE_BOOK, ids=by_kind)
-def test_what_is_planted_in_the_book_is_found(plant: Plant):
+def test_differences_planted_in_the_book_are_found(plant: Plant):
     schemas = plant_in_book(plant.file, plant.old, plant.new)
     messages = messages_of(plant.method)
     assert stated_differences(schemas, messages) - set(EXPLAINED) == set(plant.found)

@@ -231,7 +231,7 @@ async def test_without_servers_nothing_is_opened(tmp_path: Path) -> None:
         assert (desk.config, desk.env, marks, os.listdir(tmp_path)) == ({}, {}, [], [])
 
 
-async def test_what_leaves_the_block_leaves_it_as_it_is(tmp_path: Path) -> None:
+async def test_errors_leave_the_block_unchanged(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="mine"):
         async with playing(tmp_path, tiny=TINY, docs=DOCS):
             raise KeyError("mine")

@@ -58,7 +58,7 @@ async def test_a_tool_call_without_an_output_is_what_the_api_refuses(side: Any) 
     assert f"a function_call '{asked['call_id']}' without its output" in one.model.calls[1].problems
 
 
-async def test_what_a_new_turn_brings_is_left_open(side: Any) -> None:
+async def test_content_of_a_new_turn_is_left_open(side: Any) -> None:
     """An interrupted turn may be dropped from the history: nothing says that it may not."""
     async with side(TWO_STEPS) as one:
         await call(one, tools=TOOLS)
@@ -66,7 +66,7 @@ async def test_what_a_new_turn_brings_is_left_open(side: Any) -> None:
     assert one.model.calls[1].problems == []
 
 
-async def test_what_stands_in_another_conversation_is_left_open(side: Any) -> None:
+async def test_content_of_another_conversation_is_left_open(side: Any) -> None:
     """A reviewer has one of its own: as many texts of the user, and others."""
     async with side(TWO_STEPS) as one:
         await call(one, tools=TOOLS)
@@ -117,7 +117,7 @@ async def test_an_idle_stream_is_idle_until_its_gate_opens(side: Any) -> None:
     assert one.model.open_streams == 0
 
 
-async def test_what_a_call_asked_is_read_by_the_encoder() -> None:
+async def test_the_encoder_reads_the_contents_of_a_call() -> None:
     asked = ResponsesEncoder().asked(
         {
             "model": "m",

@@ -207,7 +207,7 @@ async def test_a_close_in_the_middle_of_a_message_leaves_its_beginning() -> None
     assert "1011" in why.damage.words
 
 
-async def test_what_breaks_the_protocol_is_said_and_ends_the_connection() -> None:
+async def test_a_breach_of_the_protocol_is_reported_and_ends_the_connection() -> None:
     async with raw_link() as (link, far):
         await far.stream.send(Frame(Opcode.TEXT, b"masked").serialize(mask=True))
         (line,) = await to_the_end(link.near)

@@ -55,7 +55,7 @@ def test_a_held_frame_that_does_not_fit_passes_unchanged(trace: Trace) -> None:
     assert (fed.story, fed.applied) == ("a||r|bc|d|", False)
 
 
-def test_what_is_never_known_comes_out_at_the_end_unchanged(trace: Trace) -> None:
+def test_undecided_frames_come_out_at_the_end_unchanged(trace: Trace) -> None:
     fed = feed(first(known_with("never", True), drop), trace)
     assert (fed.story, fed.applied, fed.missing) == ("a||r|||bcd", False, "no b")
 

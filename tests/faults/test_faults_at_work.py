@@ -58,7 +58,7 @@ def test_the_first_places_can_be_spared() -> None:
     assert Line(late("a", "b"), after=1).story("abab") == "a|b||ba"
 
 
-def test_what_a_fault_waits_for_in_vain_goes_on_when_it_is_quiet() -> None:
+def test_frames_held_in_vain_go_on_when_it_is_quiet() -> None:
     line = Line(late("a", "z"))
     assert line.story("ab") == "|b"
     assert line.live.held == 1
@@ -79,7 +79,7 @@ def test_no_more_than_a_bound_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.told[-1].why == "too much is held"
 
 
-def test_what_is_held_comes_at_the_end() -> None:
+def test_held_frames_come_at_the_end() -> None:
     line = Line(late("a", "z"))
     line.story("a")
     assert [frame.method for frame in line.live.end()] == ["a"]
@@ -124,7 +124,7 @@ def test_every_fault_acts_live_as_it_does_on_a_stored_trace(fault: Fault) -> Non
         assert got == [one.raw for one in wanted if one.direction is direction]
 
 
-def test_what_was_done_is_told_without_what_the_message_says() -> None:
+def test_changes_are_reported_without_the_messages_content() -> None:
     def secret(message: Any) -> Any:
         return {**message, "params": {**message["params"], "new\x1b": "s3cret"}}
 

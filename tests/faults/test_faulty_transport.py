@@ -67,7 +67,7 @@ async def test_a_fault_acts_on_what_the_client_says_too(faulty: Make, far: Far) 
     assert await far.receive() == b'{"method":"r","id":2}\n'
 
 
-async def test_what_is_held_for_nothing_comes_when_the_server_is_silent(
+async def test_lines_held_for_nothing_come_when_the_server_is_silent(
     faulty: Make, far: Far
 ) -> None:
     near = faulty(late("a", "z"), quiet=0.01)
@@ -75,7 +75,7 @@ async def test_what_is_held_for_nothing_comes_when_the_server_is_silent(
     assert await received(near, 2) == [B, A]
 
 
-async def test_what_is_held_comes_before_the_end(faulty: Make, far: Far) -> None:
+async def test_held_lines_come_before_the_end(faulty: Make, far: Far) -> None:
     near = faulty(late("a", "z"))
     await far.send(A + b"\n")
     await far.close_output()

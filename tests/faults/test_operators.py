@@ -88,7 +88,7 @@ def test_insert_writes_on_the_connection_and_in_the_direction_of_its_origin() ->
     assert (own.kind, own.connection, own.direction) == (Kind.MALFORMED, "c2", Direction.TO_TARGET)
 
 
-def test_what_is_inserted_can_depend_on_the_frame(trace: Trace) -> None:
+def test_inserted_frames_can_depend_on_the_frame(trace: Trace) -> None:
     again = insert_by(lambda _, frame: {"method": frame.method * 2})
     assert on_b(trace, again).story == "a|bbb|c|"
 

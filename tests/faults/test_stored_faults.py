@@ -89,7 +89,7 @@ def test_marks_of_several_clients_are_those_of_none() -> None:
         applied(StoredOnly("why", shows_marks), two)
 
 
-def test_what_must_be_there_for_a_rule_is_asked_of_the_whole_trace() -> None:
+def test_a_rules_condition_is_asked_of_the_whole_trace() -> None:
     given = there_is(turn_completed("failed"))
     change = first(notification("turn/started"), drop)
     assert len(applied(change, plain_turn()).frames) == len(plain_turn().frames) - 1

@@ -143,7 +143,7 @@ async def test_the_iterator_raises_abort_error(fake, hurried) -> None:
     assert [event async for event in stream] == []
 
 
-async def test_what_a_command_starts_as_it_is_ended_is_ended_too(fake, hurried) -> None:
+async def test_processes_started_while_a_command_is_ended_are_ended_too(fake, hurried) -> None:
     """Nobody sees it start, and its parent is gone when somebody looks."""
     agent = fake(
         """
@@ -314,7 +314,7 @@ async def test_closing_at_the_end_of_the_turn_lets_the_agent_save(fake) -> None:
     assert len(list(agent.path.parent.glob("saved-*"))) == 1
 
 
-async def test_what_an_agent_leaves_running_holds_up_nobody(fake) -> None:
+async def test_processes_left_by_an_agent_hold_up_nobody(fake) -> None:
     """A server that the agent was asked to start has its pipes, and stays."""
     agent = fake(
         """

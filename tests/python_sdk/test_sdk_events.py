@@ -286,7 +286,7 @@ def test_events_and_items_cannot_be_changed() -> None:
         b'{"type": ' + b"9" * 5_000 + b"}",
     ],
 )
-def test_what_is_no_event_is_refused_with_the_line(line: bytes) -> None:
+def test_an_invalid_event_is_refused_with_its_line(line: bytes) -> None:
     with pytest.raises(ProtocolError) as told:
         parse_line(line)
     assert told.value.line[:20] == line.decode()[:20]
@@ -306,7 +306,7 @@ def test_a_blank_line_is_no_event(line: bytes) -> None:
         b'\xef\xbb\xbf{"type":"turn.started"}',
     ],
 )
-def test_what_stands_around_an_event_does_no_harm(line: bytes) -> None:
+def test_space_around_an_event_does_no_harm(line: bytes) -> None:
     assert parse_line(line) == TurnStartedEvent()
 
 

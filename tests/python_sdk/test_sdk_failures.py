@@ -219,7 +219,7 @@ async def test_a_line_that_is_no_event_ends_the_turn_and_the_agent(fake, hurried
     assert agent.living() == []
 
 
-async def test_what_came_before_a_line_that_is_no_event_is_told(fake) -> None:
+async def test_events_before_an_invalid_line_are_delivered(fake) -> None:
     agent = fake('read(); out.write(b\'{"type":"turn.started"}\\nnoise\\n\'); out.flush()')
     events, error = await _all(_thread(agent).run_streamed("x"))
     assert [event.type for event in events] == ["turn.started"]

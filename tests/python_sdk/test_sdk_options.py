@@ -144,7 +144,7 @@ def test_a_value_that_cannot_be_passed_is_refused_by_its_name(options: dict[str,
 
 
 @pytest.mark.parametrize("thread_id", ["", "--last", "-", "a\0b", None, 7])
-def test_what_is_no_thread_id_is_refused(thread_id: Any) -> None:
+def test_an_invalid_thread_id_is_refused(thread_id: Any) -> None:
     with pytest.raises(ConfigError, match="thread id"):
         Agent().resume_thread(thread_id)
 
@@ -191,7 +191,7 @@ async def test_the_key_is_added_to_env_and_wins(fake) -> None:
     assert env == {"PROVIDER_API_KEY": "sk-old"}
 
 
-async def test_what_changes_env_later_changes_nothing(fake) -> None:
+async def test_later_changes_of_env_change_nothing(fake) -> None:
     agent = fake(ECHO)
     env = {"A_MARK": "1"}
     client = Agent(agent_path=agent.path, env=env)
@@ -281,7 +281,7 @@ async def test_texts_go_to_standard_input_and_images_become_options(
         "\ud800",
     ],
 )
-async def test_what_is_no_input_is_refused_before_anything_starts(fake, given) -> None:
+async def test_invalid_input_is_refused_before_anything_starts(fake, given) -> None:
     agent = fake(ECHO)
     thread = Agent(agent_path=agent.path).start_thread()
     with pytest.raises(ConfigError, match="input"):

@@ -95,6 +95,6 @@ def _cycle() -> list[Any]:
         ("a=1", "mapping"),
     ],
 )
-def test_what_toml_cannot_say_is_refused_with_its_path(config: Any, path: str) -> None:
+def test_values_without_a_toml_form_are_refused_with_their_path(config: Any, path: str) -> None:
     with pytest.raises(ConfigError, match=path):
         Agent(config=config)

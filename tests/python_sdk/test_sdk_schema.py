@@ -107,7 +107,7 @@ class Call(BaseModel):
 @pytest.mark.parametrize(
     "given", [[], "{}", True, 7, {"a": object()}, {"a": float("nan")}, Odd, Call]
 )
-async def test_what_is_no_schema_is_refused_before_anything_starts(fake, given: Any) -> None:
+async def test_an_invalid_schema_is_refused_before_anything_starts(fake, given: Any) -> None:
     thread = _answers(fake, "").start_thread()
     with pytest.raises(ConfigError, match="schema"):
         await thread.run("x", output_schema=given)

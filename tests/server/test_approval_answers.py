@@ -63,7 +63,7 @@ def test_a_network_amendment_may_bring_its_rule(action: str, accepted: bool):
 
 
 @pytest.mark.parametrize("answer", NO_DECISIONS)
-def test_what_is_no_decision_denies(answer: dict[str, Any]):
+def test_an_invalid_decision_denies(answer: dict[str, Any]):
     assert read_command_answer(answer) == CommandAnswer(Decision.DECLINE)
     assert read_file_answer(answer) == FileAnswer(Decision.DECLINE)
 

@@ -79,7 +79,7 @@ async def test_a_running_turn_is_interrupted_first(tmp_path) -> None:
         assert (shown["status"], shown["items"][1]["text"]) == ("interrupted", "half")
 
 
-async def test_what_is_archived_already_or_not_at_all_is_refused(tmp_path) -> None:
+async def test_archiving_twice_and_restoring_what_is_not_archived_are_refused(tmp_path) -> None:
     async with session(tmp_path) as peer:
         thread = await peer.start_thread()
         assert "is not archived" in (await ask(peer, "unarchive", thread))["error"]["message"]

@@ -99,7 +99,7 @@ async def test_an_accepted_command_is_as_confined_as_it_was_asked_about(place: P
 
 
 @pytest.mark.parametrize("decision", one_in(2, GRANTS, pytest.mark.attacks))
-async def test_what_was_granted_inside_is_asked_about_again_outside(
+async def test_a_grant_inside_the_sandbox_is_asked_again_outside(
     place: Place, decision: str
 ) -> None:
     async with attack(place) as one:
@@ -177,7 +177,7 @@ def plant(place: Place, *names: str) -> str:
     return f"{folder}:{place.variables['PATH']}"
 
 
-async def test_what_the_model_wrote_stands_for_no_program_that_the_client_knows(
+async def test_a_program_that_the_model_wrote_does_not_stand_for_a_known_one(
     place: Place,
 ) -> None:
     path = plant(place, "bash", "date", "ls")
@@ -197,7 +197,7 @@ async def test_what_the_model_wrote_stands_for_no_program_that_the_client_knows(
         assert output(one) == "planted\n"
 
 
-async def test_what_was_accepted_under_one_policy_says_nothing_of_another(place: Place) -> None:
+async def test_a_grant_under_one_policy_does_not_hold_under_another(place: Place) -> None:
     sandboxes = {**CONFINING, "dangerFullAccess": OPEN}
     async with attack(place) as one:
         for name, sandbox in sandboxes.items():
@@ -210,7 +210,7 @@ async def test_what_was_accepted_under_one_policy_says_nothing_of_another(place:
                     assert await one.turn(thread, call, DONE, sandboxPolicy=policy), (name, other)
 
 
-async def test_what_was_accepted_outside_stays_inside_where_nobody_is_asked(place: Place) -> None:
+async def test_a_grant_outside_stays_inside_the_sandbox_if_nobody_is_asked(place: Place) -> None:
     async with attack(place) as one:
         thread = await one.thread(CONFINING["readOnly"], "on-request")
         call = runs(script(one, trusted=True), sandbox_permissions="require_escalated")

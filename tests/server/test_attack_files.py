@@ -136,7 +136,7 @@ NESTED = '{"a":' * 200 + "1" + "}" * 200
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("extra", [NESTED, "NaN", "1e999", "Infinity"])
-async def test_what_could_not_be_said_again_is_not_kept(tmp_path: Path, extra: str) -> None:
+async def test_values_that_cannot_be_encoded_are_not_stored(tmp_path: Path, extra: str) -> None:
     item = function_call("exec_command", cmd="true")
     text = done({**item, "more": "@"}).replace(b'"@"', extra.encode())
     settings = config(stream_max_retries=0)

@@ -109,7 +109,7 @@ async def test_an_image_is_what_the_policy_lets_a_command_read(place: Place, who
 
 
 @pytest.mark.parametrize("who", one_in(2, ["model", "client"], pytest.mark.attacks))
-async def test_what_is_no_image_of_a_disk_is_never_sent(place: Place, who: str) -> None:
+async def test_files_that_are_not_images_are_never_sent(place: Place, who: str) -> None:
     async with attack(place) as one:
         for policy in (CONFINING["readOnly"], OPEN):
             for name, path in NEVER.items():

@@ -144,9 +144,7 @@ async def test_a_patch_tells_nothing_of_a_file_that_is_hidden(place: Place, name
 
 
 @pytest.mark.parametrize("path", one_in(3, MADE_UP, pytest.mark.attacks))
-async def test_what_the_kernel_makes_up_is_no_file_under_any_policy(
-    place: Place, path: str
-) -> None:
+async def test_files_of_the_kernel_are_never_patched(place: Place, path: str) -> None:
     async with attack(place) as one:
         thread = await one.thread(OPEN, "never")
         await one.turn(thread, patches(f"*** Delete File: {path}"), DONE)

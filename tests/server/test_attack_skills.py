@@ -145,7 +145,7 @@ async def test_no_name_has_a_hidden_file_of_a_linked_folder_sent(
         assert SECRET.encode() not in one.everything_said()
 
 
-async def test_what_is_no_skill_is_never_sent(place: Place) -> None:
+async def test_a_file_that_is_not_a_skill_is_never_sent(place: Place) -> None:
     async with attack(place) as one:
         for sandbox in (CONFINING["readOnly"], OPEN):
             for name, path in NEVER.items():

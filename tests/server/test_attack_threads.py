@@ -61,7 +61,7 @@ async def test_an_id_that_is_a_path_leads_nowhere(tmp_path, method: str) -> None
         if (method, kind) not in (("thread/archive", "empty"), ("thread/archive", "huge"))
     ],
 )
-async def test_what_is_no_rollout_is_refused_and_stays_where_it_is(
+async def test_a_file_that_is_not_a_rollout_is_refused_and_left_in_place(
     tmp_path, method: str, kind: str, monkeypatch
 ) -> None:
     path = planted(tmp_path)

@@ -123,7 +123,7 @@ async def test_cancel_denies_and_interrupts_the_turn(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-async def test_what_was_accepted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
+async def test_a_command_accepted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
     replies = [runs("echo x >> log"), says("1"), runs("echo x >> log"), says("2")]
     async with session(tmp_path / "home", replies) as peer:
         thread = await peer.start_thread(cwd=str(tmp_path), **ASKED)
@@ -177,7 +177,7 @@ async def test_reject_denies_without_a_question(tmp_path: Path) -> None:
         {"result": {}},
     ],
 )
-async def test_what_is_no_decision_denies(tmp_path: Path, answer: dict[str, Any]) -> None:
+async def test_an_invalid_decision_denies(tmp_path: Path, answer: dict[str, Any]) -> None:
     async with session(tmp_path / "home", [runs("touch made"), says("pity")]) as peer:
         turn = await peer.start_turn(await peer.start_thread(cwd=str(tmp_path), **ASKED))
         question = await peer.asked()

@@ -119,7 +119,7 @@ async def test_the_next_call_holds_the_users_words_and_the_summary(tmp_path) -> 
     assert len(after["input"]) == 4
 
 
-async def test_what_the_model_says_of_the_summary_is_not_shown(tmp_path) -> None:
+async def test_the_models_words_on_the_summary_are_not_shown(tmp_path) -> None:
     async with session(tmp_path, [says("hello"), says("in ", "short")]) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)

@@ -239,7 +239,7 @@ def test_the_home_is_agent_home_or_the_users(tmp_path, monkeypatch) -> None:
     assert Home.from_environment({"AGENT_HOME": "here"}).root == tmp_path / "here"
 
 
-def test_what_workspace_write_allows_is_the_policy_of_that_mode(tmp_path) -> None:
+def test_the_table_of_workspace_write_is_the_policy_of_that_mode(tmp_path) -> None:
     config = load(
         tmp_path,
         'sandbox_mode = "workspace-write"\n'

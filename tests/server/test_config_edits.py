@@ -90,7 +90,7 @@ def test_the_generator_makes_what_is_meant() -> None:
 @example("# only", ADDRESS)
 @example("a = 1\n  ", PROGRAM)
 @example("a = 1\r\nb = 2", ADDRESS)
-def test_what_is_added_and_removed_leaves_the_same_bytes(text: str, server: Given) -> None:
+def test_adding_and_removing_leaves_the_same_bytes(text: str, server: Given) -> None:
     made = added(FILE, text, server, replace=False)
     assert set(servers(made)) == {*servers(text), "new"}
     assert removed(FILE, made, "new") == text
@@ -163,7 +163,7 @@ def test_a_server_is_removed_however_it_is_written(text: str, name: str, left: s
     assert found == (left if left is not None else "\n[mcp_servers.y]\ncommand='c'\n")
 
 
-def test_what_is_nested_in_arrays_of_tables_stays_with_its_own() -> None:
+def test_tables_nested_in_arrays_stay_with_their_own() -> None:
     text = "[[s.c]]\na = 1\n[s.c.t]\nb = 2\n[[s.c]]\na = 3\n[s.c.t]\nb = 4\n"
     assert without(text, ("s", "c", 0)) == "[[s.c]]\na = 3\n[s.c.t]\nb = 4\n"
     assert without(text, ("s", "c", 1)) == "[[s.c]]\na = 1\n[s.c.t]\nb = 2\n"
@@ -188,7 +188,7 @@ def test_any_value_is_written_so_that_it_is_read_again(value: dict[str, object])
     ("one", "other"),
     [(1, True), (1, 1.0), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ({"a": 1}, {}), ("a", "b")],
 )
-def test_what_differs_does_not_say_the_same(one: object, other: object) -> None:
+def test_different_texts_do_not_mean_the_same(one: object, other: object) -> None:
     assert not says_the_same(one, other)
     assert not says_the_same({"a": [one]}, {"a": [other]})
 

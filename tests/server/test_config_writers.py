@@ -154,7 +154,7 @@ def of_another(file: Path, field: int) -> os.stat_result:
     return os.stat_result(fields)
 
 
-def test_what_an_owner_or_a_group_had_nobody_else_gets(
+def test_a_replaced_file_gives_nobody_else_rights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "config.toml"
@@ -172,7 +172,7 @@ def test_what_an_owner_or_a_group_had_nobody_else_gets(
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_root_makes_in_a_users_home_is_that_users(
+def test_files_that_root_makes_in_a_users_home_are_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, given = os.fstat, []

@@ -195,7 +195,7 @@ async def test_a_client_that_stops_reading_ends_the_connection_quietly(tmp_path)
     assert peer.side.bodies == []
 
 
-async def test_what_to_do_about_a_thread_of_an_earlier_server_is_something_that_can_be_done(
+async def test_advice_on_a_thread_of_an_earlier_server_can_be_followed(
     tmp_path,
 ) -> None:
     async with session(tmp_path) as peer:

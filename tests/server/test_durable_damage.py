@@ -152,7 +152,7 @@ def another(line: bytes, number: int) -> bytes:
 
 @pytest.mark.parametrize("where", [0, 1, 5, -1])
 @pytest.mark.parametrize("name", HARMLESS)
-async def test_what_is_added_to_a_rollout_takes_nothing_away(
+async def test_junk_added_to_a_rollout_takes_nothing_away(
     home: Path, whole: Lines, name: str, where: int
 ) -> None:
     at = where if where >= 0 else len(whole)
@@ -203,7 +203,7 @@ EVERY_USE = [
     ],
     ids=["empty", "NULs", "newer", "no record"],
 )
-async def test_what_holds_no_thread_is_named_and_stops_nothing_else(
+async def test_a_file_without_a_thread_is_named_and_stops_nothing_else(
     home: Path, lines: Lines, words: str
 ) -> None:
     path = stored(home, *lines)

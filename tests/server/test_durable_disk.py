@@ -110,7 +110,7 @@ async def items(peer: Peer, thread: str) -> list[Message]:
 @pytest.mark.parametrize("loaded", [True, False], ids=["loaded", "stored"])
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("number", REMEDIES, ids=["full", "read-only"])
-async def test_what_cannot_be_written_is_named_and_nothing_is_lost(
+async def test_failed_writes_are_reported_and_nothing_is_lost(
     tmp_path: Path, number: int, use: str, loaded: bool
 ) -> None:
     home = tmp_path / "home"

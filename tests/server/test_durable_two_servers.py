@@ -48,7 +48,7 @@ async def test_ids_never_clash_and_each_lists_the_threads_of_both(tmp_path: Path
         assert len(set(turns)) == len(turns)
 
 
-async def test_what_one_does_to_its_threads_the_other_sees(tmp_path: Path) -> None:
+async def test_each_server_sees_what_the_other_does_to_its_threads(tmp_path: Path) -> None:
     async with session(tmp_path, [says("x")]) as one, session(tmp_path) as other:
         thread = await one.start_thread()
         await one.run_turn(thread, "zebra")
@@ -87,7 +87,7 @@ async def test_a_thread_whose_turn_the_other_runs_is_left_alone(
 
 
 @pytest.mark.parametrize("name", ["two commands", "patch", "steering", "interrupted text"])
-async def test_what_a_killed_server_leaves_is_taken_up_by_one_that_runs(
+async def test_a_running_server_takes_over_from_a_killed_one(
     player: Player, tmp_path: Path, name: str
 ) -> None:
     """The other server had begun before, so it settles nothing at its start."""

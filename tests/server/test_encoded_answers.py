@@ -105,7 +105,7 @@ async def test_a_failure_that_swells_is_read_as_far_as_any_other(tmp_path) -> No
     assert peak < 1 << 24
 
 
-async def test_what_swells_comes_in_pieces() -> None:
+async def test_a_large_decoded_answer_comes_in_pieces() -> None:
     async def source() -> AsyncIterator[bytes]:
         yield gzip.compress(bytes(1 << 22))
 

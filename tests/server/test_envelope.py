@@ -59,7 +59,7 @@ def test_an_answer_is_told_from_a_request(member: str) -> None:
         b"\xef\xbb\xbf{}",
     ],
 )
-def test_what_is_not_json_is_a_parse_error(line: bytes) -> None:
+def test_a_line_that_is_not_json_is_a_parse_error(line: bytes) -> None:
     envelope = decode(line)
     assert isinstance(envelope, Malformed)
     assert envelope.code == ErrorCode.PARSE_ERROR

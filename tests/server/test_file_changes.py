@@ -101,7 +101,7 @@ async def test_a_change_that_is_asked_about(tmp_path: Path, decision: str, statu
     assert methods[asked + 1] == "serverRequest/resolved"
 
 
-async def test_what_others_did_while_the_client_thought_is_not_in_the_turns_diff(
+async def test_changes_by_others_during_an_approval_are_not_in_the_turns_diff(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "work").mkdir()
@@ -119,7 +119,7 @@ async def test_what_others_did_while_the_client_thought_is_not_in_the_turns_diff
     assert (item["status"], diff["diff"]) == ("failed", "")
 
 
-async def test_what_a_patch_could_not_take_back_is_in_the_turns_diff(
+async def test_changes_that_a_patch_could_not_roll_back_are_in_the_turns_diff(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real: Callable[..., Any] = patch_tool.apply_plan

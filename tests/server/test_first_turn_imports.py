@@ -130,7 +130,7 @@ def test_a_session_without_a_thread_imports_no_services(tmp_path) -> None:
     assert not [one for one in ours if one.split(".", 1)[1].startswith(later)]
 
 
-def test_what_is_offered_is_what_can_be_carried_out(tmp_path) -> None:
+def test_offered_tools_can_be_carried_out(tmp_path) -> None:
     tools = ToolProvider(Home(tmp_path), Config(), ServerRequests())
     offered = [offer["name"] for offer in tools.offers() if "name" in offer]
     assert offered == tools.toolbox.names

@@ -65,7 +65,7 @@ async def test_a_lost_or_damaged_counter_file_is_made_again_from_the_rollouts(tm
 
 
 @pytest.mark.parametrize("line", ["threads -4 turns 7\n", f"threads {'9' * 60} turns 1\n", "", "x"])
-async def test_what_is_no_count_is_made_again_from_the_rollouts(tmp_path, line: str) -> None:
+async def test_a_broken_counter_is_made_again_from_the_rollouts(tmp_path, line: str) -> None:
     (tmp_path / "counters").write_text(line)
     ids = IdAllocator(tmp_path / "counters", lambda: Counters(5, 6))
     assert (await ids.thread_id(), await ids.turn_id()) == ("thr_6", "turn_7")
@@ -78,7 +78,7 @@ async def test_a_counter_file_that_is_a_pipe_is_refused_by_name(tmp_path) -> Non
         await allocator(tmp_path).thread_id()
 
 
-async def test_what_is_no_rollout_does_not_stop_the_search_for_ids(tmp_path) -> None:
+async def test_files_that_are_not_rollouts_do_not_stop_the_search_for_ids(tmp_path) -> None:
     day = tmp_path / "sessions" / "2025" / "01" / "02"
     day.mkdir(parents=True)
     os.mkfifo(day / "rollout-a-thr_3.jsonl")

@@ -64,7 +64,7 @@ def test_a_server_is_there_from_its_first_need_to_its_end(home: Home) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../../x", "0" * 15, "0" * 16, "0" * 17])
-def test_what_names_no_server_is_not_there(home: Home, name: str) -> None:
+def test_an_id_of_no_server_is_not_running(home: Home, name: str) -> None:
     assert not is_running(home, name)
 
 
@@ -125,7 +125,7 @@ def test_a_file_in_the_place_of_a_new_one_stays(home: Home, tmp_path, caplog) ->
     assert str(file) in caplog.text
 
 
-def test_what_was_taken_back_already_is_not_taken_back_again(home: Home, tmp_path) -> None:
+def test_a_patch_that_was_rolled_back_is_not_rolled_back_again(home: Home, tmp_path) -> None:
     """The file was made by a later patch, with the same content."""
     (file := tmp_path / "f").write_text("after")
     killed(home, noted(file, None, "after"), state=State.UNDONE)
@@ -170,7 +170,7 @@ def test_a_journal_that_was_never_finished_is_removed(home: Home, content: str) 
     assert leftovers(home) == {}
 
 
-def test_what_is_no_file_among_the_servers_stops_no_start(home: Home, caplog) -> None:
+def test_a_folder_among_the_servers_files_stops_no_start(home: Home, caplog) -> None:
     home.servers.mkdir(parents=True)
     os.mkfifo(home.servers / f"{'0' * 16}.1.patch.json")
     (home.servers / f"{'1' * 16}.lock").mkdir()

@@ -156,7 +156,7 @@ def shake_hands(made: socket.socket) -> None:
         (b"\n" * 10, None),
     ],
 )
-async def test_what_is_no_handshake_is_refused_and_closed(
+async def test_an_invalid_handshake_is_refused_and_closed(
     tmp_path, request_bytes: bytes, status: bytes | None
 ) -> None:
     async with listening(tmp_path / "home") as server:

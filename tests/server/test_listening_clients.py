@@ -220,7 +220,7 @@ async def test_a_ping_is_answered_and_a_close_too(tmp_path, kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_is_no_message_gets_an_error_and_the_connection_lives(tmp_path, kind) -> None:
+async def test_an_invalid_message_gets_an_error_and_the_connection_lives(tmp_path, kind) -> None:
     async with listening(tmp_path / "home", kind) as server, server.client() as peer:
         for line in (b"nothing", b"[1]", b'"\xc3\xa9"'):
             await peer.send_line(line)

@@ -176,7 +176,7 @@ def test_a_server_that_was_killed_is_followed_by_another(spawn, tmp_path: Path) 
         (["--listen", "unix:s", "--token-env", "T", "--token-file", "f"], "not allowed with"),
     ],
 )
-def test_what_cannot_be_is_one_clear_line_and_status_2(spawn, options, words: str) -> None:
+def test_impossible_options_are_one_clear_line_and_status_2(spawn, options, words: str) -> None:
     status, said = spawn(*options).end()
     assert status == 2
     assert words in said.splitlines()[-1]

@@ -118,7 +118,7 @@ async def test_a_joined_line_stays_short_enough_to_be_read() -> None:
     assert max(map(len, transport.written[1:])) <= MERGED_LIMIT
 
 
-async def test_what_is_being_written_is_joined_with_nothing() -> None:
+async def test_a_message_being_written_is_not_merged_with_others() -> None:
     transport = Stuck()
     outbox, line = Outbox(transport), line_of("item_1")
     async with anyio.create_task_group() as tasks:

@@ -62,7 +62,7 @@ def test_an_address_is_read(text: str, address: TcpAddress | UnixAddress) -> Non
         ("unix:a\0b", "null character"),
     ],
 )
-def test_what_is_no_address_is_told_in_one_line(text: str, words: str) -> None:
+def test_an_invalid_address_is_reported_in_one_line(text: str, words: str) -> None:
     with pytest.raises(BadAddress, match=words) as found:
         parse_address(text)
     assert "\n" not in str(found.value)
@@ -127,7 +127,7 @@ def test_a_datagram_socket_in_its_place_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "link to a socket", "dangling link"])
-def test_what_is_no_socket_stays_and_is_not_followed(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_is_not_a_socket_stays_and_is_not_followed(tmp_path: Path, kind: str) -> None:
     path, other = tmp_path / "s", tmp_path / "other"
     listener = None
     match kind:

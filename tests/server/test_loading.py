@@ -114,7 +114,7 @@ async def test_loaded_threads_are_listed_page_by_page(tmp_path) -> None:
 @pytest.mark.parametrize(
     "params", [{"limit": 0}, {"limit": -1}, {"limit": 1.5}, {"cursor": "x"}, {"cursor": ""}]
 )
-async def test_what_is_no_page_is_refused(tmp_path, params: dict) -> None:
+async def test_an_invalid_page_is_refused(tmp_path, params: dict) -> None:
     async with session(tmp_path) as peer:
         error = (await peer.request("thread/loaded/list", params))["error"]
     assert error["code"] == -32602

@@ -165,7 +165,7 @@ def test_a_wrong_value_is_told_with_file_line_and_server_but_no_secret(
     assert "77777" not in said.err
 
 
-def test_what_is_wrong_elsewhere_in_the_file_is_no_matter_here(home: Home) -> None:
+def test_mistakes_elsewhere_in_the_file_do_not_matter(home: Home) -> None:
     home.write("model = 3\n")
     assert home.call("add", "x", "--", "c").status == 0
     assert "\nx  " in home.call("list").out

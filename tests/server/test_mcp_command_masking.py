@@ -61,7 +61,7 @@ def test_passwords_and_keys_in_an_address_are_hidden(address: str, shown: str) -
 
 
 @given(st.text())
-def test_what_is_shown_is_one_line_that_moves_no_cursor(text: str) -> None:
+def test_output_is_one_line_that_moves_no_cursor(text: str) -> None:
     shown = escaped(text)
     assert shown.isprintable()
     assert shown == text or not text.isprintable()

@@ -174,7 +174,7 @@ def test_a_token_that_others_can_read_on_its_way_is_told(home: Home) -> None:
         assert said == Said(0, f"Added global MCP server '{name}'.\n", told)
 
 
-def test_what_add_makes_is_its_users_alone(home: Home) -> None:
+def test_files_that_add_makes_are_private(home: Home) -> None:
     home.mcp("add", "x", "--", "c")
     modes = [path.stat().st_mode & 0o777 for path in (home.config.parent, home.config)]
     assert modes == [0o700, 0o600]

@@ -147,5 +147,5 @@ def test_tokens_passwords_and_keys_of_servers_are_secrets(tmp_path) -> None:
     assert hidden == "[key] [key] [key] /"
 
 
-def test_what_a_program_is_given_is_not_in_what_is_printed_of_its_settings(tmp_path) -> None:
+def test_printed_settings_do_not_hold_a_programs_variables(tmp_path) -> None:
     assert "files-secret-1" not in repr(load(tmp_path, DOCUMENT))

@@ -165,7 +165,7 @@ def test_a_program_gets_what_all_programs_need_and_its_own_variables(agents) -> 
     assert not set(SECRETS.values()) & set(environment.values())
 
 
-def test_what_a_program_complains_of_is_in_the_log_without_secrets(agents, tmp_path) -> None:
+def test_complaints_of_a_program_are_in_the_log_without_secrets(agents, tmp_path) -> None:
     agent = agents(called("complain", count=500))
     agent.play()
     agent.leave()

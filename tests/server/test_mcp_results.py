@@ -41,7 +41,7 @@ async def test_an_image_reaches_the_model_as_an_image(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("data", "why"), [("%%%", "no base64"), ("aGVsbG8=", "no PNG, JPEG, GIF or WebP")]
 )
-async def test_what_is_no_image_never_reaches_the_model_as_one(tmp_path, data, why) -> None:
+async def test_invalid_images_never_reach_the_model(tmp_path, data, why) -> None:
     item, told = await called(tmp_path, "image", data=data)
     assert item["status"] == "completed"
     assert told.startswith("[an image that cannot be shown: ")
@@ -99,7 +99,7 @@ def test_a_result_of_many_blocks_keeps_the_first_and_counts_the_others() -> None
     assert kept[-1]["text"] == "[5 more blocks: left out]"
 
 
-def test_what_does_not_fit_is_replaced_by_a_word_about_it() -> None:
+def test_content_that_does_not_fit_is_replaced_by_a_note() -> None:
     large = {"type": "image", "mimeType": "image/png", "data": "x" * RESULT_LIMIT}
     kept, structured = bounded([large, {"type": "text", "text": "after"}], {"a": "y" * 100})
     assert structured == {"a": "y" * 100}
@@ -116,7 +116,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_call_at_once(tmp_path, ra
     assert told == "failed: its answer is no message that can be read"
 
 
-async def test_what_no_thread_could_be_read_with_is_left_out(tmp_path) -> None:
+async def test_content_with_which_no_thread_could_be_read_is_left_out(tmp_path) -> None:
     replies = [
         calls("mcp__odd__raw", raw="[" * 150 + "]" * 150),
         calls("mcp__odd__raw", "call_2", raw="[" * 90 + "]" * 90),
@@ -148,7 +148,7 @@ async def test_arguments_that_are_nested_too_deeply_make_no_item(tmp_path) -> No
     assert peer.told_model() == "mcp__odd__echo: the arguments have more than 100 levels"
 
 
-def test_what_has_too_many_levels_to_be_kept_is_left_out() -> None:
+def test_content_that_is_too_deep_is_left_out() -> None:
     deep: Any = "x"
     for _ in range(MAX_DEPTH):
         deep = [deep]

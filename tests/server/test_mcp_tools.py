@@ -65,7 +65,7 @@ def test_a_tool_is_chosen_by_the_lists_of_the_configuration() -> None:
     assert names(only=frozenset()) == []
 
 
-def test_what_a_server_says_of_its_tools_is_bounded() -> None:
+def test_descriptions_of_tools_are_bounded() -> None:
     huge = tool("huge", properties={"x": {"description": "x" * SCHEMA_LIMIT}})
     found = listing(McpServer("s"), [huge, *(tool(str(at)) for at in range(MAX_TOOLS + 5))])
     assert len(found.tools) == MAX_TOOLS

@@ -209,7 +209,7 @@ class TestEveryModel:
         async with caller(ModelSide([Reply([odd, CREATED, completed()])])) as model:
             assert [type(e).__name__ for e in await model.call()] == ["Completed"]
 
-    async def test_what_has_no_utf8_form_is_replaced(self, caller: Open) -> None:
+    async def test_text_without_a_utf8_form_is_replaced(self, caller: Open) -> None:
         lone = b'data: {"type":"response.output_text.delta","delta":"a\\ud800b"}\n\n'
         async with caller(ModelSide([Reply([lone, completed()])])) as model:
             await model.call()

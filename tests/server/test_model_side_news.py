@@ -134,7 +134,7 @@ UNSEEN = {"missing": "none.png", "a folder": ".", "a text": "a.txt", "no path": 
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-async def test_what_cannot_be_looked_at_makes_no_item(tmp_path, name: str) -> None:
+async def test_an_unreadable_image_makes_no_item(tmp_path, name: str) -> None:
     (tmp_path / "a.txt").write_text("x")
     async with session(
         tmp_path / "home", [calls("view_image", path=UNSEEN[name]), says("")]

@@ -67,7 +67,7 @@ async def test_a_confined_command_never_runs_and_program_and_package_are_named(
         assert NOT_FOUND in told_to_the_model(one)
 
 
-async def test_what_is_accepted_to_leave_the_sandbox_still_runs(place: Place) -> None:
+async def test_a_command_accepted_to_leave_the_sandbox_still_runs(place: Place) -> None:
     async with attack(place, around=[HIDING]) as one:
         thread = await one.thread(CONFINING["readOnly"], "on-request")
         call = runs("echo ran > made", sandbox_permissions="require_escalated")

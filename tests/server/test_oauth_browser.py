@@ -123,7 +123,7 @@ async def test_an_answer_without_the_promised_issuer_is_refused() -> None:
     ),
     ids=["root", "icon", "bare", "host", "post", "long", "tls", "nothing"],
 )
-async def test_what_is_no_answer_is_not_taken_for_one(send) -> None:
+async def test_a_request_that_is_not_the_answer_is_not_taken_for_it(send) -> None:
     async with pair() as servers, attempt(servers.url) as made:
         await made.shown.wait()
         target = httpx.URL(httpx.URL(made.address).params["redirect_uri"])

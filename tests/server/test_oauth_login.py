@@ -41,7 +41,7 @@ async def test_a_login_is_printed_and_kept(home) -> None:
     assert not [token for token in servers.authority.tokens if token in shown]
 
 
-async def test_what_the_authorization_server_is_asked(home) -> None:
+async def test_the_requests_to_the_authorization_server(home) -> None:
     async with pair() as servers:
         home.configure(servers.url)
         async with logging_in(home) as login:
@@ -99,7 +99,7 @@ async def test_the_scopes_of_the_settings_are_asked_for_where_none_are_given(hom
 
 
 @pytest.mark.parametrize("words", ["a b", 'a,"', "a,b\\", " , ", "", "\u00e9"])
-def test_what_is_no_scope_is_wrong_usage(words, capsys) -> None:
+def test_an_invalid_scope_is_wrong_usage(words, capsys) -> None:
     with pytest.raises(SystemExit) as ended:
         mcp_login.login(["docs", "--scopes", words])
     assert ended.value.code == 2

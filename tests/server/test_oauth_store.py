@@ -86,7 +86,7 @@ def store(home: Path, choice: Choice = "file") -> Store:
 # The file.
 
 
-def test_what_is_saved_is_found_by_name_and_address(tmp_path, path) -> None:
+def test_saved_credentials_are_found_by_name_and_address(tmp_path, path) -> None:
     store(tmp_path).save(ONE)
     assert store(tmp_path).load("docs", URL) == ONE
     assert store(tmp_path).load("docs", URL + "/other") is None
@@ -130,7 +130,7 @@ def test_the_last_logout_takes_the_file_with_it(tmp_path, path) -> None:
     assert not path.exists()
 
 
-def test_what_a_killed_process_left_half_written_is_removed(tmp_path, path) -> None:
+def test_a_half_written_file_of_a_killed_process_is_removed(tmp_path, path) -> None:
     copy = tmp_path / ".credentials.json.new"
     store(tmp_path).save(ONE)
     copy.write_text(path.read_text()[:50])
@@ -205,7 +205,7 @@ def test_an_entry_moved_to_the_key_of_another_address_is_not_used(tmp_path, path
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_file_is_not_opened(tmp_path, path, kind) -> None:
+def test_a_store_that_is_not_a_file_is_not_opened(tmp_path, path, kind) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(json.dumps({key_of("docs", URL): ONE.to_json()}))
     {
@@ -312,7 +312,7 @@ def test_a_keyring_that_hangs_is_waited_for_once_within_its_bound(
     never.set()
 
 
-def test_what_the_keyring_has_lost_is_no_login(tmp_path, keyring) -> None:
+def test_credentials_lost_by_the_keyring_are_not_a_login(tmp_path, keyring) -> None:
     store(tmp_path, "keyring").save(ONE)
     keyring.kept.clear()
     assert store(tmp_path, "keyring").load("docs", URL) is None

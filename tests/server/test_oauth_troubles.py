@@ -298,7 +298,7 @@ async def test_words_of_the_authorization_server_that_repeat_what_it_was_sent() 
     assert form["code_verifier"] not in made.failure + page.text
 
 
-async def test_what_cannot_be_kept_is_told_in_the_browser_too() -> None:
+async def test_credentials_that_cannot_be_stored_are_reported_in_the_browser_too() -> None:
     async with pair() as servers:
 
         def keep(_credentials: Credentials) -> None:

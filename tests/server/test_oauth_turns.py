@@ -206,7 +206,7 @@ async def test_a_token_that_lacks_a_scope_is_told_with_the_login_that_asks_for_i
     assert "log in with `agent mcp login docs --scopes files,mail`" in failures(peer)[0]
 
 
-async def test_what_is_stored_and_cannot_be_read_is_told(tmp_path) -> None:
+async def test_unreadable_credentials_are_reported(tmp_path) -> None:
     async with pair() as servers:
         (tmp_path / ".credentials.json").write_text('{"docs": secret-in-the-file')
         peer = await one_turn(tmp_path, servers)

@@ -266,7 +266,7 @@ def test_a_key_without_effect_is_a_line_at_the_start_and_the_server_serves(
     ]
 
 
-def test_what_is_slow_to_import_is_not_imported_for_the_first_answer() -> None:
+def test_slow_modules_are_not_imported_for_the_first_answer() -> None:
     script = (
         "import sys, reference_server.cli.app_server;"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"

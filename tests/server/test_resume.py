@@ -123,7 +123,7 @@ async def test_a_running_turn_is_shown_as_far_as_it_was_streamed(tmp_path, after
     assert completed_in(other, turn)[0]["text"] == "".join(words)
 
 
-async def test_what_is_added_while_the_rollout_is_read_is_shown_too(tmp_path, monkeypatch) -> None:
+async def test_records_added_while_the_rollout_is_read_are_shown_too(tmp_path, monkeypatch) -> None:
     read = RolloutReader.read
     go_on = anyio.Event()
     ended = anyio.Event()

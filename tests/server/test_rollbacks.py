@@ -95,7 +95,7 @@ async def test_while_a_turn_runs_nothing_is_dropped(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("turns", [0, -1, 0.5, 1.5, "1", None, True, -(10**30)])
-async def test_what_is_no_number_of_turns_is_refused(tmp_path, turns: Any) -> None:
+async def test_an_invalid_number_of_turns_is_refused(tmp_path, turns: Any) -> None:
     async with session(tmp_path, [says("One.")]) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)

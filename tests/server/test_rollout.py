@@ -75,7 +75,7 @@ def write(path: Path, lines: list[Record]) -> None:
     recorder.close()
 
 
-def test_what_is_written_is_read_back(tmp_path) -> None:
+def test_written_records_are_read_back(tmp_path) -> None:
     path = tmp_path / "a" / "b.jsonl"
     write(path, records())
     thread = read_rollout(path)
@@ -236,7 +236,7 @@ def test_threads_are_found_by_their_whole_id(tmp_path) -> None:
     assert store.find("thr_*") is None
 
 
-async def test_what_a_client_was_told_is_already_in_the_file(tmp_path) -> None:
+async def test_a_client_is_told_only_what_is_in_the_file(tmp_path) -> None:
     """The server is not asked to end: the file is read as a crash would leave it."""
     never = anyio.Event()
     held = Reply([CREATED, opened(), delta("a"), never])

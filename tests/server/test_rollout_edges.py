@@ -112,7 +112,7 @@ def _device(path: Path) -> None:
     ],
     ids=["pipe", "folder", "link"],
 )
-async def test_what_is_no_file_is_refused_and_holds_nothing_up(
+async def test_a_rollout_that_is_not_a_file_is_refused_and_holds_nothing_up(
     tmp_path, make: Callable[[Path], None], words: str
 ) -> None:
     odd = placed(tmp_path)

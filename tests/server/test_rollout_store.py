@@ -93,7 +93,7 @@ def test_a_rollout_that_another_server_archives_or_brings_back_is_found(tmp_path
 @pytest.mark.parametrize(
     "thread", ["thr_*", "thr_1/../x", "thr_\u0661", "thr_" + "1" * 5000, "", "1"]
 )
-def test_what_is_no_id_of_a_thread_is_not_looked_for(tmp_path, scanned, thread: str) -> None:
+def test_a_text_that_is_not_a_thread_id_is_not_looked_for(tmp_path, scanned, thread: str) -> None:
     placed(tmp_path, 1)
     assert RolloutStore(Home(tmp_path)).find(thread) is None
     assert scanned == []

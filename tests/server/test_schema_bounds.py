@@ -159,5 +159,7 @@ async def test_a_judge_that_takes_too_much_memory_ends(monkeypatch: pytest.Monke
         (None, {}),
     ],
 )
-def test_what_a_judge_says(text: str | None, said: dict[str, str]) -> None:
+def test_the_schema_process_says_whether_an_answer_fits(
+    text: str | None, said: dict[str, str]
+) -> None:
     assert schema_process.checked(STRING, text) == said

@@ -125,7 +125,7 @@ class Recording:
         self.batches.append(messages)
 
 
-async def test_what_is_put_together_is_written_together_and_in_order() -> None:
+async def test_messages_queued_together_are_written_together_and_in_order() -> None:
     transport = Recording()
     outbox = Outbox(transport)
     for number in range(5):

@@ -112,7 +112,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_what_is_wrong_with_a_document_is_said_with_its_place(case: str) -> None:
+def test_mistakes_in_a_document_are_reported_with_their_place(case: str) -> None:
     text, words = BROKEN[case]
     with pytest.raises(NoSkill) as caught:
         read_document(text)

@@ -83,7 +83,7 @@ FILES: dict[Callable[[Path], None], str] = {
 
 
 @pytest.mark.parametrize("make", FILES)
-def test_what_is_no_skill_is_told_and_the_others_are_found(
+def test_a_file_that_is_not_a_skill_is_reported_and_the_others_are_found(
     make: Callable[[Path], None], tmp_path: Path
 ) -> None:
     put_skill(tmp_path, "a")
@@ -175,7 +175,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_skills_are_reported(tmp_path: Path) -> None:
     put_skill(tmp_path, "a").chmod(0)
     (tmp_path / "b").mkdir(0o000)
     _, told = scanned(tmp_path)

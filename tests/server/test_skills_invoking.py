@@ -115,7 +115,7 @@ async def test_two_skills_are_both_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["$unknown", "$HOME and $5", "$Tally", "$tallying", "a$tally"])
-async def test_what_names_no_skill_is_text(words: str, tmp_path: Path) -> None:
+async def test_a_name_of_no_skill_is_text(words: str, tmp_path: Path) -> None:
     put_skill(project(tmp_path), "tally")
     async with session(tmp_path / "home", [says("a")]) as peer:
         thread = await peer.start_thread(cwd=str(tmp_path))

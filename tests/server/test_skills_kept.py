@@ -58,7 +58,7 @@ def test_a_skill_is_left_out_only_where_the_conversation_holds_it() -> None:
     assert without_known_skills(message, [{"role": "assistant", "content": []}]) == message
 
 
-def test_what_a_user_writes_himself_is_never_left_out_whole() -> None:
+def test_a_users_own_text_is_never_left_out_whole() -> None:
     assert without_known_skills(user(SKILL), [user(SKILL)]) == user(SKILL)
 
 

@@ -24,7 +24,7 @@ async def test_a_skill_of_each_scope_is_listed_the_nearest_first(tmp_path: Path)
     assert found["errors"] == []
 
 
-async def test_what_is_shown_of_a_skill(tmp_path: Path) -> None:
+async def test_a_listed_skill_has_its_members(tmp_path: Path) -> None:
     file = put_skill(project(tmp_path), "tally")
     async with session(tmp_path / "home") as peer:
         found = await entry(peer, tmp_path)
@@ -132,7 +132,7 @@ async def test_skills_of_one_name_are_all_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cwd", ["a\0b", "/" + "x" * 5000])
-async def test_what_is_no_path_is_refused(cwd: str, tmp_path: Path) -> None:
+async def test_an_invalid_path_is_refused(cwd: str, tmp_path: Path) -> None:
     async with session(tmp_path) as peer:
         first = await peer.request("skills/list", {"cwds": [cwd]})
         extra = [{"cwd": str(tmp_path), "extraUserRoots": [f"/{cwd}"]}]

@@ -83,7 +83,7 @@ async def test_an_exported_skill_is_the_users_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "skill_id", ["../far", "a/far", "/etc", "", ".", "..", ".git", "a\0b", "n"]
 )
-async def test_what_is_no_id_is_refused(skill_id: str, tmp_path: Path) -> None:
+async def test_an_invalid_id_is_refused(skill_id: str, tmp_path: Path) -> None:
     put_skill(tmp_path / "catalogue" / "a", "far")
     put_skill(tmp_path, "far")
     home = tmp_path / "home"

@@ -241,7 +241,7 @@ def test_a_link_to_the_users_own_file_stays_a_link(tmp_path: Path) -> None:
     assert "[[skills.config]]" in kept.read_text()
 
 
-def test_what_somebody_saves_meanwhile_is_not_overwritten(
+def test_a_file_saved_by_others_meanwhile_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "config.toml"

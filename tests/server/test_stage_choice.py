@@ -103,7 +103,7 @@ async def test_no_more_connections_are_played_than_were_asked_for(tmp_path) -> N
         assert not (await stage.result()).red
 
 
-def test_what_cannot_be_played_to_a_client_is_told(tmp_path, monkeypatch) -> None:
+def test_scenarios_that_cannot_be_played_to_a_client_are_reported(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text, told in (
         ("bad", "titel: x\n", "bad.scenario.yaml:1:1"),

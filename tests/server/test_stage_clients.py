@@ -80,7 +80,7 @@ async def test_one_that_reads_nothing_keeps_nobody_else_waiting(tmp_path) -> Non
         assert (await stage.result(1)).scenario == "bad"
 
 
-async def test_what_is_no_json_or_no_text_is_answered_and_the_client_judged(tmp_path) -> None:
+async def test_invalid_json_and_text_are_answered_and_the_client_is_judged(tmp_path) -> None:
     async with staged(tmp_path, {"one": GREETING}) as stage:
         async with stage.client() as client:
             await client.say("{")

@@ -103,7 +103,7 @@ def test_a_client_on_standard_streams_is_judged_too(tmp_path: Path, file: str, a
     assert [one.name for one in tmp_path.glob("agent-stage-*")] == []
 
 
-def test_what_is_wrong_is_in_the_words_the_status_and_the_report(tmp_path: Path, file: str) -> None:
+def test_problems_are_in_the_output_the_status_and_the_report(tmp_path: Path, file: str) -> None:
     with agent(tmp_path, "--scenario", file, "--listen", "stdio", "--json", "out.json") as process:
         over_stdio(process, REQUESTS)
         over_stdio(process, REQUESTS[-1:])
@@ -149,7 +149,7 @@ def test_nobody_who_connects_is_no_success(tmp_path: Path, file: str) -> None:
     assert report == {"verdict": "RED", "connections": [], "unused": ["greeting"]}
 
 
-def test_what_a_killed_one_has_left_is_removed_by_the_next(tmp_path: Path, file: str) -> None:
+def test_files_of_a_killed_stage_are_removed_by_the_next(tmp_path: Path, file: str) -> None:
     with agent(tmp_path, "--scenario", file, "--listen", "stdio") as killed:
         over_stdio(killed, REQUESTS)
         [left] = tmp_path.glob("agent-stage-*")

@@ -39,7 +39,7 @@ async def test_a_client_that_does_what_the_file_expects_is_green(tmp_path) -> No
         assert {one.verdict for one in ended.duties} <= {"PASS", "NOT_EXERCISED"}
 
 
-async def test_what_the_file_expects_is_told_with_its_line_where_it_is_unmet(tmp_path) -> None:
+async def test_an_unmet_expectation_is_reported_with_its_line(tmp_path) -> None:
     async with staged(tmp_path, {"one": ASKS}) as stage:
         await asked(stage, "accept")
         found = await stage.problems()
@@ -144,7 +144,7 @@ async def test_a_fault_is_not_held_against_the_client(tmp_path) -> None:
         assert not [one for one in ended.duties if one.red], ended.duties
 
 
-async def test_what_cannot_be_laid_out_is_told_to_both(tmp_path) -> None:
+async def test_files_that_cannot_be_laid_out_are_reported_to_both(tmp_path) -> None:
     async with staged(tmp_path, {"one": GREETING + "config: {model: 5}\n"}) as stage:
         async with stage.client() as client:
             await client.say({"id": 1, "method": "initialize", "params": {}})

@@ -169,7 +169,7 @@ async def test_input_during_the_pause_before_a_retry_is_in_the_retry(tmp_path) -
 
 
 @pytest.mark.parametrize("end", ["interrupted", "failed"])
-async def test_what_the_turn_did_not_come_to_is_heard_by_the_next(tmp_path, end: str) -> None:
+async def test_input_that_a_turn_did_not_reach_is_heard_by_the_next(tmp_path, end: str) -> None:
     gate = anyio.Event()
     broken = Reply([CREATED, opened(), delta("par"), gate])
     async with session(tmp_path, [broken, says("b")]) as peer:
@@ -188,7 +188,7 @@ async def test_what_the_turn_did_not_come_to_is_heard_by_the_next(tmp_path, end:
     assert said(peer, 1) == ["one", *partial, "two", "three"]
 
 
-async def test_what_is_not_accepted_reaches_nobody(tmp_path) -> None:
+async def test_refused_input_reaches_nobody(tmp_path) -> None:
     gate = anyio.Event()
     async with session(tmp_path, [held_message(gate), says("b")]) as peer:
         thread, other = await peer.start_thread(), await peer.start_thread()

@@ -63,7 +63,7 @@ async def test_requests_during_a_sync_share_the_next() -> None:
     assert disk.synced == 2
 
 
-async def test_what_was_asked_for_is_done_before_the_end() -> None:
+async def test_requested_syncs_are_done_before_the_end() -> None:
     syncer, first, second = Syncer(), SlowDisk(), SlowDisk()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(syncer.run)

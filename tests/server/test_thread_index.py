@@ -153,7 +153,7 @@ def test_a_file_that_was_rewritten_is_read_from_its_beginning(home) -> None:
     index.close()
 
 
-def test_what_a_killed_server_did_not_write_down_is_found_by_the_next(home) -> None:
+def test_a_thread_missing_from_the_index_of_a_killed_server_is_found_by_the_next(home) -> None:
     index = ThreadIndex(Home(home.root))
     ids(index, home)
     home.answer(home.threads["thr_1"])
@@ -165,7 +165,7 @@ def test_what_a_killed_server_did_not_write_down_is_found_by_the_next(home) -> N
     index.close()
 
 
-def test_what_changed_unnoticed_is_found_when_every_file_is_looked_at(home, monkeypatch) -> None:
+def test_unnoticed_changes_are_found_when_every_file_is_looked_at(home, monkeypatch) -> None:
     monkeypatch.setattr(index_module, "EVERY_FILE_TIME", 0.0)
     monkeypatch.setattr(index_module, "EVERY_FILE_SHARE", 0)
     index = ThreadIndex(Home(home.root))
@@ -284,7 +284,7 @@ def hostile_folder(home: StoredHome) -> None:
     (home.root / "sessions" / "file").write_text("")
 
 
-def test_what_is_no_rollout_is_not_listed_and_keeps_no_thread_from_being_listed(home) -> None:
+def test_a_file_that_is_not_a_rollout_is_not_listed_and_hides_no_thread(home) -> None:
     hostile_folder(home)
     for _ in range(2):
         index = ThreadIndex(Home(home.root))

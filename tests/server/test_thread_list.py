@@ -226,7 +226,7 @@ async def test_a_damaged_cursor_is_refused_wherever_the_damage_is(stored) -> Non
             assert error["message"].startswith("cursor: is no cursor"), text[:100]
 
 
-async def test_what_our_own_threads_do_is_seen_at_once(tmp_path) -> None:
+async def test_changes_of_our_own_threads_are_listed_at_once(tmp_path) -> None:
     async with session(tmp_path, [says("fine")]) as peer:
         first = await peer.start_thread()
         second = await peer.start_thread()
@@ -243,7 +243,7 @@ async def test_what_our_own_threads_do_is_seen_at_once(tmp_path) -> None:
         assert await listed(peer, sortKey="created_at") == [second, first]
 
 
-async def test_what_another_server_of_the_home_does_is_seen_at_once(tmp_path) -> None:
+async def test_changes_by_another_server_of_the_home_are_listed_at_once(tmp_path) -> None:
     async with session(tmp_path, [says("fine")]) as one, session(tmp_path) as other:
         assert await listed(other) == []
         thread = await one.start_thread()

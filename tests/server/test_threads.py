@@ -161,7 +161,7 @@ async def test_read_gives_turns_only_when_asked(tmp_path) -> None:
     assert len(with_turns["result"]["thread"]["turns"]) == 1
 
 
-async def test_what_read_shows_is_what_was_streamed_also_after_a_restart(tmp_path) -> None:
+async def test_read_shows_what_was_streamed_also_after_a_restart(tmp_path) -> None:
     async with session(tmp_path, [says("a", "b"), says("c")]) as peer:
         thread = await peer.start_thread()
         turns = [await peer.start_turn(thread, "one")]

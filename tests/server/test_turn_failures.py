@@ -121,7 +121,7 @@ async def test_a_request_is_retried_within_its_own_budget(tmp_path) -> None:
     assert len(peer.side.bodies) == 2
 
 
-async def test_what_cannot_get_better_is_not_retried(tmp_path) -> None:
+async def test_lasting_failures_are_not_retried(tmp_path) -> None:
     settings = config(request_max_retries=5, stream_max_retries=5)
     async with session(tmp_path, [http_error(401)], settings=settings) as peer:
         await peer.run_turn(await peer.start_thread())

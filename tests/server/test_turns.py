@@ -328,7 +328,7 @@ async def test_the_model_is_sent_the_whole_history(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", ".", "no\0name"])
-async def test_what_is_no_image_file_does_not_hold_up_the_turn(tmp_path, path: str) -> None:
+async def test_a_path_that_is_not_an_image_does_not_hold_up_the_turn(tmp_path, path: str) -> None:
     async with session(tmp_path, [says("a")]) as peer:
         thread = await peer.start_thread()
         given = {"threadId": thread, "input": [{"type": "localImage", "path": path}]}

@@ -69,7 +69,7 @@ def said(script: str) -> list[tuple]:
         ("", []),
     ],
 )
-def test_what_a_script_does(script: str, actions) -> None:
+def test_the_actions_of_a_script_are_those_of_its_commands(script: str, actions) -> None:
     assert said(script) == actions
 
 
@@ -106,7 +106,7 @@ def test_known_programs_may_be_given_anything(program: str, arguments: list[str]
         "git log; " * 201,
     ],
 )
-def test_what_is_too_long_to_be_of_use_is_one_unknown(script: str) -> None:
+def test_a_command_that_is_too_long_is_one_unknown_action(script: str) -> None:
     # Each action repeats the text of its command, or the folder that it is in.
     [one] = actions_of(["bash", "-c", script])
     assert one == UnknownAction(command=script)
@@ -137,5 +137,5 @@ def test_a_command_that_does_more_is_not_shown_as_harmless(script: str) -> None:
 @pytest.mark.parametrize(
     "script", ["ls | sed s/a/b/", "ls | awk '{print $1}'", "ls | sort -u", "sed -n 1,5p a"]
 )
-def test_what_only_shapes_text_is_no_action(script: str) -> None:
+def test_programs_that_only_shape_text_are_not_actions(script: str) -> None:
     assert "unknown" not in [action.type for action in actions_of(["bash", "-c", script])]

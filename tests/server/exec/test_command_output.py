@@ -74,7 +74,7 @@ def test_a_character_waits_for_its_last_byte() -> None:
         ("abcäef".encode(), "abc\n[... 2 bytes of output cut ...]\nef"),
     ],
 )
-def test_what_a_cut_divides_goes_with_it(printed, kept) -> None:
+def test_a_character_that_a_cut_divides_is_dropped(printed, kept) -> None:
     output = Output(3, 3)
     output.feed(printed)
     output.finish()

@@ -57,7 +57,7 @@ async def test_signals_are_as_in_a_new_process(tmp_path) -> None:
 
 
 @linux
-async def test_what_the_servers_starter_ignores_ends_a_command(tmp_path) -> None:
+async def test_signals_that_the_servers_parent_ignores_end_a_command(tmp_path) -> None:
     was = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     launcher = Launcher()
     try:
@@ -179,7 +179,7 @@ async def test_a_terminal_is_one_for_all_three_streams(tmp_path) -> None:
     assert name.startswith("/dev/pts/")
 
 
-async def test_what_is_typed_is_read_and_echoed(tmp_path) -> None:
+async def test_typed_input_is_read_and_echoed(tmp_path) -> None:
     heard = Heard()
     script = "echo ready; read x; echo got $x; cat; echo over"
     running = Running(shell(script, tmp_path, tty=True))
@@ -342,7 +342,7 @@ async def test_a_helper_that_cannot_be_started_is_a_value(tmp_path, monkeypatch)
 
 
 @linux
-async def test_what_takes_the_output_may_fail_and_the_command_is_gone(tmp_path) -> None:
+async def test_a_failing_reader_of_the_output_leaves_no_command_behind(tmp_path) -> None:
     fifo(tmp_path)
 
     async def take(piece: str) -> None:

@@ -64,7 +64,7 @@ ONE = Rules((("npm", "run", "build"),))
         ([], False),
     ],
 )
-def test_what_a_rule_allows(argv: list[str], allowed: bool) -> None:
+def test_a_rule_allows_commands_that_begin_with_its_words(argv: list[str], allowed: bool) -> None:
     assert ONE.allow(argv, W) is allowed
 
 
@@ -124,7 +124,7 @@ def test_no_word_may_be_added_to_a_command_that_was_allowed_exactly(
         (("make", "test"), "--eval=x"),
     ],
 )
-def test_what_runs_its_arguments_is_allowed_with_the_words_of_the_rule_alone(
+def test_a_program_that_runs_its_arguments_is_allowed_with_the_rules_words_alone(
     words: tuple[str, ...], more: str
 ) -> None:
     rules = Rules((words,))
@@ -162,7 +162,7 @@ def test_what_runs_its_arguments_is_allowed_with_the_words_of_the_rule_alone(
         ["sub/run", "x"],
     ],
 )
-def test_what_cannot_be_a_rule(words: object) -> None:
+def test_words_that_cannot_be_a_rule_are_refused(words: object) -> None:
     with pytest.raises(BadRule):
         checked(words)
 

@@ -68,7 +68,9 @@ async def test_cancelling_a_command_ends_its_whole_tree(tmp_path, started) -> No
 
 
 @kinds
-async def test_what_outlives_a_command_is_ended_and_does_not_hold_it(tmp_path, started) -> None:
+async def test_a_process_that_outlives_its_command_is_ended_and_does_not_hold_it_up(
+    tmp_path, started
+) -> None:
     fifo(tmp_path)
     # The main process waits for the other's line by a descriptor of its own.
     script = f"mkfifo said; exec 3<>said; {{ {started} true; }} >said; read -u 3 pid; echo $pid"

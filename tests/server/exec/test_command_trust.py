@@ -131,12 +131,12 @@ NOT_TRUSTED = [
 
 
 @pytest.mark.parametrize("script", TRUSTED)
-def test_what_only_reads_is_trusted(script: str) -> None:
+def test_commands_that_only_read_are_trusted(script: str) -> None:
     assert is_trusted(["bash", "-lc", script])
 
 
 @pytest.mark.parametrize("script", NOT_TRUSTED)
-def test_what_could_do_more_is_not(script: str) -> None:
+def test_commands_that_could_do_more_are_not_trusted(script: str) -> None:
     assert not is_trusted(["bash", "-lc", script])
 
 

@@ -75,7 +75,7 @@ def test_text_is_taken_apart(text: str, commands) -> None:
         "a\0b",
     ],
 )
-def test_what_is_more_than_simple_commands_is_said_to_be(text: str) -> None:
+def test_lines_beyond_simple_commands_are_reported_as_such(text: str) -> None:
     with pytest.raises(NotSimple):
         simple_commands(text)
 

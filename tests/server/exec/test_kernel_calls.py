@@ -158,7 +158,7 @@ class TestForReal:
             result = await place.run(script, policy)
             assert "Address family not supported" in result.output
 
-    async def test_what_programs_need_is_left_to_them(self, place: Place) -> None:
+    async def test_system_calls_that_programs_need_are_allowed(self, place: Place) -> None:
         python = interpreter(place)
         script = (
             f"{python} -c 'import socket; [socket.socket(f, socket.SOCK_DGRAM) for f in "

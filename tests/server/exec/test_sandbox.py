@@ -265,11 +265,13 @@ FREE = Confinement((), {})
         (7, "Connection refused", NETWORK, False),
     ],
 )
-def test_what_is_taken_for_a_denial(exit_code, output, confinement, denied) -> None:
+def test_failures_that_look_like_a_denial_are_taken_for_one(
+    exit_code, output, confinement, denied
+) -> None:
     assert looks_denied(Finished(exit_code, output, 1), confinement) is denied
 
 
-def test_what_we_ended_was_not_denied() -> None:
+def test_a_command_that_we_ended_was_not_denied() -> None:
     said = "Permission denied"
     assert not looks_denied(Finished(143, said, 1, stopped=True), FILES)
     assert not looks_denied(Finished(143, said, 1, timed_out=True), FILES)

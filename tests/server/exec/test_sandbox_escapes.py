@@ -195,7 +195,7 @@ async def test_forking_and_leaving_the_session_outlives_nothing(place: Place, po
 
 
 @pytest.mark.parametrize("how", ["stopped", "timed out"])
-async def test_what_is_ended_is_ended_with_all_in_it(place: Place, how: str) -> None:
+async def test_killing_the_sandbox_kills_its_process_tree(place: Place, how: str) -> None:
     os.mkfifo(place.work / "never")
     deaf = "trap '' TERM; echo up; read x < never"
     script = f'(setsid bash -c "{deaf}" &); {deaf}'

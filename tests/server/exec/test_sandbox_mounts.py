@@ -160,7 +160,7 @@ async def test_a_home_that_is_found_through_a_link_in_a_root_is_refused(place: P
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts; for others it is not kept out")
-async def test_what_is_mounted_later_is_not_writable_in_a_sandbox(place: Place) -> None:
+async def test_later_mounts_are_not_writable_in_a_sandbox(place: Place) -> None:
     """A disk that somebody plugs in while a command runs."""
     libc = ctypes.CDLL(None, use_errno=True)
     point = place.base / "disk"

@@ -25,7 +25,7 @@ def view(place: Place, *roots: Path, workspace: Path | None = None) -> Plan:
     return found
 
 
-def test_what_confines_no_files_has_no_view(place: Place) -> None:
+def test_a_policy_that_confines_no_files_has_no_view(place: Place) -> None:
     for policy in (DangerFullAccess(), ExternalSandbox(network_access="restricted")):
         assert place.sandbox.view(policy, workspace=str(place.work)) is None
 
@@ -70,7 +70,7 @@ def test_secrets_and_the_agents_home_are_hidden(place: Place, path: str) -> None
         assert not found.writable(str(place.home / path))
 
 
-def test_what_a_secret_would_be_called_is_not_writable(place: Place) -> None:
+def test_names_of_secrets_are_not_writable(place: Place) -> None:
     assert not (place.home / ".kube").exists()
     assert not view(place, workspace=place.home).writable(str(place.home / ".kube" / "config"))
     assert view(place, workspace=place.home).writable(str(place.home / ".bashrc"))
@@ -83,7 +83,7 @@ def test_the_agents_skills_are_readable_and_not_writable(place: Place) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/self/environ", "/sys/kernel", "/dev/shm/a.png", "/dev"])
-def test_what_the_kernel_makes_up_is_neither(place: Place, path: str) -> None:
+def test_files_of_the_kernel_are_neither_readable_nor_writable(place: Place, path: str) -> None:
     assert not view(place).readable(path)
     assert not view(place).writable(path)
 

@@ -64,7 +64,7 @@ async def test_a_command_outside_the_sandbox_is_declined_where_it_is_asked_about
 @pytest.mark.parametrize(
     ("policy", "status"), [("never", "failed"), ("on-failure", "declined"), ("reject", "declined")]
 )
-async def test_what_the_sandbox_stops_is_not_run_again_outside(
+async def test_a_command_that_the_sandbox_stops_is_not_run_again_outside(
     tmp_path, policy: str, status: str
 ) -> None:
     played = await play(

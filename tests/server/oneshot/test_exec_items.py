@@ -182,7 +182,7 @@ async def test_a_plan_is_one_list_that_is_completed_as_the_turn_ends(tmp_path) -
     assert played.events[-3]["item"]["type"] == "agent_message"
 
 
-async def test_what_goes_wrong_without_ending_the_turn_is_an_error_item(tmp_path) -> None:
+async def test_a_failure_that_does_not_end_the_turn_is_an_error_item(tmp_path) -> None:
     played = await play(
         tmp_path, "fail: {status: 500}", "[{reroute: {model: other}}, {message: m}]"
     )
@@ -196,7 +196,7 @@ async def test_what_goes_wrong_without_ending_the_turn_is_an_error_item(tmp_path
     assert "error" not in played.types
 
 
-async def test_what_the_sdk_has_no_word_for_is_not_told(tmp_path) -> None:
+async def test_items_unknown_to_the_sdk_are_not_emitted(tmp_path) -> None:
     played = await play(tmp_path, "[{view_image: {path: none.png}}]", DONE)
     assert {event["item"]["type"] for event in played.events if "item" in event} == {
         "agent_message"

@@ -83,7 +83,7 @@ def test_a_terminal_is_shown_no_control_characters_of_others(agent: Agent) -> No
     assert re.findall(rb"\r(?!\n)", shown) == []
 
 
-def test_what_is_piped_is_the_message_as_it_is(agent: Agent) -> None:
+def test_piped_output_is_the_message_unchanged(agent: Agent) -> None:
     ran = play(agent, replies=(r'[{message: "\e[1mbold\e[0m"}]',))
     assert ran.out == b"\x1b[1mbold\x1b[0m\n"
     assert ESCAPE not in ran.err.encode()
@@ -136,7 +136,7 @@ def test_the_file_may_be_a_device(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_what_a_program_complains_of_does_not_act_on_a_terminal(
+def test_complaints_of_a_program_do_not_act_on_a_terminal(
     agent: Agent, words: tuple[str, ...]
 ) -> None:
     complaint = r"\x1b]0;title\x07\x9b2J\u202eback\r\n"

@@ -113,7 +113,7 @@ def test_commands_do_not_see_the_key(agent: Agent, name: str) -> None:
     assert SECRET not in item["aggregated_output"]
 
 
-def test_what_else_is_printed_is_not_among_the_events(agent: Agent) -> None:
+def test_other_output_is_not_among_the_events(agent: Agent) -> None:
     assert message("x")
     model = ("--scenario", scenario(agent.folder, "[{run: 'echo no event'}]", SAYS_HELLO))
     ran = agent.run(*JSON, *model, "-s", "danger-full-access", stdin=b"hi")

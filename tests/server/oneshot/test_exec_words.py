@@ -78,6 +78,6 @@ def test_short_forms() -> None:
     "words",
     [["a", "b"], ["resume"], ["--last"], ["resume", "t", "p", "q"], ["--ephemeral", "resume", "t"]],
 )
-def test_what_makes_no_sense_is_refused(words: list[str]) -> None:
+def test_senseless_words_are_refused(words: list[str]) -> None:
     with pytest.raises(NotBegun):
         parse(words)

@@ -200,7 +200,7 @@ def test_an_interruption_is_taken_back_and_passed_on(
     assert snapshot(root) == before
 
 
-def test_what_cannot_be_restored_is_said_with_where_its_content_is(
+def test_a_file_that_cannot_be_restored_is_reported_with_the_place_of_its_content(
     tmp_path: Path, faults: Callable[[Faults], None]
 ) -> None:
     root = make_tree(tmp_path / "t")
@@ -238,7 +238,7 @@ def test_what_cannot_be_restored_is_said_with_where_its_content_is(
         (lambda root: _made(root / "moved"), "moved is no longer the folder"),
     ],
 )
-def test_what_has_changed_since_the_plan_was_made_is_not_overwritten(
+def test_a_file_changed_since_the_plan_is_not_overwritten(
     tmp_path: Path, meddle: Callable[[Path], object], words: str
 ) -> None:
     root = make_tree(tmp_path / "t")

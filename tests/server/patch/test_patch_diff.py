@@ -137,7 +137,7 @@ def test_changes_far_apart_are_hunks_of_their_own() -> None:
     )
 
 
-def test_what_differs_in_a_large_file_is_one_hunk() -> None:
+def test_a_difference_in_a_large_file_is_one_hunk() -> None:
     head, tail = "h\n" * 10, "t\n" * 10
     old = "".join(f"old {at}\n" if at % 2 else "same\n" for at in range(5000))
     new = "".join(f"new {at}\n" if at % 2 else "same\n" for at in range(5000))
@@ -200,7 +200,7 @@ def test_binary_files_differ(tmp_path: Path) -> None:
     assert not [line for line in lines if line.startswith(("@@", "---"))]
 
 
-def test_what_is_no_file_any_more_is_told_as_gone_and_what_cannot_be_read_as_binary(
+def test_missing_files_are_shown_as_gone_and_unreadable_ones_as_binary(
     tmp_path: Path,
 ) -> None:
     for name in ("folder", "link", "pipe"):

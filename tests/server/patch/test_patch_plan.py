@@ -236,7 +236,7 @@ def test_a_move_to_its_own_place_is_none(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused(tmp_path: Path, lines: list[str], words: str) -> None:
+def test_impossible_patches_are_refused(tmp_path: Path, lines: list[str], words: str) -> None:
     (tmp_path / "file").write_text("a\n")
     (tmp_path / "other").write_text("a\n")
     (tmp_path / "folder").mkdir()

@@ -74,7 +74,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
 @pytest.mark.parametrize("save", [written, renamed])
 @pytest.mark.parametrize("name", ["new", "changed", "deleted"])
-def test_what_is_saved_while_files_are_put_into_place_stays_and_the_patch_fails(
+def test_a_file_saved_while_a_patch_is_applied_stays_and_the_patch_fails(
     root: Path, disk: Disk, save: Callable[[Path], None], name: str, links: bool
 ) -> None:
     plan = plan_of(root)

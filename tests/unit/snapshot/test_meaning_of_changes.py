@@ -69,7 +69,7 @@ def test_the_gravest_comes_first_and_the_rest_is_counted() -> None:
     assert headline(told) == f"{told[0]} (+1 more)"
 
 
-def test_what_happens_alike_in_several_messages_is_told_once() -> None:
+def test_equal_changes_of_several_messages_are_reported_once() -> None:
     gone = [line.replace('"id": "<turn 1>"', '"x": 1') for line in (ANSWER, STARTED)]
     told = meaning(PLAIN, said(START, *gone, ITEM, COMPLETED))
     assert told[0] == ("field gone: turn.id in the answer to turn/start, turn/started (2 messages)")
@@ -93,7 +93,7 @@ def test_a_name_of_another_thing_is_a_change() -> None:
     assert told[0].startswith("another value: itemId in said")
 
 
-def test_what_varies_is_no_change() -> None:
+def test_varying_values_are_not_a_change() -> None:
     def ran(pid: int, by: str) -> str:
         return f'<- {{"method": "ran", "params": {{"pid": {pid}, "by": "{by}"}}}}'
 

@@ -44,7 +44,7 @@ def answer(thread: str) -> str:
         ('"path": "/h/cwd/a.txt"', '"path": "/h/cwd/a.txt"'),
     ],
 )
-def test_what_is_of_one_run_or_machine_does_not_show(one: str, other: str) -> None:
+def test_values_of_one_run_or_machine_are_not_shown(one: str, other: str) -> None:
     assert shown(READ, answer(one)) == shown(READ, answer(other))
 
 
@@ -60,7 +60,7 @@ def test_what_is_of_one_run_or_machine_does_not_show(one: str, other: str) -> No
         ('"path": "/h/cwd/a.txt"', '"path": "/h/home/a.txt"'),
     ],
 )
-def test_what_the_server_chose_shows(one: str, other: str) -> None:
+def test_values_that_the_server_chose_are_shown(one: str, other: str) -> None:
     assert text(READ, answer(one)) != text(READ, answer(other))
 
 

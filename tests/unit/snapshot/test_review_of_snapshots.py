@@ -69,7 +69,7 @@ def test_the_end_of_the_input_and_q_leave_the_rest_waiting(folder: Folder) -> No
     assert len(states(folder)) == 2
 
 
-def test_what_means_the_same_is_accepted_with_one_key(folder: Folder) -> None:
+def test_changes_with_one_meaning_are_accepted_with_one_key(folder: Folder) -> None:
     keep(folder, "a", PLAIN, MORE)
     keep(folder, "b", PLAIN, said(START, ANSWER, COMPLETED))
     keep(folder, "c", TWO_TURNS, TWO_PLANS)
@@ -91,7 +91,7 @@ def test_both_sides_stand_beside_each_other_where_there_is_room(
     assert ("accepted" in shown and " now" in shown) is beside
 
 
-def test_what_a_server_wrote_is_not_obeyed_by_the_terminal(folder: Folder) -> None:
+def test_text_of_a_server_does_not_act_on_the_terminal(folder: Folder) -> None:
     evil = '<- {"method": "\\u001b[2J[red]", "params": {"a\\u001bb": "[/bold]\\u009b"}}'
     keep(folder, "a", PLAIN, said(START, ANSWER, evil, COMPLETED))
     _, shown = reviewed(folder, "dq")
@@ -125,7 +125,7 @@ def test_one_that_was_played_again_is_unused_no_more(folder: Folder) -> None:
     assert states(folder) == {}
 
 
-def test_what_cannot_be_read_is_told_and_not_accepted(folder: Folder) -> None:
+def test_unreadable_snapshots_are_reported_and_not_accepted(folder: Folder) -> None:
     keep(folder, "a", PLAIN, MORE)
     file = folder.pending_file("spec", "a")
     file.write_bytes(file.read_bytes()[:200])

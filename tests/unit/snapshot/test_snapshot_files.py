@@ -10,7 +10,7 @@ KEPT = Snapshot("turns/plain-turn", "reference", said(START, ANSWER, STARTED, IT
 TEXT = written(KEPT)
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_snapshots_are_read_back() -> None:
     odd = Transcript(
         (
             Message(True, {"method": "a"}, client=1),
@@ -50,7 +50,7 @@ def test_an_edit_by_hand_is_told_with_its_line() -> None:
     assert problem(TEXT.rstrip("\n"))[1].startswith("edited by hand")
 
 
-def test_what_a_merge_left_is_told_as_that() -> None:
+def test_marks_of_a_merge_are_reported_as_such() -> None:
     line, why = problem(TEXT.replace(STARTED, f"<<<<<<< HEAD\n{STARTED}"))
     assert line == 7
     assert "merge" in why

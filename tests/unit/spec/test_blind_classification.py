@@ -39,7 +39,7 @@ def test_a_remark_is_made_only_on_what_waits_for_the_next_reader():
     assert set(SETTLED["unread"]) <= waiting
 
 
-def test_what_was_classified_is_still_there():
+def test_classified_requirements_still_exist():
     assert set(BLIND) <= set(ROWS)
     assert set(BLIND_RULES) <= set(RULES)
     assert {*BLIND.values(), *BLIND_RULES.values()} <= CLASSES

@@ -118,7 +118,7 @@ def test_hashes_stand_for_lines_without_the_space_around_them():
     assert hashes_of("a\n\n  a  \n\tb") == {1: hash_of("a"), 3: hash_of("a"), 4: hash_of("b")}
 
 
-def test_what_is_written_is_what_is_read():
+def test_written_citations_are_read_back():
     (row,) = parse_rows("lines.yaml", lines_yaml({"d": "a\n\nb\n"}))
     assert row == {"document": "d", "lines": {1: hash_of("a"), 3: hash_of("b")}}
 

@@ -26,7 +26,7 @@ def test_two_types_with_one_schema_have_the_same_traits():
     assert {"enteredReviewMode", "exitedReviewMode", "imageView"} == set(types_with("at-once"))
 
 
-def test_what_an_item_is_about_are_texts_and_objects_that_it_must_have():
+def test_subjects_of_an_item_are_required_texts_and_objects():
     schemas = load_book().schemas
     for item_type, members in members_about().items():
         name = f"{item_type[0].upper()}{item_type[1:]}Item"
@@ -46,7 +46,7 @@ def test_a_word_that_is_no_trait_is_refused():
         read_definitions({"$defs": defs})
 
 
-def test_what_adds_to_an_item_names_it_and_its_type_is_one_of_the_text():
+def test_notifications_that_add_to_an_item_name_it_and_a_type_of_the_text():
     assert set(delta_types().values()) <= set(TYPES)
     assert delta_types()["item/reasoning/summaryPartAdded"] == "reasoning"
     assert "item/started" not in delta_types()

@@ -53,7 +53,7 @@ def test_every_reading_has_a_test_or_rows_of_a_later_part():
 
 
 @pytest.mark.parametrize("number", LATER)
-def test_what_is_left_of_a_reading_has_rows_that_are_judged_owed_or_say_why_not(number: int):
+def test_rows_of_a_reading_are_judged_or_say_why_not(number: int):
     rows = {row.id: row for row in BOOK.requirements}
     for name in LATER[number]:
         row = rows[name]

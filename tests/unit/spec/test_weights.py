@@ -43,7 +43,7 @@ def test_a_row_has_a_rule_that_weighs_as_much() -> None:
     assert len(JUDGED) > 500
 
 
-def test_what_is_stated_and_lighter_says_why() -> None:
+def test_stated_requirements_with_a_lower_level_say_why() -> None:
     for row in load_book().requirements:
         noted = (row.clause.basis, row.clause.level) == ("STATED", "SHOULD")
         assert (row.lighter is not None) is noted, row.id

@@ -125,7 +125,7 @@ def test_deviations_of_a_built_in_profile_are_inherited_and_known_as_such() -> N
     assert [profile.of_built_in("deviations", index) for index in (0, 1)] == [False, True]
 
 
-def test_what_is_left_out_is_gone() -> None:
+def test_left_out_entries_are_gone() -> None:
     profile = mine(
         'without = ["env.OPENAI_API_KEY", \'home."config.toml".model_providers.mock.wire_api\']'
     )

@@ -116,7 +116,7 @@ async def test_a_server_that_never_listens_is_given_up_within_the_bound(tmp_path
     assert (await process.stop(5)).returncode == -15
 
 
-async def test_what_listens_and_speaks_something_else_is_said(near_folder: Path) -> None:
+async def test_a_listener_of_another_protocol_is_reported(near_folder: Path) -> None:
     script = (
         "import socket, sys\n"
         "s = socket.create_server(('127.0.0.1', int(sys.argv[1].rpartition(':')[2])))\n"

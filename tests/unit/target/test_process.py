@@ -172,7 +172,7 @@ async def test_child_that_ends_with_its_server_is_no_survivor(tmp_path: Path) ->
     assert not runs(child)
 
 
-async def test_what_lingers_beyond_the_grace_is_named(tmp_path: Path) -> None:
+async def test_processes_that_outlast_the_grace_are_named(tmp_path: Path) -> None:
     process = await server(FAMILY, tmp_path, STUBBORN, "same")
     child = int(await first_line(process))
     assert await process.lingering({child}, 0.1) == ()
@@ -189,7 +189,7 @@ async def test_end_of_stderr_is_given_whatever_its_bytes(tmp_path: Path) -> None
     assert len(process.stderr_tail()) < 4100
 
 
-async def test_what_was_said_since_the_last_look_is_given_within_a_bound(tmp_path: Path) -> None:
+async def test_new_standard_error_is_returned_within_a_bound(tmp_path: Path) -> None:
     process = await server("import os; os.write(2, b'first second')", tmp_path)
     await process.stop(10)
     assert process.stderr_since(0, 100) == (b"first second", 12)

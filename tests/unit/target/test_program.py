@@ -141,7 +141,7 @@ async def test_a_script_without_a_first_line_is_told_to_name_its_interpreter(
         (b"\x7fELF\0\0nonsense", "it is damaged, or made for another kind of machine"),
     ],
 )
-async def test_what_the_system_refuses_is_told_in_words(
+async def test_refusals_of_the_system_are_reported_in_words(
     tmp_path: Path, content: bytes, expected: str
 ) -> None:
     path = written(tmp_path, "server", content)

@@ -56,7 +56,7 @@ def test_an_operator_of_a_shell_is_refused_with_the_command_to_write(
         "agent --listen {listen}",
     ],
 )
-def test_what_is_quoted_or_part_of_a_word_is_no_operator(command: str) -> None:
+def test_quoted_signs_and_parts_of_words_are_not_operators(command: str) -> None:
     assert split_command(command)
 
 
@@ -74,7 +74,7 @@ def test_what_is_quoted_or_part_of_a_word_is_no_operator(command: str) -> None:
         (["setup;", "agent"], "no shell runs the command; write sh -c 'setup; agent'"),
     ],
 )
-def test_what_only_a_shell_makes_a_program_is_told_so(words: list[str], advice: str) -> None:
+def test_words_that_only_a_shell_would_expand_are_reported(words: list[str], advice: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_program(words)
     assert f"the server's program {words[0]!r} was not found; " in str(caught.value)

@@ -132,7 +132,7 @@ def test_a_place_that_is_not_in_the_file_is_that_of_what_holds_it() -> None:
         ("a = " + "[" * 5000 + "]" * 5000, "here:1:1: not TOML that can be read: nested too deep"),
     ],
 )
-def test_what_is_no_toml_is_refused_at_its_place(text: str, complaint: str) -> None:
+def test_invalid_toml_is_refused_at_its_place(text: str, complaint: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_toml(text, "here")
     assert str(caught.value) == complaint

@@ -46,7 +46,7 @@ def test_ids_are_the_same_by_their_json_value_and_type(one: str, other: str, sam
 
 
 @pytest.mark.parametrize("written", NO_IDS)
-def test_what_is_no_id_is_the_same_as_nothing(written: str) -> None:
+def test_an_invalid_id_is_the_same_as_none(written: str) -> None:
     assert as_id(of(written)) is None
     assert not same_id(of(written), of(written))
 

@@ -57,7 +57,7 @@ def test_a_recording_becomes_frames_with_their_times_and_sides() -> None:
     assert (trace.end, trace.header.scenario) == (End.CLOSED, "talk")
 
 
-def test_what_the_recorder_noted_is_a_mark_between_frames() -> None:
+def test_notes_of_the_recorder_are_marks_between_frames() -> None:
     trace = reading(asks(0, 1), line(0.2, "##", {"note": "look", "rc": 0}), answers(0.3, 1))
     assert trace.marks == [Mark(0.2, 0, RecorderNote("look", status=0))]
 

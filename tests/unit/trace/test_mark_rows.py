@@ -133,7 +133,7 @@ FORMER: list[tuple[str, dict[str, Any], MarkBody]] = [
 
 
 @pytest.mark.parametrize(("kind", "row", "body"), FORMER)
-def test_what_version_1_wrote_is_read(kind: str, row: dict[str, Any], body: MarkBody) -> None:
+def test_marks_of_version_1_are_read(kind: str, row: dict[str, Any], body: MarkBody) -> None:
     assert from_former_row(kind, row) == body
 
 
@@ -159,7 +159,7 @@ def test_a_kind_of_version_1_that_nothing_reads_is_left_out() -> None:
         ("settled", {"silence": "1", "owed": []}, "settled.silence: expected float"),
     ],
 )
-def test_what_is_no_mark_is_refused(kind: str, row: Any, problem: str) -> None:
+def test_an_invalid_mark_is_refused(kind: str, row: Any, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         from_row(kind, row)
 

@@ -21,7 +21,7 @@ SCENARIOS = ("plans", "turns/plain-turn", "turns/usage", "sdk/plain-turn", "expl
         (".", RULES, []),
     ],
 )
-def test_what_may_be_meant(name: str, valid: tuple[str, ...], meant: list[str]) -> None:
+def test_near_names_are_proposed(name: str, valid: tuple[str, ...], meant: list[str]) -> None:
     assert alike(name, (*valid, *valid)) == meant
 
 

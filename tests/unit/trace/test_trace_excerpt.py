@@ -70,7 +70,7 @@ def test_a_long_text_is_shown_around_the_offset_with_its_key() -> None:
         assert "HEREzzz" in shown
 
 
-def test_what_is_missing_is_shown_by_what_should_hold_it() -> None:
+def test_a_missing_member_is_shown_by_its_parent() -> None:
     line = json.dumps({"params": {"x": "y" * 300, "turn": {"id": "turn_1"}, "z": "y" * 300}})
     shown = excerpt(line, [Spot(("params", "turn", "status"))], LIMIT)
     assert '"turn": {"id": "turn_1"}' in shown

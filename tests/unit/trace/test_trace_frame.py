@@ -42,7 +42,7 @@ def test_a_line_has_one_form(raw: bytes, kind: Kind) -> None:
     assert frame(raw).kind is kind
 
 
-def test_what_is_no_json_is_missing_and_null_is_not() -> None:
+def test_a_line_that_is_not_json_is_missing_and_null_is_not() -> None:
     assert parse(b"{") is MISSING
     assert parse(b"\xff") is MISSING
     assert parse(b"null") is None
@@ -85,7 +85,7 @@ def test_of_a_huge_line_only_the_ends_are_looked_at() -> None:
     assert shown == "a" * 90 + " …9999820 bytes more… " + "z" * 90
 
 
-def test_what_would_act_on_a_terminal_is_shown_escaped() -> None:
+def test_control_characters_are_shown_escaped() -> None:
     assert frame(b"a\x1b[31m\n\xe2\x80\xa8b").text() == "a\\x1b[31m\\n\\u2028b"
 
 

@@ -53,7 +53,7 @@ def test_a_request_that_was_resolved_has_the_name_of_its_request() -> None:
     assert asked["id"].startswith("<request ")
 
 
-def test_what_was_resolved_and_never_asked_stays_as_it_was_sent() -> None:
+def test_a_resolved_question_that_was_never_asked_stays_as_sent() -> None:
     text = transcript(running().tells("serverRequest/resolved", requestId=77).trace())
     assert '"requestId": 77' in text
 

@@ -35,14 +35,14 @@ def test_a_request_comes_before_its_answer() -> None:
     assert trace.before(answer, request) is False
 
 
-def test_what_was_seen_before_a_request_was_sent_was_written_before_it() -> None:
+def test_a_message_seen_before_a_request_was_written_before_it() -> None:
     trace = five()
     _, told, _, second, _ = trace.frames
     assert trace.before(told, second) is True
     assert trace.before(second, told) is False
 
 
-def test_what_is_seen_after_a_request_may_have_been_written_before_it() -> None:
+def test_a_message_seen_after_a_request_may_have_been_written_before_it() -> None:
     trace = five()
     request, told, _, _, _ = trace.frames
     assert trace.before(request, told) is None

@@ -138,7 +138,7 @@ def test_without_renames_a_message_passes_through() -> None:
     assert Renamer({}, paths_of).apply(message, "error", "params") is message
 
 
-def test_what_comes_after_a_complete_trace_goes_to_a_copy_of_it() -> None:
+def test_later_frames_of_a_complete_trace_go_to_a_copy() -> None:
     recorder = Recorder()
     recorder.record(b"{}", OUT)
     recorder.mark(GateOpened("g"))

@@ -105,7 +105,7 @@ HEADER = next(iter(lines(FULL))) + "\n"
         ),
     ],
 )
-def test_what_is_no_trace_is_refused_with_its_line(rows: list[str], problem: str) -> None:
+def test_an_invalid_trace_is_refused_with_its_line(rows: list[str], problem: str) -> None:
     with pytest.raises(TraceFormatError, match=problem):
         read(rows, name="t")
 
