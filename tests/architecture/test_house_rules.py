@@ -128,7 +128,7 @@ def _roots(tree: ast.AST) -> Iterator[ast.ClassDef]:
             yield node
 
 
-def test_what_the_harness_raises_is_one_tree() -> None:
+def test_errors_of_the_harness_are_one_tree() -> None:
     found = {
         f"{relative(path)}: {node.name}"
         for path in python_files("harness")

@@ -214,7 +214,7 @@ JUDGES = (
 
 
 @pytest.mark.parametrize("package", ["harness.scenario", "harness.backend", "harness.client"])
-def test_what_plays_reaches_no_rule(package: str) -> None:
+def test_playing_reaches_no_rule(package: str) -> None:
     starts = [module for module in modules() if within(module, package)]
     wrong = [
         f"{start} reaches {reached}"
@@ -364,7 +364,7 @@ def _modules_of(requirements: list[str]) -> set[str]:
     return {MODULE_OF.get(name, name.replace("-", "_")) for name in names}
 
 
-def test_what_ships_imports_only_what_the_package_requires() -> None:
+def test_the_package_imports_only_its_requirements() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = _modules_of(project["project"]["dependencies"])
     # The cores of pydantic and httpx come with them.

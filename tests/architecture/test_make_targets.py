@@ -18,7 +18,7 @@ def test_make_test_says_what_it_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("mark", LEFT_OUT)
-def test_what_is_left_out_has_a_target_that_runs_all_of_it(mark: str) -> None:
+def test_tests_left_out_have_a_target_that_runs_all_of_them(mark: str) -> None:
     command = next(line for line in RECIPES[mark].splitlines() if "pytest" in line)
     assert f" -m {mark} " in command
     assert re.search(r" -[kx] ", command) is None

@@ -75,7 +75,7 @@ def test_a_finding_has_its_line_its_clause_and_what_the_server_said(tmp_path: Pa
     assert re.search(r"^         server   'stream closed'$", again.out, re.M)
 
 
-def test_what_looks_owed_after_a_silence_is_suspected_and_with_settled_judged(
+def test_debts_after_a_silence_are_suspected_and_judged_with_settled(
     tmp_path: Path,
 ) -> None:
     path = recorded(tmp_path / "hanging.jsonl", drop=["turn/completed"])
@@ -89,7 +89,7 @@ def test_what_looks_owed_after_a_silence_is_suspected_and_with_settled_judged(
     assert re.search(r"^  MUST   turn\.completes: ", again.out, re.M)
 
 
-def test_what_never_came_is_not_judged_where_the_recording_just_ends(tmp_path: Path) -> None:
+def test_missing_messages_are_not_judged_if_the_recording_just_ends(tmp_path: Path) -> None:
     path = recorded(tmp_path / "cut.jsonl", drop=["turn/completed"], quiet=0)
     said = call("harness", "check", str(path))
     assert said.status == 0

@@ -34,7 +34,7 @@ def test_two_runs_that_went_alike_have_no_differences(old: Path) -> None:
     assert (said.status, said.out.splitlines()[-1]) == (0, "differences: none")
 
 
-def test_what_got_worse_is_status_1_and_says_how_to_see_it(old: Path) -> None:
+def test_a_worse_verdict_is_status_1_and_says_how_to_see_it(old: Path) -> None:
     new = written(old.with_name("new.json"), played(SCENARIO, FAIL, record=CHOSEN))
     said = call("harness", "compare", str(old), str(new))
     assert said.status == 1
@@ -87,7 +87,7 @@ def test_a_report_of_before_the_ledger_says_what_to_do(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["compare", "ledger"])
-def test_what_cannot_be_read_is_one_line_and_status_2(
+def test_an_unreadable_run_is_one_line_and_status_2(
     tmp_path: Path, command: str, content: str | None, words: str
 ) -> None:
     path = tmp_path / "bad.json"

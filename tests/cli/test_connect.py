@@ -64,7 +64,7 @@ def test_a_plain_turn_is_held_and_nothing_is_found(tmp_path: Path) -> None:
     assert re.search(r"messages; \d+ rules passed; findings: none\n$", said.out)
 
 
-def test_what_is_found_stands_under_its_message(tmp_path: Path) -> None:
+def test_findings_stand_under_their_message(tmp_path: Path) -> None:
     words = ("--server-cmd", TWICE)
     said = piped("thread/start", "turn/start text=hello", words=words, cwd=tmp_path)
     assert said.status == 1
@@ -172,7 +172,7 @@ def test_the_pipes_of_a_scenario_are_gates_for_commands(tmp_path: Path) -> None:
     assert "turn/completed" in said.out
 
 
-def test_what_a_server_of_others_does_not_get_of_a_scenario_is_told_at_the_start(
+def test_parts_of_a_scenario_not_given_to_a_foreign_server_are_named_at_the_start(
     tmp_path: Path,
 ) -> None:
     where = tmp_path / "s"

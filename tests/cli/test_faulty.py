@@ -35,7 +35,7 @@ def python(code: str) -> tuple[str, ...]:
     return ("--", sys.executable, "-c", code)
 
 
-def test_what_no_fault_touches_is_passed_on_byte_by_byte() -> None:
+def test_lines_without_a_fault_are_passed_on_byte_by_byte() -> None:
     said = started("--", "cat").communicate(BYTES, BOUND)
     assert said == (BYTES, b"faulty: turn-ends-twice: it never acted: no turn/completed\n")
 

@@ -83,7 +83,7 @@ def test_a_shown_trace_is_as_reviewed(printed: SnapshotAssertion) -> None:
     assert said.out == printed
 
 
-def test_what_was_sent_is_shown_as_it_was_sent(printed: SnapshotAssertion) -> None:
+def test_input_is_shown_as_it_was_sent(printed: SnapshotAssertion) -> None:
     said = call("harness", "show", "--stdin", "fixtures/traces/good/interrupted.jsonl")
     assert said.status == 0
     assert said.out == printed

@@ -80,7 +80,7 @@ def test_the_file_of_a_run_fits_its_schema(case: str, tmp_path: Path) -> None:
         ('hostname="h"', 'verdict="GREEN"'),
     ],
 )
-def test_what_does_not_fit_is_refused(right: str, wrong: str) -> None:
+def test_the_schema_refuses_an_invalid_file(right: str, wrong: str) -> None:
     text = (
         '<testsuites><testsuite name="s" tests="2" failures="1" errors="0" time="0.1" '
         'timestamp="2026-11-23T07:00:00+00:00" hostname="h">'

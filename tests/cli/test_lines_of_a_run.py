@@ -72,7 +72,7 @@ def test_with_v_every_rule_has_a_line_and_a_finding_that_does_not_count_its_leve
     assert lines[-1].endswith("[100%]")
 
 
-def test_what_does_not_count_is_told_once(tmp_path: Path) -> None:
+def test_findings_that_do_not_count_are_reported_once(tmp_path: Path) -> None:
     odd = "threads/sandbox-word-of-the-example"
     said = call("harness", "run", *on("minimal"), odd, cwd=tmp_path)
     assert said.status == 0

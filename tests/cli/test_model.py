@@ -122,7 +122,7 @@ def test_an_unmet_expectation_is_told_with_what_is_nearest(tmp_path: Path) -> No
         ("/nothing", b"{}", "POST /v1/nothing: this model has POST …/responses"),
     ],
 )
-def test_what_is_no_call_is_told_and_uses_no_step(
+def test_an_invalid_call_is_reported_and_uses_no_step(
     tmp_path: Path, path: str, body: bytes, said: str
 ) -> None:
     with model(tmp_path, "model: [{reply: [{message: x}]}]") as served:

@@ -78,7 +78,7 @@ def test_a_run_that_is_done_in_time_is_as_ever(tmp_path: Path) -> None:
     assert said.out.splitlines()[-2] == "verdict: GREEN"
 
 
-def test_what_is_red_stays_so_when_the_time_is_over(tmp_path: Path) -> None:
+def test_a_red_verdict_stays_red_when_the_time_is_over(tmp_path: Path) -> None:
     twice = f"python {ROOT}/fixtures/servers/broken/does_not_start.py"
     said, _ = run(tmp_path, *TWO, "--max-time", "600", server=twice)
     assert said.status == 1

@@ -70,7 +70,7 @@ def turn(process: "subprocess.Popen[bytes]") -> list[str]:
     return heard
 
 
-def test_what_passes_is_not_changed_and_all_of_it_is_written(tmp_path: Path) -> None:
+def test_traffic_is_passed_on_unchanged_and_written_whole(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
     assert started(file, "--", "cat").communicate(BYTES, BOUND) == (BYTES, b"")
     trace = load(file)
@@ -116,7 +116,7 @@ def test_without_masks_the_file_has_what_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("who", ["recorder", "server"])
-def test_what_was_said_is_there_when_somebody_is_killed(tmp_path: Path, who: str) -> None:
+def test_a_recording_is_whole_when_somebody_is_killed(tmp_path: Path, who: str) -> None:
     file = tmp_path / "s.jsonl"
     process = started(file, *python(SLEEPER))
     assert process.stdout is not None

@@ -87,7 +87,7 @@ def test_a_file_that_is_in_no_store_fails_for_anything_that_is_wrong(tmp_path: P
 
 
 @pytest.mark.parametrize("word", ["nobody", "../crasher", "nobody.scenario.yaml"])
-def test_what_is_no_failure_is_told(word: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_failure_is_reported(word: str, tmp_path: Path) -> None:
     said = replay(tmp_path, word)
     assert (said.status, said.out, len(said.err.splitlines())) == (2, "", 1)
     assert word in said.err

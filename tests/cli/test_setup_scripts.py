@@ -117,7 +117,7 @@ def test_where_nothing_can_be_installed_apt_is_not_called_and_the_advice_fits(
     assert machine.calls("apt-get") == 0
 
 
-def test_what_was_said_is_forgotten_when_it_works(machine: Machine) -> None:
+def test_output_is_dropped_when_a_script_works(machine: Machine) -> None:
     assert machine.run() != ""
     machine.program("bwrap", WORKS)
     assert machine.run() == ""

@@ -172,7 +172,7 @@ def test_unused_ones_are_removed_when_asked(project: Project) -> None:
     assert not project.accepted("turns/usage").exists()
 
 
-def test_what_cannot_be_read_is_told_with_its_line(project: Project) -> None:
+def test_unreadable_snapshots_are_reported_with_their_line(project: Project) -> None:
     project.pending().write_text("hello\n", "utf-8")
     said = project.harness("snapshots", "review", "kept", "--accept-all")
     assert said.status == 1

@@ -47,7 +47,7 @@ def test_the_run_that_writes_is_green_and_so_is_the_next(tmp_path: Path, workers
     assert known(tmp_path) == before
 
 
-def test_what_is_gone_is_taken_out_and_comments_stay(tmp_path: Path) -> None:
+def test_stale_entries_are_removed_and_comments_stay(tmp_path: Path) -> None:
     run(tmp_path, TWICE, *UPDATE)
     (tmp_path / "known.toml").write_text(COMMENT + known(tmp_path), "utf-8")
     assert run(tmp_path, GOOD).status == 1
@@ -95,7 +95,7 @@ def test_a_server_that_does_not_start_is_no_known_deviation(tmp_path: Path) -> N
         (["--baseline", "no/k.toml", *UPDATE], "its folder does not exist"),
     ],
 )
-def test_what_is_missing_is_told_before_anything_is_played(
+def test_missing_files_are_reported_before_anything_is_played(
     tmp_path: Path, words: list[str], complaint: str
 ) -> None:
     said = call("harness", "run", "--server-cmd", GOOD, "turns/plain-turn", *words, cwd=tmp_path)

@@ -98,7 +98,7 @@ def test_an_agent_that_refuses_everything_is_red() -> None:
     assert Verdict.NOT_APPLICABLE not in verdicts.values()
 
 
-def test_what_a_profile_promises_is_asked_for(place: Path) -> None:
+def test_promises_of_a_profile_are_probed(place: Path) -> None:
     profile = place / "promising.toml"
     profile.write_text(
         'extends = "spec"\nname = "p"\ncapabilities = ["core", "exec", "mcp-command"]'

@@ -86,7 +86,7 @@ def _of(outcome: ScenarioOutcome) -> tuple[str, str, list[tuple[str, str, str]]]
 
 
 @pytest.mark.usefixtures("place")
-def test_what_was_asked_gives_the_verdicts_that_playing_everything_gives() -> None:
+def test_probing_gives_the_verdicts_that_playing_everything_gives() -> None:
     scenarios = bundled(*MIXED)
     asked, played = (seen(command("minimal"), scenarios, asks=asks) for asks in (True, False))
     assert _verdicts(asked) == _verdicts(played)
@@ -120,7 +120,7 @@ def test_number_of_workers_changes_neither_verdicts_nor_reasons(place: Path, mar
 
 
 @pytest.mark.usefixtures("place")
-def test_what_the_reference_server_is_asked_for_agrees_with_what_it_promises() -> None:
+def test_probes_of_the_reference_server_agree_with_its_promises() -> None:
     config = configure(target="reference")
     promised = set(config.profile.capabilities)
     probed = config.profile.model_copy(update={"capabilities": "probe"})
@@ -141,7 +141,7 @@ def _plays_nothing(probe: Loaded) -> Run:
     raise AssertionError(f"{probe.id} is played a second time")
 
 
-def test_what_is_offered_in_part_is_still_judged(place: Path) -> None:
+def test_partly_offered_capabilities_are_still_judged(place: Path) -> None:
     script = place / "forking.py"
     script.write_text(FORKING)
     scenarios = [*bundled("threads/resume-loaded"), load_text(FORK, name="fork")]

@@ -85,7 +85,7 @@ def mine(place: Path, needs: str = "") -> Path:
 
 
 @pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.runs)])
-def test_what_needs_the_sandbox_is_not_judged_which_one_line_says_and_the_rest_passes(
+def test_without_a_sandbox_its_scenarios_are_not_judged_and_the_rest_passes(
     place: Path, workers: str
 ) -> None:
     told = run(place, "-n", workers, *paths(*NEEDS_IT, *DOES_NOT))

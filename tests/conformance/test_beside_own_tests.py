@@ -81,7 +81,9 @@ def test_without_paths_their_tests_and_the_bundled_scenarios_are_collected(proje
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_arguments_name(words: list[str], expected: set[str], project: Path) -> None:
+def test_arguments_name_scenarios_and_own_tests(
+    words: list[str], expected: set[str], project: Path
+) -> None:
     assert collected(*words, project=project) == expected
 
 

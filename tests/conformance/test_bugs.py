@@ -54,7 +54,7 @@ def test_no_bug_is_made_for_all_scenarios_at_once() -> None:
     assert [name for name, count in served.items() if count > MAX_SCENARIOS] == []
 
 
-def test_what_tells_of_a_bug_is_a_rule_that_binds_or_a_finding_with_its_words() -> None:
+def test_bugs_are_reported_by_a_binding_rule_or_a_finding_with_its_words() -> None:
     rules = all_rules()
     for name, one in BUGS.items():
         for red in one.reds.values():

@@ -44,7 +44,7 @@ def test_example_passes_on_the_reference_server(
     assert outcome.verdict is Verdict.PASS, outcome.reason
 
 
-def test_what_the_reference_server_cannot_play_yet_is_owed_by_a_part() -> None:
+def test_documented_scenarios_not_yet_playable_are_owed_by_a_part() -> None:
     missing = {need for needs in NEEDS.values() for need in needs - OFFERED}
     assert missing <= set(OWED), "say in tools/examples.py which part owes it"
     assert set(OWED) - missing == set(), "it is offered now, or no example needs it any more"

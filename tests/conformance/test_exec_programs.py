@@ -122,7 +122,7 @@ def test_lines_for_people_are_a_hint_only(terse: str) -> None:
     assert [one.id for one in report.rules if one.verdict is Verdict.FAIL] == ["exec.events-typed"]
 
 
-def test_what_is_no_such_program_is_one_finding() -> None:
+def test_another_program_is_one_finding() -> None:
     report, outcomes = played("true", [PLAIN, "turns/two-turns"])
     assert [issue.id for issue in report.issues] == ["setup.no-events"]
     assert {one.verdict for one in outcomes} == {Verdict.NOT_EXERCISED}

@@ -127,7 +127,7 @@ def test_scenarios_made_of_messages_alone_are_green_where_they_came_from(tmp_pat
     run(tmp_path, "again")
 
 
-def test_what_no_message_shows_comes_from_the_head_of_the_trace(tmp_path: Path) -> None:
+def test_settings_that_no_message_shows_come_from_the_head_of_the_trace(tmp_path: Path) -> None:
     remade(tmp_path, *GIVEN)
     run(tmp_path, "again")
 

@@ -101,7 +101,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.usefixtures("place")
-def test_what_the_plain_turn_breaks_is_told_by_the_rule_with_its_lines() -> None:
+def test_breaches_of_the_plain_turn_are_reported_by_the_rule_with_its_lines() -> None:
     found = judged(command("broken/wrong_ids"), bundled(PLAIN, TWO), scale=SCALE)
     assert found.failed_rules() == ["request.answered", "response.known-id"]
     story = found.story("response.known-id")

@@ -74,7 +74,7 @@ def interrupted(place: Path, mark: str, *options: str, hook: str = NOTHING) -> R
 
 @WORKERS
 @BOTH
-def test_what_was_judged_is_reported_and_the_rest_is_not_exercised(
+def test_an_interrupted_run_reports_what_it_judged(
     number: signal.Signals, status: int, workers: str, place: Path, mark: str
 ) -> None:
     running = interrupted(place, mark, workers, "--junit-xml", "report.xml")

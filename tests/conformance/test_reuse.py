@@ -217,7 +217,7 @@ WAITED = STARTED.replace("expect:", "  - wait: {turn: u, status: completed}\nexp
 
 @pytest.mark.parametrize(("text", "verdict"), [(STARTED, "PASS"), (WAITED, "FAIL")])
 @pytest.mark.parametrize("fresh", [False, True])
-def test_what_is_told_when_the_process_is_ended_does_not_count(
+def test_messages_while_the_process_is_ended_do_not_count(
     text: str, verdict: str, fresh: bool, place: Path
 ) -> None:
     script = place / "lazy.py"

@@ -58,7 +58,7 @@ def play(session: WorkerSession, folder: Path, faults: str, violations: str) -> 
 
 
 @pytest.mark.parametrize(("faults", "violations"), NOTICED.items())
-def test_what_a_fault_breaks_is_noticed_and_is_no_breach_of_the_server(
+def test_a_scenarios_fault_is_noticed_and_is_no_breach_of_the_server(
     faults: str, violations: str, session: WorkerSession, tmp_path: Path
 ) -> None:
     outcome = play(session, tmp_path, faults, violations)

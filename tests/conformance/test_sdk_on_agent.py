@@ -97,7 +97,7 @@ def test_without_a_session_nothing_is_compared() -> None:
     ],
     ids=["loses-the-command", "swallows-the-failure"],
 )
-def test_what_is_lost_on_the_way_is_told(
+def test_losses_on_the_way_are_reported(
     edit: str, name: str, told: set[str], tmp_path: Path
 ) -> None:
     script = tmp_path / "between.py"

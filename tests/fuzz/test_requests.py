@@ -152,7 +152,7 @@ def test_an_answer_left_out_is_told_from_a_server_that_hangs(tmp_path: Path) -> 
     assert load(tmp_path / f"{failure.id}.jsonl").end == "quiescent"
 
 
-def test_what_goes_wrong_only_sometimes_is_told_as_that(
+def test_occasional_failures_are_reported_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every second process is broken, the first among them.

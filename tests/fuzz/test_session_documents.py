@@ -90,7 +90,7 @@ def test_every_kind_of_step_comes_up() -> None:
     assert wanted - seen.keys() == set()
 
 
-def test_what_a_server_lacks_is_not_planned() -> None:
+def test_lacking_features_are_not_planned() -> None:
     offers = Offers({"compact", "approvals", "run", "several", "restart"})
     for seed in range(20):
         document = generated(seeded(seed), offers)
@@ -155,7 +155,7 @@ def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
     assert all(sound(one) for one in tried)
 
 
-def test_what_happens_within_a_turn_goes_at_once() -> None:
+def test_steps_within_a_turn_are_dropped_at_once() -> None:
     when, where = {"input_contains": ["q01"]}, {"turnId": "$u.turn.id"}
     asked = {"to": "item/commandExecution/requestApproval", "where": where, "decision": "accept"}
     document: Json = {
@@ -257,7 +257,7 @@ def test_steps_after_the_one_at_which_it_showed_are_left_out_again_and_again() -
     assert small["client"] == [steps[4]]
 
 
-def test_what_was_done_long_before_is_left_out_first() -> None:
+def test_early_steps_are_dropped_first() -> None:
     steps = [{"request": {"method": "thread/list", "params": {"at": at}}} for at in range(40)]
     document: Json = {"title": "x", "client": steps}
     tried: list[Json] = []

@@ -86,7 +86,7 @@ async def test_where_the_first_lane_cannot_be_started_nothing_is_played() -> Non
     assert second.played == []
 
 
-async def test_what_is_not_begun_by_the_end_is_not_played() -> None:
+async def test_documents_not_begun_by_the_end_are_not_played() -> None:
     bench = OneBench()
     plays = await lanes(bench).play_all(DOCUMENTS, time.monotonic() - 1)
     assert titles(plays) == [""] * len(DOCUMENTS)

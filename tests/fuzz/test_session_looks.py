@@ -96,7 +96,7 @@ def test_where_requests_overlap_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("method", ["thread/read", "thread/resume"])
-def test_what_was_asked_for_across_a_rollback_is_not_what_there_is(method: str) -> None:
+def test_an_answer_across_a_rollback_does_not_show_the_state(method: str) -> None:
     """The server showed the turns first; its answer came after that of another client's cut."""
     talk = looked(Talk().start_thread(), "q01", "q02")
     read = talk.asks(method, threadId=THREAD, includeTurns=True).last.id
@@ -109,7 +109,7 @@ def test_what_was_asked_for_across_a_rollback_is_not_what_there_is(method: str) 
     assert causes(looked(looked(talk, "q01"))) == [LOST]
 
 
-def test_what_was_asked_for_across_a_harmless_request_is_what_there_is() -> None:
+def test_an_answer_across_a_harmless_request_shows_the_state() -> None:
     talk = Talk().start_thread()
     read = talk.asks("thread/read", threadId=THREAD, includeTurns=True).last.id
     talk.on("c2").asks("thread/name/set", threadId=THREAD, name="n").answers({})
@@ -125,7 +125,7 @@ def test_turns_without_items_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("left", "counted"), [(("q01", "q02"), "True"), (("q01",), "False")])
-def test_what_a_rollback_counts_is_no_problem_by_itself(
+def test_the_count_of_a_rollback_is_no_problem_by_itself(
     left: tuple[str, ...], counted: str
 ) -> None:
     found = seen(rolls_back(looked(Talk().start_thread(), "q01", "q02", ""), 1, *left))
@@ -195,7 +195,7 @@ def test_a_should_rule_counts_once_it_is_a_habit() -> None:
     assert always.serious(played(broken)) == [broken]
 
 
-def test_what_the_text_demands_counts_at_once() -> None:
+def test_a_breach_of_the_text_counts_at_once() -> None:
     broken = Problem("turn.completes", "never ended")
     assert Habits().serious(played(broken, broken)) == [broken]
 

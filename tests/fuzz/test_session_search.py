@@ -86,13 +86,13 @@ def test_a_document_demands_an_output_of_the_call_or_of_the_item() -> None:
     assert load_text(as_text(item, "found"))
 
 
-def test_what_a_rule_judges_needs_no_demand() -> None:
+def test_problems_that_a_rule_judges_need_no_demand() -> None:
     made = demanding(DOCUMENT, Problem("turn.completes", "never", step=4), BOOK)
     assert made["client"] == DOCUMENT["client"]
     assert made["model"] == DOCUMENT["model"]
 
 
-def test_what_a_document_needs() -> None:
+def test_the_needs_of_a_document() -> None:
     client = [
         {"connect": "b"},
         {"request": {"method": "turn/steer"}},
@@ -122,7 +122,7 @@ def test_which_action_a_step_belongs_to(step: dict[str, Any], feature: str) -> N
 @pytest.mark.fuzz
 @pytest.mark.slow
 @pytest.mark.socket
-def test_what_the_profile_knows_of_one_scenario_is_no_news() -> None:
+def test_known_deviations_of_one_scenario_are_not_reported() -> None:
     server = SERVERS / "broken" / "double_completed.py"
     config = configure(target="spec", server_cmd=f"{sys.executable} {server}")
     entry = Deviation(rule="turn.completed-once", reason="known", scenario="turns/hello")

@@ -30,9 +30,7 @@ def crashed(talk: Written) -> list[str]:
 
 @pytest.mark.parametrize("printed", [DEEP, LONG, "[null, 3]", "{}"])
 @pytest.mark.parametrize("written", [f"a = {DEEP}", f"a = {LONG}", "mcp_servers = 3", "a ="])
-def test_what_a_command_prints_and_writes_is_judged_or_passed_over(
-    printed: str, written: str
-) -> None:
+def test_hostile_output_of_a_command_is_judged_or_passed_over(printed: str, written: str) -> None:
     talk = CommandTalk().adds("docs", "npx").config(written)
     for words in RUNS:
         talk.asks(*words).ends(printed)

@@ -39,7 +39,7 @@ def failures(trace: Trace) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("end", [End.CLOSED, End.TIMED_OUT, End.EXITED])
-def test_what_is_owed_is_judged_only_at_a_quiescent_end(end: End) -> None:
+def test_obligations_are_judged_only_at_a_quiescent_end(end: End) -> None:
     talk = running()
     assert [row.verdict for row in rows(talk.trace(), "turn.completes")] == [Verdict.FAIL]
     assert rows(talk.trace(end), "turn.completes") == []
@@ -231,7 +231,7 @@ def test_of_a_connection_that_we_ended_nothing_is_owed_and_of_the_next_one_it_is
     assert "turn.completes" in [rule for rule, _ in unmet(restarted(first_closed=False))]
 
 
-def test_what_came_on_a_connection_before_we_ended_it_is_judged() -> None:
+def test_messages_before_we_ended_a_connection_are_judged() -> None:
     talk = opened().plain_turn().turn_completed().mark(Closed("c1"))
     assert [row.verdict for row in rows(talk.trace(), "turn.completed-once")] == [
         Verdict.PASS,

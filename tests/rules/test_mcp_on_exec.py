@@ -34,7 +34,7 @@ def test_each_rule_passes_on_both() -> None:
 
 
 @pytest.mark.parametrize("fault", OF_MARKS, ids=lambda fault: fault.id)
-def test_what_a_server_got_is_judged_in_a_stream_too(fault: Fault) -> None:
+def test_requests_to_mcp_servers_are_judged_in_a_stream_too(fault: Fault) -> None:
     assert verdicts(apply(fault, exec_mcp_played()))[fault.rule] == {Verdict.FAIL}
 
 

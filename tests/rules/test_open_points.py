@@ -34,5 +34,5 @@ def test_a_server_that_chose_otherwise_is_not_failed(one: Otherwise) -> None:
     ] == []
 
 
-def test_what_is_not_tried_says_more_than_a_word() -> None:
+def test_reasons_of_untried_points_are_sentences() -> None:
     assert [one.point for one in UNTRIED if len(one.because.split()) < 6] == []

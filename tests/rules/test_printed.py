@@ -86,7 +86,7 @@ def test_a_shell_prints_what_is_read_off_the_words(
 
 
 @pytest.mark.parametrize("command", UNCERTAIN)
-def test_what_is_not_certain_is_left_open(command: str) -> None:
+def test_uncertain_output_is_left_open(command: str) -> None:
     assert printed_by(command) is None
 
 

@@ -247,7 +247,7 @@ LEGAL: dict[str, Callable[[], Talk]] = {
 
 
 @pytest.mark.parametrize("way", LEGAL)
-def test_what_the_text_leaves_to_a_server_is_not_blamed(way: str) -> None:
+def test_choices_that_the_text_leaves_open_are_not_failed(way: str) -> None:
     assert wrong(LEGAL[way]()) == set()
 
 
@@ -311,6 +311,6 @@ ILLEGAL = {
 
 
 @pytest.mark.parametrize("way", ILLEGAL)
-def test_what_no_reading_allows_is_seen(way: str) -> None:
+def test_results_that_no_reading_allows_are_failed(way: str) -> None:
     talk, rules = ILLEGAL[way]
     assert wrong(talk()) == rules

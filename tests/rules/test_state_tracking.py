@@ -76,7 +76,7 @@ def test_a_status_moves_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not broken("status.known-move", talk)
 
 
-def test_what_a_status_says_of_turns_is_an_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_status_agrees_with_the_turns_at_all_times(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = running().started(agent_message("m-1", "")).read_status("idle").delta("m-1", "x")
     assert broken("status.read-matches-turns", talk)
     rest = {key: row for key, row in INVARIANTS.items() if key != ("thread-status", "idle")}

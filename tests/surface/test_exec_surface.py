@@ -115,7 +115,7 @@ async def test_a_habit_breaks_its_rule_live_and_stored(
     assert verdicts(stored) == verdicts(trace)
 
 
-async def test_what_a_program_that_we_ended_did_not_write_is_not_judged(tmp_path: Path) -> None:
+async def test_events_missing_from_a_program_that_we_ended_are_not_judged(tmp_path: Path) -> None:
     trace = await run(tmp_path, "hangs")
     assert trace.end is End.TIMED_OUT
     assert trace.marks[-1].body == ProgramEnded("p1", status=-15, push="TERM")

@@ -71,7 +71,7 @@ def test_a_comparison_with_a_call_that_was_not_made_is_noted() -> None:
     ]
 
 
-def test_what_an_output_must_lack_is_noted() -> None:
+def test_texts_that_an_output_must_lack_are_noted() -> None:
     wanted = {"outcome": "ok", "lacks": "secret"}
     script: list[Json] = [{"reply": []}, {"expect": {"tool_output": wanted}, "reply": []}]
     model = ScriptedModel(

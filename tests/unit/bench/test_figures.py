@@ -68,7 +68,7 @@ def test_a_budget_judges_by_its_better_direction(
     assert budget.verdict(Figure(value)) == verdict
 
 
-def test_what_was_not_measured_is_not_judged() -> None:
+def test_missing_figures_are_not_judged() -> None:
     assert LATENCY.verdict(Absent("not measured")) == ""
     assert LATENCY.verdict(Figure(1.0, comparable=False)) == ""
 

@@ -203,7 +203,7 @@ def test_a_target_that_cannot_start_leaves_its_reason_in_every_cell(tmp_path: Pa
         assert cell.reason.startswith("failed: ")
 
 
-def test_what_is_not_asked_for_is_not_measured(tmp_path: Path) -> None:
+def test_only_requested_parts_are_measured(tmp_path: Path) -> None:
     profile = targets.load_profile("spec").model_copy(update={"command": ["false"]})
     target = targets.Target("broken", profile, tmp_path)
     cells = measures.all_of(target, "http://127.0.0.1:9/v1", measures.SLOW, ["first-turn"])

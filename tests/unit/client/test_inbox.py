@@ -56,7 +56,7 @@ async def test_wait_from_an_index_skips_what_came_before_it() -> None:
     assert await inbox.wait(is_method("a"), start=1) is second
 
 
-async def test_what_a_wait_skips_stays_for_the_next() -> None:
+async def test_messages_that_a_wait_skips_stay_for_the_next() -> None:
     inbox = Inbox()
     waits = Waits(inbox)
     async with anyio.create_task_group() as tasks:

@@ -62,7 +62,7 @@ def test_servers_are_judged_without_the_duties_and_both_sides_one_after_the_othe
     assert both[: len(server) + len(client)] == [*server, *client]
 
 
-def test_what_a_recording_did_on_purpose_counts(tmp_path: Path) -> None:
+def test_deliberate_breaches_in_a_recording_count(tmp_path: Path) -> None:
     entry = {"t": 0.0, "dir": "C>S", "raw": '{"method":'}
     path = tmp_path / "raw.jsonl"
     path.write_text(json.dumps(entry) + "\n", "utf-8")

@@ -48,7 +48,7 @@ def test_a_point_that_only_one_of_them_came_to_is_no_difference() -> None:
     assert (found.changes, found.unsteady) == ([], [])
 
 
-def test_what_only_one_of_them_played_is_left_out() -> None:
+def test_scenarios_of_one_run_alone_are_left_out() -> None:
     found = compared([chose("a", "yes"), chose("b", "no")], [chose("a", "yes")])
     assert found.changes == []
 

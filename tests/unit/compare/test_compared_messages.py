@@ -126,7 +126,7 @@ def test_the_same_messages_differ_in_nothing() -> None:
         assert compared(second, second).changes == [], third
 
 
-def test_what_only_one_of_the_runs_played_is_no_change_of_messages() -> None:
+def test_scenarios_of_one_run_alone_change_no_messages() -> None:
     first = run("old", spoke(NOTE), spoke(item(type="a"), name="turns/old"))
     second = run("new", spoke(NOTE), spoke(ASK, name="turns/new"))
     assert compare(first, second).changes == []

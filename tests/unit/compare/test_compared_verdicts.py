@@ -52,7 +52,7 @@ def test_a_rule_that_is_not_broken_any_more_is_mended_and_does_not_fail_the_comp
 @pytest.mark.parametrize(
     ("level", "counts"), [(Level.MUST, True), (Level.SHOULD, True), (Level.INFO, False)]
 )
-def test_what_only_informs_never_fails_the_comparison(level: Level, counts: bool) -> None:
+def test_info_findings_never_fail_the_comparison(level: Level, counts: bool) -> None:
     broken = row(Verdict.FAIL, level=level)
     found = compared([played(SCENARIO, PASS)], [played(SCENARIO, broken)])
     assert (kinds(found), found.worse) == ([Kind.REGRESSED], counts)
@@ -74,7 +74,7 @@ def test_a_note_holds_nothing_of_one_run_alone(worker: str) -> None:
     assert change.note.endswith('expected one; actual … in "…/a.txt"')
 
 
-def test_what_only_one_run_played_is_left_out_and_named() -> None:
+def test_scenarios_of_one_run_alone_are_left_out_and_named() -> None:
     found = compared(
         [played(SCENARIO, PASS), played("turns/old", PASS)],
         [played(SCENARIO, PASS), played("turns/new", FAIL)],
@@ -117,7 +117,7 @@ def test_a_known_finding_that_does_not_come_every_time_is_unsteady(
         assert (len(found.changes), len(found.unsteady)) == (steady, 1 - steady)
 
 
-def test_what_a_repetition_did_not_show_is_unsteady() -> None:
+def test_a_change_that_a_repetition_lacks_is_unsteady() -> None:
     shaky = [Finding("unsteady", "it went otherwise", level=Level.INFO)]
     found = compared([played(SCENARIO, FAIL, findings=shaky)], [played(SCENARIO, PASS)])
     assert (found.changes, len(found.unsteady)) == ([], 1)

@@ -95,7 +95,7 @@ def test_a_mistake_is_told(fields: Fields, line: str, said: str) -> None:
         ("no/such a", []),
     ],
 )
-def test_what_is_proposed(fields: Fields, text: str, words: list[str]) -> None:
+def test_proposals_for_a_typed_line(fields: Fields, text: str, words: list[str]) -> None:
     completer = LineCompleter(fields, lambda: {"threadId": "thr_7"})
     found = [one.word for one in completer.proposals(text)]
     expected = [word.strip('"') if "=" in text and "{" not in text else word for word in words]

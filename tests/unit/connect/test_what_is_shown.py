@@ -54,14 +54,14 @@ def test_beyond_the_most_nothing_is_shown_until_the_user_speaks(screen: Screen) 
     assert screen.lines[-1].endswith("result of id 1 {}")
 
 
-def test_what_would_act_on_a_terminal_is_escaped_and_long_lines_are_cut(screen: Screen) -> None:
+def test_control_characters_are_escaped_and_long_lines_are_cut(screen: Screen) -> None:
     screen.came('{"method":"a\\u001b[31m","params":{"x":"' + "y" * 500 + '"}}')
     screen.came("\x1b[2J no json")
     assert not [line for line in screen.lines if "\x1b" in line]
     assert max(map(len, screen.lines)) <= 61
 
 
-def test_what_counts_is_told_with_its_clause_and_the_rest_in_short(screen: Screen) -> None:
+def test_findings_that_count_have_their_clause_and_the_rest_are_short(screen: Screen) -> None:
     row = Row("turn.completed-once", "turn u", Verdict.FAIL, Level.MUST, (), "one", "two")
     screen.display.finding(row)
     assert screen.lines[:3] == [

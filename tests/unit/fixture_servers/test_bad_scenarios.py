@@ -86,7 +86,7 @@ def test_there_are_many_mistakes() -> None:
     assert len(bad_scenarios()) > 50
 
 
-def test_what_is_missing_behind_the_last_line_is_told_there(tmp_path: Path) -> None:
+def test_a_missing_end_is_reported_behind_the_last_line(tmp_path: Path) -> None:
     path = tmp_path / "open.scenario.yaml"
     path.write_text("title: [")  # Without a line's end.
     error = refusal(path)

@@ -262,7 +262,7 @@ def test_failures_need_no_member_error(start: Start) -> None:
         assert "error" not in refused
 
 
-def test_what_is_not_promised_is_left_out(start: Start, model: FakeModel) -> None:
+def test_capabilities_not_promised_are_left_out(start: Start, model: FakeModel) -> None:
     with start(unusual("error-absent", "reads-briefly")) as server:
         model.will(message("Hel", "lo"), COMPLETED)
         thread = server.request("thread/start")["result"]["thread"]

@@ -75,7 +75,7 @@ def test_every_good_trace_of_the_surface_becomes_a_scenario_that_loads(path: Pat
     assert plain(path)["client"]
 
 
-def test_what_the_command_line_says_are_parameters_of_the_thread(tmp_path: Path) -> None:
+def test_options_of_the_command_line_are_parameters_of_the_thread(tmp_path: Path) -> None:
     words = ("--sandbox", "read-only", "--cd", "/srv/project/below")
     words += ("--config", 'approval_policy="on-request"', "--image", "/srv/project/a.png")
     made = plain(recorded(tmp_path, *BEGIN, SAID, END, words=words))
@@ -126,5 +126,5 @@ def test_a_process_that_was_told_to_end_is_told_so_while_its_model_speaks(tmp_pa
     assert "turns" not in made.get("expect", {})
 
 
-def test_what_plays_it_is_the_program_and_no_server(tmp_path: Path) -> None:
+def test_a_run_of_exec_is_played_by_the_program_without_a_server(tmp_path: Path) -> None:
     assert from_trace(recorded(tmp_path, *BEGIN, SAID, END)).played_by == "--agent-cmd COMMAND"

@@ -35,7 +35,7 @@ def test_the_bundled_recording_is_what_is_made_of_its_trace() -> None:
     assert again == bundled
 
 
-def test_what_a_model_said_is_taken_word_for_word_where_it_is_recorded() -> None:
+def test_recorded_words_of_the_model_are_taken_literally() -> None:
     parts = [part for step in plain(RECORDED)["model"] for part in step["reply"]]
     assert parts[1:3] == [
         {"reasoning": {"summary": ["**Looking** at the folder."]}},
@@ -44,7 +44,7 @@ def test_what_a_model_said_is_taken_word_for_word_where_it_is_recorded() -> None
     assert {"patch": {"add": {"added.txt": "added\n"}}} in parts
 
 
-def test_what_the_client_answered_is_answered_again() -> None:
+def test_answers_of_the_client_are_given_again() -> None:
     answers = [step["answer"]["decision"] for step in plain(RECORDED)["client"] if "answer" in step]
     assert answers == ["accept", "accept", "decline"]
 
@@ -67,7 +67,7 @@ def test_an_interrupt_holds_the_model_where_the_client_acted() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_what_is_asked_before_another_answer_about_the_thread_may_be_refused(
+def test_an_overlapping_request_about_the_thread_may_be_refused(
     waits: bool, tmp_path: Path
 ) -> None:
     talk = Talk().start_thread().start_turn()
@@ -200,7 +200,7 @@ def test_a_command_that_was_asked_about_and_never_begun_is_one_that_the_model_wa
     assert "run" in first["reply"][0]
 
 
-def test_what_was_added_to_a_turn_is_heard_by_the_next_call_of_the_model() -> None:
+def test_steered_input_is_heard_by_the_next_model_call() -> None:
     replies = [step["reply"] for step in plain(FIXTURES / "real-0.107.0" / "steer.jsonl")["model"]]
     said = [[part for part in reply if "message" in part] for reply in replies]
     assert [len(one) for one in said] == [1, 1]

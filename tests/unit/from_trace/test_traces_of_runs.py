@@ -71,7 +71,7 @@ def made(path: Path) -> Scenario:
     return load_text(from_trace(path).text, lexicon=protocol_lexicon()).scenario
 
 
-def test_what_the_run_was_given_is_given_again(tmp_path: Path) -> None:
+def test_the_input_of_a_run_is_given_again(tmp_path: Path) -> None:
     scenario = made(played(GIVEN, tmp_path))
     plain = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for name in ("needs", "config", "client_name", "workspace"):

@@ -39,7 +39,7 @@ def test_a_later_failure_must_show_on_its_own_occasion() -> None:
     assert causes.follow("hang", "c") == ""
 
 
-def test_what_is_set_aside_is_so_on_its_occasion_or_on_all() -> None:
+def test_a_cause_is_set_aside_on_its_occasion_or_on_all() -> None:
     causes = Causes(["hang"])
     causes.set_aside("crash", "a")
     assert not causes.is_news("hang", "a", 3)
@@ -48,7 +48,7 @@ def test_what_is_set_aside_is_so_on_its_occasion_or_on_all() -> None:
     assert followed(causes, ["c"], 3) == []
 
 
-def test_what_was_lost_may_come_up_again_but_only_so_often() -> None:
+def test_a_lost_cause_may_come_again_a_bounded_number_of_times() -> None:
     causes = Causes()
     for _ in range(4):
         assert causes.is_news("crash", "a", 1)
@@ -59,7 +59,7 @@ def test_what_was_lost_may_come_up_again_but_only_so_often() -> None:
     assert causes.is_news("hang", "a", 1)
 
 
-def test_what_was_found_after_all_is_lost_no_more() -> None:
+def test_a_cause_found_after_all_is_not_lost() -> None:
     causes = Causes()
     causes.follow("crash", "a")
     causes.lose("crash", "a")

@@ -25,7 +25,7 @@ def _found(cause: str = "scenario.crash") -> Found:
     return Found(DOCUMENT, cause, "it ended", Talk().asks("a").answers({}).trace())
 
 
-def test_what_is_kept_comes_back_and_can_be_played(tmp_path: Path) -> None:
+def test_a_stored_failure_comes_back_and_can_be_played(tmp_path: Path) -> None:
     store = Store(tmp_path)
     kept = store.keep("frames", _found(), "spec")
     assert list(store.failures()) == [kept]
@@ -36,7 +36,7 @@ def test_what_is_kept_comes_back_and_can_be_played(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_found_in_the_place_of_another_takes_its_place(
+def test_a_failure_found_in_place_of_another_replaces_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = _found()

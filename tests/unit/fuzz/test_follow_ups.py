@@ -80,7 +80,7 @@ def small(steps: int, cause: str = LATE, *, flaky: bool = False) -> Small:
     return Small(played.document, played, played.problems[0], flaky)
 
 
-def test_what_did_not_show_again_is_followed_up_when_it_comes_up_again(
+def test_an_unconfirmed_failure_is_followed_up_when_it_comes_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = Search(monkeypatch, None, None, small(5))
@@ -106,7 +106,7 @@ def test_but_not_for_ever_nor_when_the_time_is_over(monkeypatch: pytest.MonkeyPa
     assert late.followed == 2
 
 
-def test_what_is_found_at_the_end_has_as_much_time_and_what_comes_after_it_less(
+def test_a_failure_found_at_the_end_has_full_time_and_later_ones_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for ago, least, most in (

@@ -65,7 +65,7 @@ def shows(played: Played) -> Problem | None:
 LETTERS = tuple("abcdefgh")
 
 
-def test_what_goes_wrong_each_time_is_made_small() -> None:
+def test_a_steady_failure_is_shrunk() -> None:
     found = made_small(
         Plays(lambda names, _: {"c", "e"} <= set(names)), session(*LETTERS), shows, 5
     )
@@ -74,11 +74,11 @@ def test_what_goes_wrong_each_time_is_made_small() -> None:
     assert not found.flaky
 
 
-def test_what_never_goes_wrong_again_is_not_confirmed() -> None:
+def test_a_failure_that_never_comes_again_is_not_confirmed() -> None:
     assert made_small(Plays(lambda _, number: number == 0), session(*LETTERS), shows, 5) is None
 
 
-def test_what_went_wrong_once_on_a_fresh_process_is_flaky() -> None:
+def test_a_single_failure_on_a_fresh_process_is_flaky() -> None:
     found = made_small(Plays(lambda _, number: number == 1), session("a"), shows, 5)
     assert found is not None
     assert found.flaky
@@ -95,7 +95,7 @@ def test_a_steady_document_is_preferred_to_a_smaller_one_that_is_not() -> None:
     assert not found.flaky
 
 
-def test_what_shows_on_used_processes_only_is_made_small_on_fresh_ones() -> None:
+def test_a_failure_of_used_processes_is_shrunk_on_fresh_ones() -> None:
     def wrong(names: list[str], number: int) -> bool:
         """Whatever is asked of a process that was used; else with c and e."""
         return number == 0 or {"c", "e"} <= set(names)

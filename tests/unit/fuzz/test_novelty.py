@@ -22,11 +22,11 @@ def test_the_session_with_most_that_is_new_is_chosen_first() -> None:
     assert seen["b",] == 2
 
 
-def test_what_takes_less_time_is_preferred() -> None:
+def test_a_quicker_session_is_preferred() -> None:
     assert chosen([session("a", "b", steps=200), session("c")], 1, Counter()) == [1]
 
 
-def test_what_was_seen_often_is_worth_nothing() -> None:
+def test_frequent_meetings_are_worth_nothing() -> None:
     seen: Counter[Meeting] = Counter({("a",): 2, ("b",): 2, ("c",): 1})
     assert session("a", "b").worth(seen) == 0
     assert 0 < session("c").worth(seen) < session("d").worth(seen)

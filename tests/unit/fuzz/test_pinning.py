@@ -78,7 +78,7 @@ def test_at_the_end_questions_are_refused_so_that_it_waits_too() -> None:
     assert pinned(play(STEPS, 4, COMMAND))["client"] == [*STEPS, WAIT]
 
 
-def test_what_waited_in_vain_is_left_out() -> None:
+def test_steps_that_waited_in_vain_are_dropped() -> None:
     steps = [*STEPS, {"wait": {"turn": "u"}}, {"wait": {"idle": "t"}}]
     unmet = Unmet(UnmetKind.TIMEOUT, "wait", 5, "in vain")
     assert pinned(play(steps, 5, COMMAND, unmet=unmet))["client"] == [*STEPS, WAIT]
@@ -88,13 +88,13 @@ def test_what_waited_in_vain_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("step", [WAIT, ANSWER])
-def test_what_is_waited_for_or_answered_already_is_left_alone(step: Json) -> None:
+def test_questions_waited_for_or_answered_are_left_alone(step: Json) -> None:
     played = play([*STEPS[:2], step, *STEPS[2:]], 2, COMMAND)
     assert pinned(played) is played.document
 
 
 @pytest.mark.parametrize("step", [WAIT, ANSWER])
-def test_what_is_waited_for_or_answered_later_is_waited_for_at_once(step: Json) -> None:
+def test_questions_waited_for_or_answered_later_are_waited_for_at_once(step: Json) -> None:
     steps = [*STEPS[:3], step, *STEPS[3:]]
     assert pinned(play(steps, 2, COMMAND))["client"] == [*steps[:2], WAIT, *steps[2:]]
 

@@ -113,7 +113,7 @@ def test_a_fork_has_the_policy_of_its_origin() -> None:
     assert not tells(made, played)
 
 
-def test_what_the_server_says_that_it_lacks_needs_no_end() -> None:
+def test_a_lack_that_the_server_states_needs_no_end() -> None:
     talk = Talk().start_thread()
     made = document({"wait": {"turn": "u"}}, policy="never")
     assert tells(made, run(talk, UnmetKind.NOT_OFFERED, lacks="file-change", end=End.CLOSED))
@@ -152,7 +152,7 @@ def test_a_slow_start_says_nothing(step: Json) -> None:
     assert not tells(document(step), run(turn_that_asks_nothing()))
 
 
-def test_what_the_server_does_is_offered() -> None:
+def test_features_that_the_server_shows_are_offered() -> None:
     talk = Talk().start_thread().ask_turn().tells("item/started", item=command("i"))
     talk.tells("turn/plan/updated", plan=[]).tells("item/started", item={"type": "fileChange"})
     assert shown(talk.trace()) == {"run", "plan", "patch"}

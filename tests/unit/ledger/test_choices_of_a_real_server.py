@@ -84,7 +84,7 @@ def record_of(name: str) -> Record:
 @pytest.mark.parametrize(
     ("trace", "point", "about", "value"), KNOWN, ids=[f"{one[0]}-{one[1]}" for one in KNOWN]
 )
-def test_what_is_known_of_the_server_is_what_is_seen(
+def test_known_choices_of_the_server_are_seen(
     trace: str, point: str, about: str, value: str
 ) -> None:
     seen = [(one.about, one.value) for one in record_of(trace).choices if one.point == point]

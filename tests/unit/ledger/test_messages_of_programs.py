@@ -31,7 +31,7 @@ def test_an_event_is_a_message_and_an_item_in_it_is_named_by_its_type() -> None:
     assert "event.item<command_execution>.exit_code" in found["event item.started"]
 
 
-def test_what_an_agent_is_asked_by_standard_input_is_none_of_its_messages() -> None:
+def test_standard_input_of_an_agent_is_not_one_of_its_messages() -> None:
     assert told(StreamTalk().process(prompt=json.dumps({"type": "turn.started"}))) == {}
 
 

@@ -35,7 +35,7 @@ def test_few_scenarios_serve_all_faults() -> None:
     assert len(looked_at_first(all_faults(), ids, known_occasions())) < len(bundled_ids()) / 3
 
 
-def test_what_serves_most_for_a_second_is_chosen() -> None:
+def test_the_scenario_that_serves_most_per_second_is_chosen() -> None:
     places = {"f": ["a", "b"], "g": ["b"], "h": ["c", "d"], "without": []}
     assert covering(places) == {"b", "c"}
     assert covering({"h": ["c", "d"]}, {"c": 9.0, "d": 0.1}) == {"d"}
@@ -89,7 +89,7 @@ def campaign(monkeypatch: pytest.MonkeyPatch, played: Played, **options: Any) ->
     )
 
 
-async def test_what_is_killed_where_it_is_known_to_act_is_looked_for_nowhere_else(
+async def test_a_fault_killed_at_a_known_place_is_tried_nowhere_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = Played("known")
@@ -100,7 +100,7 @@ async def test_what_is_killed_where_it_is_known_to_act_is_looked_for_nowhere_els
     assert (result.outcome, result.places) == (Outcome.KILLED, ("known",))
 
 
-async def test_what_survives_there_is_tried_in_all_other_scenarios(
+async def test_a_fault_that_survives_there_is_tried_in_all_other_scenarios(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = Played("last")

@@ -75,7 +75,7 @@ def test_a_fault_is_asked_only_of_traces_of_its_surface() -> None:
 
 
 @pytest.mark.parametrize("fault", ["exec-usage-in-words", "sdk-input-lost", "mcp-remove-is-silent"])
-def test_what_a_program_says_is_changed_in_its_trace(fault: str) -> None:
+def test_events_of_a_program_are_changed_in_its_trace(fault: str) -> None:
     assert put_into_traces(FAULTS[fault])
 
 

@@ -47,7 +47,7 @@ def test_a_secret_is_masked_and_the_rest_stays_json(said: str, secret: str) -> N
 
 
 @pytest.mark.parametrize("said", HARMLESS)
-def test_what_only_sounds_like_a_secret_stays(said: str) -> None:
+def test_text_that_only_sounds_like_a_secret_stays(said: str) -> None:
     assert Masker().text(said) == said
 
 

@@ -64,13 +64,13 @@ def test_the_error_of_the_turn_is_told_with_what_went_wrong_in_it() -> None:
     assert words_about(talk, "item.completed-after-started") == [TROUBLE["message"]]
 
 
-def test_what_a_refusal_says_is_told_with_the_request_that_was_refused() -> None:
+def test_a_refusal_is_reported_with_its_request() -> None:
     talk = Talk().asks("thread/read", threadId="thr_1").refuses("no such thread: thr_1")
     trace = talk.trace()
     assert Words(trace).about(row(seq=0)) == ["no such thread: thr_1"]
     assert Words(trace).about(row(seq=1)) == ["no such thread: thr_1"]
 
 
-def test_what_the_finding_says_already_is_not_told_again() -> None:
+def test_a_finding_is_not_repeated_by_its_cause() -> None:
     talk = Talk().asks("thread/read", threadId="thr_1").refuses("a")
     assert Words(talk.trace()).about(row(seq=1)) == []

@@ -19,7 +19,7 @@ def test_every_text_comes_through_as_it_is(text: str) -> None:
     assert commands(line.splitlines()) == [Command("error", text, {"file": text, "line": "3"})]
 
 
-def test_what_is_said_between_the_two_lines_is_no_command() -> None:
+def test_text_between_the_two_lines_is_not_a_command() -> None:
     lines = [paused("abc"), "::error::x", "##[error]x", "::abc", resumed("abc"), "::warning::y"]
     assert commands(lines) == [Command("warning", "y")]
 

@@ -49,7 +49,7 @@ def test_a_text_of_many_lines_or_of_control_characters_is_one_short_line() -> No
     assert code("  \n") == ""
 
 
-def test_what_counts_comes_first_and_what_does_not_is_folded() -> None:
+def test_findings_that_count_come_first_and_others_are_folded() -> None:
     told = Finding("hygiene.panic", "it panicked", level=Level.INFO)
     bad = outcome("a/one", failed("turn.completed-once"), failed("model.named", level=Level.INFO))
     text = page(report_of(bad, outcome("a/two", passed("turn.completes")), loose=(told,)))

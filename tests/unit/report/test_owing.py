@@ -66,7 +66,7 @@ def test_a_conversation_that_came_to_rest_is_judged() -> None:
         (recording(hanging(), (0.1, mark("model-call")), (2.0, STOPPED)), "1 answer(s) of the"),
     ],
 )
-def test_what_may_still_have_come_is_not_judged(trace: Trace, why: str) -> None:
+def test_messages_that_may_still_have_come_are_not_judged(trace: Trace, why: str) -> None:
     decision = decided(trace)
     assert decision.owing is Owing.NOT_JUDGED
     assert why in decision.why

@@ -54,7 +54,7 @@ def test_a_finding_that_does_not_count_stands_under_its_level(
     assert " ".join(line.split()) in shown
 
 
-def test_what_a_server_does_not_offer_is_one_list() -> None:
+def test_features_that_a_server_lacks_are_one_list() -> None:
     found = [
         not_applicable("a", "review"),
         not_applicable("b", "archive"),

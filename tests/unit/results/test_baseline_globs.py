@@ -93,7 +93,7 @@ def test_ones_own_scenarios_are_known_by_their_ids_whatever_is_played(
         ("my/plain@interupt", "my/plain"),
     ],
 )
-def test_what_is_no_id_of_ones_own_is_refused_with_the_id_that_was_meant(
+def test_an_unknown_id_of_ones_own_is_refused_with_the_id_that_was_meant(
     glob: str, near: str, mine: Path
 ) -> None:
     for given in ([], BUNDLED, [mine / "my"], [mine / "my/plain.scenario.yaml"]):

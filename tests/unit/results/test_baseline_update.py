@@ -72,7 +72,7 @@ def test_each_rule_and_scenario_that_counts_has_an_entry() -> None:
     ]
 
 
-def test_what_does_not_count_or_is_known_has_none() -> None:
+def test_known_findings_and_those_that_do_not_count_get_no_entry() -> None:
     known = failed(LAST)
     known = outcome("a/one", failed(ONCE, level=Level.SHOULD), known)
     take_as_known(known, [entry(LAST)])
@@ -94,7 +94,7 @@ def test_a_rule_that_is_broken_in_many_scenarios_has_one_entry_for_all() -> None
     assert one.scenario == "*"
 
 
-def test_what_comes_and_goes_is_marked_so() -> None:
+def test_flaky_findings_are_marked_flaky() -> None:
     odd = outcome("a/one", failed(ONCE))
     odd.findings = [Finding("unsteady", "not always", level=Level.INFO)]
     (one,) = entries_of(odd)

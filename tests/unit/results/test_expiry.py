@@ -43,7 +43,7 @@ def test_it_is_told_from_two_weeks_before(days: int, name: str, words: str) -> N
         assert (one.level, one.where) == (Level.INFO, "known.toml:4:1")
 
 
-def test_what_is_told_of_a_last_day_makes_no_run_fail() -> None:
+def test_news_of_a_last_day_fails_no_run() -> None:
     told = expiring([entry(expires=DAY)], DAY, {})
     report = report_of(outcome("a/one", passed("turn.completes")))
     report.issues += told

@@ -180,7 +180,7 @@ def test_a_requirement_of_our_own_choice_reads_info_and_never_fail() -> None:
     assert requirement_on("turn-start.effort-passed", passed("model.effort-passed")) == "PASS"
 
 
-def test_what_the_text_demands_is_not_failed_by_an_info_finding_alone() -> None:
+def test_an_info_finding_alone_fails_no_requirement() -> None:
     cut = failed("item.completes", level=Level.INFO, clauses=("item.completed-when-cut",))
     assert requirement_on("item.completed-when-cut", cut) == "INFO"
     assert requirement_on("event.item-completed-when", cut) == "NOT_EXERCISED"
@@ -220,7 +220,7 @@ def test_requirements_that_nothing_exercised_are_not_counted_as_judged() -> None
     assert line.endswith(f"; {clients} more bind clients alone")
 
 
-def test_what_binds_clients_alone_counts_nowhere_as_judged_of_the_server() -> None:
+def test_requirements_of_clients_never_count_as_judged_of_the_server() -> None:
     alone = [one.id for one in BOOK.requirements if one.clause.bound == "client"]
     report = report_of(outcome("a", passed(ONCE)))
     judged = judged_requirements(report, BOOK)

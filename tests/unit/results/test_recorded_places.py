@@ -13,7 +13,7 @@ PLACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
 
 
 @given(places=PLACES, frame=st.integers(-1, 10_000))
-def test_what_is_packed_is_unpacked_as_it_was(places: list[int], frame: int) -> None:
+def test_packed_places_are_unpacked_unchanged(places: list[int], frame: int) -> None:
     shown = Shown(tuple(places), places[0], frame)
     assert unpack(pack(shown)) == shown
 

@@ -44,7 +44,7 @@ def test_a_finding_of_a_placement_plays_the_placement() -> None:
     assert told == f"harness run {TARGET} --race interrupt@delta:1 /s/a.scenario.yaml"
 
 
-def test_what_no_scenario_shows_has_no_command() -> None:
+def test_findings_without_a_scenario_have_no_command() -> None:
     again = Again(REPORT, [outcome("a")])
     assert again.of(Finding("hygiene.ignores-term", "x")) == ""
     assert again.of(Finding("hygiene.panic", "x", about=("sanity",))) == ""

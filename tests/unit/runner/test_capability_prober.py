@@ -118,7 +118,7 @@ def test_promise_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("known", HISTORY)
-def test_what_is_offered_in_part_is_left_to_each_scenario(known: str) -> None:
+def test_partly_offered_capabilities_are_left_to_each_scenario(known: str) -> None:
     unknown = [method for method in HISTORY if method != known]
     assert shown_absent(probe("history"), run(unknown, [known]), SPEC) == set()
     assert "history" in shown_absent(probe("history"), run(HISTORY), SPEC)

@@ -116,7 +116,7 @@ def test_a_refusal_is_compared_by_what_names_the_word(
         ("exec,mcp-command", {"core", "exec", "mcp-command"}),
     ],
 )
-def test_what_is_required_of_an_agent_is_promised_with_a_command(
+def test_required_capabilities_of_an_agent_are_promised_with_a_command(
     require: str, promised: set[str]
 ) -> None:
     config = configure(agent_cmd=sys.executable, require=require)

@@ -110,7 +110,7 @@ async def test_who_speaks_himself_gets_a_trace_that_is_judged(tmp_path: Path) ->
     assert run.trace.header.scenario == "mine"
 
 
-async def test_what_does_not_come_ends_the_block_and_is_its_reason(tmp_path: Path) -> None:
+async def test_a_missing_message_ends_the_block_and_is_its_reason(tmp_path: Path) -> None:
     async with benched(tmp_path, step=0.2) as bench:
         async with bench.conversation("mine", {}) as stage:
             await stage.wait(lambda frame: frame.method == "turn/completed", "the end of a turn")

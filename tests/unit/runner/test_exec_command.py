@@ -38,7 +38,7 @@ def test_a_program_is_told_only_what_is_wanted() -> None:
         (ExecProgram(image=[]), Wanted({}, images=["a.png"]), "core"),
     ],
 )
-def test_what_a_program_cannot_be_told_it_does_not_offer(
+def test_options_without_a_word_are_not_offered(
     program: ExecProgram, wanted: Wanted, lacks: str
 ) -> None:
     with pytest.raises(StepFailed) as caught:

@@ -206,7 +206,7 @@ def test_need_that_is_not_offered_does_not_apply() -> None:
     assert outcome.findings == []
 
 
-def test_what_does_not_apply_is_no_witness_and_still_shows_a_breach() -> None:
+def test_a_rule_that_does_not_apply_gives_no_witness_and_still_shows_a_breach() -> None:
     for needs, verdicts in (("", {Verdict.PASS, Verdict.FAIL}), ("model-retry", {Verdict.FAIL})):
         made = run(Ended(End.QUIESCENT))
         recorder = Recorder()
@@ -302,7 +302,7 @@ def test_a_scenario_with_faults_says_which_rules_notice_them() -> None:
     assert (outcome.verdict, outcome.rows) == (Verdict.FAIL, [])
 
 
-def test_what_the_faults_of_a_scenario_break_is_no_breach_of_the_server() -> None:
+def test_a_scenarios_own_faults_are_no_breach_of_the_server() -> None:
     text = FAULTY.replace(", turn.completes", "")
     made = run(Ended(End.QUIESCENT), also=[{"id": 1, "result": {}}])
     outcome = judge(made, load_text(text, name="mine"))

@@ -137,7 +137,7 @@ reason = "r"
 """
 
 
-def test_what_only_the_server_knows_is_left_alone(tmp_path: Path) -> None:
+def test_names_that_only_the_server_knows_are_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(HEAD + LEFT_ALONE, "utf-8")
     assert configure(target=str(path)).profile.name == "mine"
@@ -180,7 +180,7 @@ def test_a_mistake_in_a_baseline_is_refused_at_its_place(
     assert refused(tmp_path, "", baseline=str(tmp_path / "known.toml")).startswith(expected)
 
 
-def test_what_require_does_not_know_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_name_for_require_is_answered_with_the_nearest(tmp_path: Path) -> None:
     expected = "--require: unknown capability 'reasonin'; did you mean 'reasoning'?"
     assert refused(tmp_path, "", require="core, reasonin") == expected
 

@@ -73,7 +73,7 @@ def test_plays_that_are_alike_give_no_finding(
     assert (told(found), found.runs, found.failed_runs) == ([], 3, failures)
 
 
-def test_what_does_not_apply_is_not_played_again(playing: Players) -> None:
+def test_a_scenario_that_does_not_apply_is_not_repeated(playing: Players) -> None:
     play = playing([outcome("a/one", verdict=Verdict.NOT_APPLICABLE)])
     found = repeated(play, Wanted(repeat=9), strict=False, level=Level.INFO)
     assert (found.verdict, found.runs) == (Verdict.NOT_APPLICABLE, 1)
@@ -87,7 +87,7 @@ def test_a_should_counts_as_a_difference_where_it_counts(playing: Players) -> No
         assert (UNSTEADY in told(found)) is strict
 
 
-def test_what_passes_when_it_is_tried_again_is_told_as_unsteady(playing: Players) -> None:
+def test_a_failure_that_passes_on_retry_is_unsteady(playing: Players) -> None:
     first = bad()
     first.findings = [Finding(LEAKS, "something stays", level=Level.INFO)]
     play = playing([first, bad(LAST), good(), good()])
@@ -98,7 +98,7 @@ def test_what_passes_when_it_is_tried_again_is_told_as_unsteady(playing: Players
     assert (found.rows, trace_of(found)) == (good().rows, "2")
 
 
-def test_what_fails_each_time_stays_as_it_was_at_first(playing: Players) -> None:
+def test_a_lasting_failure_keeps_its_first_outcome(playing: Players) -> None:
     first = bad()
     play = playing([first, bad(), bad(), good()])
     found = retried(play(), play, Wanted(retries=2), strict=False, level=Level.INFO)
@@ -106,14 +106,14 @@ def test_what_fails_each_time_stays_as_it_was_at_first(playing: Players) -> None
     assert (told(found), found.runs, found.failed_runs, trace_of(found)) == ([], 3, 3, "0")
 
 
-def test_what_fails_otherwise_each_time_is_unsteady_too(playing: Players) -> None:
+def test_a_failure_that_differs_each_time_is_unsteady_too(playing: Players) -> None:
     play = playing([bad(), bad(LAST)])
     found = retried(play(), play, Wanted(retries=1), strict=False, level=Level.INFO)
     assert {row.rule for row in found.rows} == {ONCE}
     assert told(found) == [UNSTEADY]
 
 
-def test_what_passes_is_not_tried_again(playing: Players) -> None:
+def test_a_pass_is_not_retried(playing: Players) -> None:
     play = playing([good()])
     found = retried(play(), play, Wanted(retries=3), strict=False, level=Level.INFO)
     assert (found.runs, told(found)) == (1, [])

@@ -125,7 +125,7 @@ def test_descriptors_are_counted_at_rest_only(bed: Bed) -> None:
         "2026-01-01 FATAL no more room",
     ],
 )
-def test_what_a_runtime_says_of_a_defect_is_found_and_quoted(line: str, bed: Bed) -> None:
+def test_a_runtimes_report_of_a_defect_is_found_and_quoted(line: str, bed: Bed) -> None:
     bed.process.stderr = f"started\n{line}\nmore\n".encode()
     bed.converse()
     assert bed.found() == ["panic"]
@@ -142,7 +142,7 @@ def test_talk_of_errors_is_no_defect(line: str, bed: Bed) -> None:
     assert bed.found() == []
 
 
-def test_what_was_said_once_is_found_once(bed: Bed) -> None:
+def test_a_report_is_found_once(bed: Bed) -> None:
     bed.converse()
     bed.process.stderr = b"FATAL\n"
     bed.converse()

@@ -53,7 +53,7 @@ async def told_to_end(source: str, folder: Path) -> tuple[Recorder, ProgramEnded
     return recorder, ended.body
 
 
-async def test_what_a_program_says_when_it_is_told_to_end_is_recorded(tmp_path: Path) -> None:
+async def test_last_words_of_a_terminated_program_are_recorded(tmp_path: Path) -> None:
     recorder, ended = await told_to_end(POLITE, tmp_path)
     lines = [one.raw for one in recorder.trace.frames if one.from_target]
     assert lines[-1] == b'{"type": "error", "message": "told to end"}'

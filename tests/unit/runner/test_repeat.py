@@ -51,13 +51,13 @@ def ids(findings: list[Finding]) -> list[str]:
 
 
 @pytest.mark.parametrize("before", [(), (A, B)])
-def test_what_fails_again_is_steady_after_one_repetition(before: tuple[Loaded, ...]) -> None:
+def test_a_failure_is_steady_after_one_repetition(before: tuple[Loaded, ...]) -> None:
     table = Table(BAD)
     assert table.look(BAD, *before) == []
     assert table.order == "| mine"
 
 
-def test_what_fails_reused_and_passes_fresh_twice_each_leaks_state() -> None:
+def test_failing_reused_and_passing_fresh_twice_each_leaks_state() -> None:
     table = Table(GOOD, BAD, GOOD)
     (finding,) = table.look(BAD, A, B)
     assert finding.id == LEAKS
@@ -85,7 +85,7 @@ def test_first_failure_on_a_fresh_process_cannot_be_a_leak() -> None:
     assert table.order == "| mine"
 
 
-def test_what_fails_only_when_it_is_repeated_is_unsteady_too() -> None:
+def test_failing_only_when_repeated_is_unsteady_too() -> None:
     (finding,) = Table(BAD | {LAST}).look(BAD)
     assert finding.id == UNSTEADY
     assert f"{LAST} (when it was repeated)" in finding.message
@@ -157,7 +157,7 @@ def test_belief_ends_where_a_finding_turns_out_unsteady() -> None:
     assert table.rows == []
 
 
-def test_what_counts_as_failed_are_findings_and_must_rules_that_nobody_knows() -> None:
+def test_unknown_findings_and_must_rules_count_as_failed() -> None:
     known = Finding("scenario.crash", "x", known="as it is")
     info = Finding("scenario.timeout", "x", level=Level.INFO)
     new = Finding("scenario.expectation", "x")

@@ -89,7 +89,7 @@ def test_two_alike_make_all_suspect_that_has_the_same_in_it() -> None:
     assert not suspects(silences, NAME)
 
 
-def test_what_worked_anywhere_is_not_suspect() -> None:
+def test_traits_that_worked_anywhere_are_not_suspect() -> None:
     silences = Silences()
     fall_silent(silences, STEER, HOLD)
     assert not suspects(silences, HOLD)

@@ -58,7 +58,7 @@ def test_compaction_runs_until_a_turn_of_its_thread_ends() -> None:
 
 
 @pytest.mark.parametrize("method", [START, COMPACT])
-def test_what_was_refused_does_not_run(method: str) -> None:
+def test_a_refused_turn_does_not_run(method: str) -> None:
     recorder = Recorder()
     ask(recorder, method, error={"code": -32600, "message": "no"})
     assert not may_still_run(recorder.trace)

@@ -46,14 +46,14 @@ def needing(*needs: str) -> Loaded:
     return load_text(text, name="needy")
 
 
-def test_what_the_machine_lacks_is_withdrawn_and_no_more() -> None:
+def test_only_capabilities_that_the_machine_lacks_are_withdrawn() -> None:
     rest, lacks = withdraw(profile(), [], KNOWN, [LACK])
     assert rest.capabilities == ["core", "command-execution"]
     assert lacks == (LACK,)
     assert withdraw(profile(), [], KNOWN, []) == (profile(), ())
 
 
-def test_what_was_told_is_not_asked_for_again() -> None:
+def test_a_reported_lack_is_not_checked_again() -> None:
     _, asked = withdraw(profile(), [], KNOWN)
     assert [lack.why for lack in asked] == ["confine was not found"]
     _, told = withdraw(profile(), [], KNOWN, [])
@@ -72,7 +72,7 @@ def test_a_scenario_that_needs_it_does_not_apply_and_says_which_program(
     assert withheld_outcome(needing("command-execution"), rest, lacks) is None
 
 
-def test_what_the_server_does_not_offer_anyway_is_not_blamed_on_the_machine() -> None:
+def test_features_that_the_server_lacks_are_not_blamed_on_the_machine() -> None:
     rest, lacks = withdraw(profile(), [], KNOWN, [LACK])
     assert withheld_outcome(needing("sandbox", "history"), rest, lacks) is None
 

@@ -87,7 +87,7 @@ def test_a_message_can_be_injected_in_the_name_of_the_client() -> None:
     assert [one.direction for one in passed] == [Direction.FROM_TARGET, Direction.TO_TARGET]
 
 
-def test_what_is_cut_is_the_first_half_of_the_line() -> None:
+def test_a_cut_leaves_the_first_half_of_the_line() -> None:
     chain = FaultChain(live_faults(entries("- cut: turn/started")))
     raw = json.dumps(SAID["a"]).encode()
     assert [one.raw for one in chain.feed(raw, Direction.FROM_TARGET)] == [raw[: len(raw) // 2]]

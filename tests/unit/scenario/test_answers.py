@@ -115,7 +115,7 @@ async def test_answer_is_given_again_on_purpose() -> None:
     assert deliberate == [False, True]
 
 
-async def test_what_was_never_answered_cannot_be_answered_again() -> None:
+async def test_a_question_never_answered_cannot_be_answered_again() -> None:
     again = f"  - answer: {{to: {APPROVAL}, decision: decline, again: true}}\n"
     unmet, answers, _ = await play(TURN + again, asking(7), bounds=Bounds(step=0.1))
     assert unmet is not None

@@ -163,7 +163,7 @@ async def test_every_gate_is_opened() -> None:
             assert passed.is_set()
 
 
-async def test_what_is_still_asked_is_refused() -> None:
+async def test_open_questions_are_refused_at_the_end() -> None:
     async with staged() as stage:
         await stage.server.say({"id": 9, "method": "item/fileChange/requestApproval", "params": {}})
         await stage.peer.inbox.wait(lambda frame: frame.id == 9)
@@ -344,7 +344,7 @@ async def test_end_of_a_turn_that_both_clients_are_told_needs_a_short_silence() 
         assert stage.owed.open() == []
 
 
-async def test_what_is_still_asked_of_any_client_is_refused() -> None:
+async def test_open_questions_to_any_client_are_refused_at_the_end() -> None:
     async with staged_for_two(turn=False) as (stage, second):
         question = {"id": 9, "method": "item/fileChange/requestApproval", "params": {}}
         for server, peer in ((stage.server, stage.peer), (second, *stage.others)):

@@ -250,6 +250,6 @@ TEXTS = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from("
         max_leaves=20,
     )
 )
-def test_what_is_written_is_read_back(value: object) -> None:
+def test_written_rows_are_read_back(value: object) -> None:
     whole = {"value": value}
     assert parse(as_text(whole, "made").encode(), "made").value == whole

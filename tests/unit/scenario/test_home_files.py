@@ -35,7 +35,7 @@ def test_a_file_is_seen_with_its_size_and_its_digest(tmp_path: Path) -> None:
     assert seen == FileSeen(path=path, exists=True, size=4, sha256=digest, folder=True)
 
 
-def test_what_is_not_there_is_searched_for_only_if_it_was_seen(tmp_path: Path) -> None:
+def test_a_missing_file_is_searched_for_only_if_it_was_seen(tmp_path: Path) -> None:
     path = wrote(tmp_path / "a" / "one", "1234")
     former = look(path, None, tmp_path)
     Path(path).unlink()

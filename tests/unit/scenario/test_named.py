@@ -102,7 +102,7 @@ def test_repetitions_are_left_out(place: Path) -> None:
         ("/no/such/*", "no such file or folder"),
     ],
 )
-def test_what_names_nothing_is_told_with_what_to_do(word: str, answer: str, place: Path) -> None:
+def test_an_unknown_name_is_reported_with_what_to_do(word: str, answer: str, place: Path) -> None:
     (place / "foo.yaml").write_text(GOOD)
     with pytest.raises(UsageError) as caught:
         named_files([word])

@@ -80,7 +80,7 @@ def test_command_that_reads_from_a_pipe_is_held_there() -> None:
     ]
 
 
-def test_what_the_file_answers_is_what_is_asked() -> None:
+def test_answers_of_the_file_are_the_questions_of_its_positions() -> None:
     answer = "  - answer: {to: item/commandExecution/requestApproval, decision: accept}\n"
     model = '  - reply: [{run: "ls"}]\n  - reply: [{patch: {add: {x: "y"}}}]\n'
     loaded = scenario(model, answers=answer)

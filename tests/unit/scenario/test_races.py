@@ -141,7 +141,7 @@ def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Load
     assert steps_of(raced) == [*began, *new]
 
 
-def test_what_the_file_demands_of_its_own_play_is_left_out(asks: Loaded) -> None:
+def test_demands_on_the_files_own_play_are_left_out_of_races(asks: Loaded) -> None:
     raced = derived(asks, placed(asks, "interrupt", "delta:1")).scenario
     assert raced.expect.turns == {}
     assert [step.expect for step in raced.model if not isinstance(step, str)] == [None] * 6
@@ -182,7 +182,7 @@ def test_deviation_of_a_scenario_is_one_of_its_races_too() -> None:
         ),
     ],
 )
-def test_what_is_asked_for(race: str, markers: str, expected: Selection) -> None:
+def test_requested_races_are_made(race: str, markers: str, expected: Selection) -> None:
     assert selection(race, markers) == expected
 
 

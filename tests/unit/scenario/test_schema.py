@@ -49,7 +49,7 @@ def test_bundled_family_fits_its_schema(path: Path) -> None:
     assert mistakes(parse_file(path).value) == []
 
 
-def test_what_is_misspelt_in_a_template_does_not_fit() -> None:
+def test_a_misspelt_key_in_a_template_does_not_fit() -> None:
     value = parse_file(FAMILIES[0]).value
     value["scenario"]["clinet"] = value["scenario"].pop("client")
     assert mistakes(value)
@@ -67,7 +67,7 @@ def test_documented_example_fits_the_schema(text: str) -> None:
     assert mistakes(parse(text.encode(), "example").value) == []
 
 
-def test_what_is_misspelt_does_not_fit() -> None:
+def test_misspelt_keys_do_not_fit() -> None:
     refused: set[str] = set()
     for name, text in bad_scenarios().items():
         try:

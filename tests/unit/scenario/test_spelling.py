@@ -82,7 +82,7 @@ LEFT_ALONE = {
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE)
-def test_what_may_be_meant_so_is_left_alone(case: str) -> None:
+def test_words_that_may_be_meant_so_are_left_alone(case: str) -> None:
     assert len(scenario(LEFT_ALONE[case]).scenario.client) == 2
 
 
@@ -99,7 +99,7 @@ expect: {items: [{myItem: {state: done}}, agentMessage]}
 NAMES = ["mine/ping", "mine/note", "mine/pong", "mine/question", "limits", "myItem", "parked"]
 
 
-def test_what_a_server_has_besides_is_named_as_extensions() -> None:
+def test_further_words_of_a_server_are_named_as_extensions() -> None:
     assert scenario(EXTENDED, f"extensions: [{', '.join(NAMES)}]\n").scenario.extensions == NAMES
 
 
@@ -173,7 +173,7 @@ def test_a_status_of_one_server_stands_where_a_status_may(case: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["completed", "agentMessage"])
-def test_what_the_protocol_has_is_no_extension(name: str) -> None:
+def test_words_of_the_protocol_are_not_extensions(name: str) -> None:
     steps = TURN + "  - wait: {turn: u, status: completed}\nexpect: {items: [agentMessage]}\n"
     with pytest.raises(ScenarioError, match="already: leave it out here"):
         scenario(steps, f"extensions: [{name}]\n")

@@ -423,14 +423,14 @@ NOT_FOUND = {
 }
 
 
-async def test_what_came_instead_is_told_with_the_member_that_differs() -> None:
+async def test_a_message_that_nearly_fits_is_reported_with_the_member_that_differs() -> None:
     for step, told in NOT_FOUND.items():
         unmet, _ = await play(f"  - wait: {step}\n", says_an_item, SHORT)
         assert unmet is not None
         assert unmet.message == f"waited 0.1 s for {told}"
 
 
-async def test_what_fits_and_was_taken_is_told() -> None:
+async def test_a_fitting_message_taken_before_is_reported() -> None:
     step = "  - wait: {notification: item/started}\n"
     unmet, _ = await play(step + step, says_an_item, SHORT)
     assert unmet is not None

@@ -59,7 +59,9 @@ def test_a_scenario_has_an_id_on_each_surface() -> None:
         ),
     ],
 )
-def test_what_exec_cannot_play_is_refused_with_its_place(steps: list[str], complaint: str) -> None:
+def test_steps_that_exec_cannot_play_are_refused_with_their_place(
+    steps: list[str], complaint: str
+) -> None:
     with pytest.raises(ScenarioError) as caught:
         load_text(text(*steps), name="turn")
     assert caught.value.message == complaint

@@ -95,7 +95,7 @@ async def test_nothing_is_written_elsewhere(tmp_path: Path, path: str) -> None:
     assert os.listdir(tmp_path) == ["work"]
 
 
-async def test_what_the_disk_refuses_ends_the_script(tmp_path: Path) -> None:
+async def test_a_refusal_of_the_disk_ends_the_script(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     unmet, _ = await played('  - write_file: {path: "{cwd}/x", text: "x"}\n', tmp_path, tmp_path)
     assert unmet is not None

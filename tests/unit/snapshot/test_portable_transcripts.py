@@ -126,7 +126,7 @@ def test_a_very_long_text_is_cut_and_its_end_still_counts() -> None:
     assert "5001 characters in all" in text(READ, answer(f'"a": "{long}y"'))
 
 
-def test_what_a_terminal_would_obey_is_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     line = text(READ, answer('"a": "\\u001b[2Jgone\\u0085\\u202eback\\ud800"'))
     assert line.isprintable() or "\n" in line
     assert "\\u001b[2J" in line

@@ -70,7 +70,7 @@ def test_longer_line_is_cut_to_its_head_with_its_length() -> None:
     assert line.damage == Damage(DamageKind.TOO_LONG, words)
 
 
-def test_what_is_not_kept_of_a_longer_line_is_counted() -> None:
+def test_dropped_bytes_of_a_longer_line_are_counted() -> None:
     splitter = LineSplitter(LIMIT)
     for size in (LIMIT, LIMIT + 10, LIMIT + 20):
         splitter.feed(b"x" * (size - splitter.partial_size))

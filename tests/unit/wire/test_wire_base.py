@@ -114,7 +114,7 @@ def test_models_are_built_when_they_are_first_read() -> None:
     assert Fresh.__pydantic_complete__
 
 
-def test_what_is_composed_equals_what_is_read() -> None:
+def test_composed_messages_equal_those_read() -> None:
     item = AgentMessageItem(id="item_1", text="t")
     composed = Turn(id="turn_1", items=[item], status="completed", error=None)
     read = Turn.parse(composed.plain())

@@ -108,7 +108,7 @@ def test_requests_that_name_a_thread_queue_behind_each_other() -> None:
             assert (spec.scope is Scope.THREAD) is names_a_thread, spec.method
 
 
-def test_what_the_document_does_not_stand_behind_is_marked() -> None:
+def test_unstable_methods_are_marked() -> None:
     marked = {
         stability: sorted(s.method for s in METHODS if s.stability is stability)
         for stability in Stability

@@ -101,7 +101,7 @@ def test_the_result_of_an_mcp_tool_is_ours_or_any_object() -> None:
     assert nothing.plain() == {**item, "result": None}
 
 
-def test_what_a_dynamic_tool_gave_is_ours_or_any_object() -> None:
+def test_the_result_of_a_dynamic_tool_is_ours_or_any_object() -> None:
     content = [{"type": "inputText", "text": "x"}, {"type": "sound"}]
     item = {**CALL, "type": "dynamicToolCall", "contentItems": content, "success": True}
     read = DynamicToolCallItem.parse(item)

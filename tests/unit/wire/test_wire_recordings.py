@@ -54,7 +54,7 @@ def said(recording: Path) -> Iterator[Said]:
                 yield Said(side, spec.method, spec.result, message["result"])
 
 
-def test_what_the_real_server_says_is_read_but_for_what_contradicts_the_text() -> None:
+def test_recordings_are_read_except_where_they_contradict_the_text() -> None:
     refused: set[tuple[str, str]] = set()
     read: set[type[WireModel]] = set()
     for recording in FOLDER.glob("*.jsonl"):
@@ -70,7 +70,7 @@ def test_what_the_real_server_says_is_read_but_for_what_contradicts_the_text() -
     assert len(read) > 35
 
 
-def test_what_is_read_is_what_is_written_but_for_members_that_no_model_has() -> None:
+def test_recordings_are_written_back_except_for_unknown_members() -> None:
     for recording in FOLDER.glob("*.jsonl"):
         for one in said(recording):
             try:
