@@ -4,6 +4,7 @@ With `--budget` it fails where a room has more than its row of tools/weight.yaml
 by hand, in the commit that needs it, which says why. `--write` lowers rows to what is there.
 """
 
+import argparse
 import subprocess
 import sys
 from collections import Counter
@@ -94,12 +95,16 @@ def budget_rows() -> dict[str, int]:
 
 
 def main(words: list[str]) -> int:
-    """Do what the words of the command line ask for; return the exit status."""
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.weight")
+    parser.add_argument("--budget", action="store_true", help="fail where a room exceeds its row")
+    parser.add_argument("--write", action="store_true", help="lower rows to what is there")
+    options = parser.parse_args(words)
     weights, budget = weigh(tracked()), budget_rows()
-    if "--write" in words:
+    if options.write:
         budget = lowered(weights, budget)
         BUDGET.write_text(HEADER + yaml.safe_dump(budget), "utf-8")
-    if "--budget" not in words:
+    if not options.budget:
         sys.stdout.write(f"{table(weights, budget)}\n")
         return 0
     found = excesses(weights, budget)

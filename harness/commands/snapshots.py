@@ -136,7 +136,7 @@ def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
 def _named(name: str, words: Sequence[str]) -> bool:
     """Return whether a word names a snapshot, by its scenario or with its target.
 
-    Or a folder of them.
+    It may name a folder of them too.
     """
     scenario = name.partition("/")[2]
     return any(

@@ -73,7 +73,7 @@ def last_delta(*types: str, method: str = "") -> Selector:
 def begun_and_streamed(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether the item that a frame starts gets a delta.
 
-    Not once it is asked about or ends.
+    No longer, once it is asked about or ends.
     """
     item = item_in(site, frame)
     if site.deltas(item):

@@ -23,11 +23,9 @@ from harness.transport.connect import Connection
 from harness.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-_DROPPED = (
-    *("http_proxy", "https_proxy", "all_proxy", "tmpdir", "temp", "tmp"),
-    # Of another scenario, where several are played at once.
-    "pytest_current_test",
-)
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+# pytest's variable may be of another scenario, where several are played at once.
+_DROPPED = (*_PROXIES, "tmpdir", "temp", "tmp", "pytest_current_test")
 
 
 @dataclass(frozen=True, slots=True)

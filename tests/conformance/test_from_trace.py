@@ -100,6 +100,7 @@ def having_every_form(folder: Path) -> list[str]:
     while left:
         chosen.append(max(forms, key=lambda path: len(forms[path] & left)))
         left -= forms[chosen[-1]]
+    assert chosen, "without a scenario, all bundled ones would be played"
     return chosen
 
 

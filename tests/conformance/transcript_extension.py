@@ -1,4 +1,4 @@
-"""Where syrupy keeps transcripts: one file of readable texts for each area of scenarios."""
+"""The files of transcripts: one of readable texts for each area of scenarios."""
 
 from pathlib import Path
 from typing import Any

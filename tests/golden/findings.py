@@ -43,7 +43,7 @@ NO_ROWS: Mapping[str, list[Line]] = {}
 
 @dataclass
 class Findings:
-    """What all rules found."""
+    """Rows of all rules in all conversations."""
 
     rows: dict[str, dict[str, list[Line]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
@@ -59,7 +59,7 @@ class Findings:
                 self.objections[name].add(row.rule)
 
     def text(self) -> str:
-        """Return what the file has to say."""
+        """Return the content of the file."""
         return HEADER + "".join(f"{line}\n" for line in [*self._of_rules(), *self._objections()])
 
     def _of_rules(self) -> Iterator[str]:
@@ -149,7 +149,10 @@ def keep(findings: Findings) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         for old in path.parent.glob("*.json"):
             old.unlink()
-        path.write_text(json.dumps(findings.rows), "utf-8")
+        # Another test run may read it at any moment.
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(findings.rows), "utf-8")
+        new.replace(path)
 
 
 def kept_rows() -> Rows | None:

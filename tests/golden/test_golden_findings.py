@@ -1,4 +1,4 @@
-"""What all rules find in all small conversations is what was reviewed."""
+"""All rules find in all small conversations what was reviewed."""
 
 from collections import Counter
 
@@ -17,9 +17,9 @@ def test_the_rules_find_what_was_reviewed() -> None:
     if findings.text() == stored:
         keep(findings)
         return
-    lines, expected = findings.text().splitlines(), stored.splitlines()
-    changed = [f"- {line}" for line in expected if line not in set(lines)]
-    changed += [f"+ {line}" for line in lines if line not in set(expected)]
+    lines, expected = (dict.fromkeys(text.splitlines()) for text in (findings.text(), stored))
+    changed = [f"- {line}" for line in expected if line not in lines]
+    changed += [f"+ {line}" for line in lines if line not in expected]
     before = kept_rows()
     rows = [] if before is None else story(before, findings.rows)
     pytest.fail("\n".join([f"{len(changed)} lines differ; {HINT}", *changed[:40], *rows]))

@@ -1,4 +1,4 @@
-"""What is told of rows that changed: conversations, rows and words, within bounds."""
+"""The story of rows that changed: conversations, rows and words, within bounds."""
 
 from tests.golden.findings import MAX_ROWS_SHOWN, MAX_RULES_SHOWN, Line, digest, story
 

@@ -1,4 +1,4 @@
-"""What a legal server does in a turn: items of all kinds, side by side, until an end."""
+"""The turn of a legal server: items of all kinds, side by side, until an end."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from tools import weight
 from tools.weight import FILES, budget_rows, excesses, lowered, room_of, table, weigh
 
 
@@ -43,3 +46,17 @@ def test_the_table_has_a_room_on_each_line_and_the_lines_in_all() -> None:
 def test_each_row_of_the_budget_is_a_number() -> None:
     assert FILES in budget_rows()
     assert all(row > 0 for row in budget_rows().values())
+
+
+def test_the_budget_fails_on_a_room_that_exceeds_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "weight.yaml"
+    monkeypatch.setattr(weight, "BUDGET", rows)
+    monkeypatch.setattr(weight, "tracked", lambda: [])
+    monkeypatch.setattr(weight, "weigh", lambda _: {"a": 101})
+    rows.write_text("a: 101\n")
+    assert weight.main(["--budget"]) == 0
+    rows.write_text("a: 100\n")
+    assert weight.main(["--budget"]) == 1
+    assert capsys.readouterr().out.startswith("a: 101, but its row of tools/weight.yaml has 100")

@@ -39,7 +39,7 @@ def title_of(trace: Trace) -> str:
 
 
 def _said(trace: Trace) -> Iterator[str]:
-    """Give the user's texts, in order; a player's own mark before one is no word of a user."""
+    """Give the user's texts, in order, without a player's own mark before them."""
     for mark in trace.marks_of(ProgramStarted):
         last = mark.body.argv[-1]
         if " " in last:  # A prompt, which also may come by its standard input.
