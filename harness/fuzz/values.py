@@ -130,7 +130,7 @@ def _members(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, made: 
 def _holds(condition: Json, made: Json) -> bool:
     """Return whether the condition of a conditional schema holds.
 
-    Ours compare members with constants.
+    The conditions of the book compare members with constants.
     """
     wanted = cast(Json, condition.get("properties", {}))
     return all(name in made for name in condition.get("required", [])) and all(

@@ -115,7 +115,7 @@ def places_on(
 def changes_client(fault: Fault, trace: Trace) -> bool:
     """Return whether the fault changes what the client says in a session.
 
-    No server could do that.
+    A server could not do that.
     """
     if put_into_traces(fault) or surface_of(trace.header.scenario) != SESSION:
         return False

@@ -78,7 +78,7 @@ def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
 def _came_to_its_end(probe: Loaded, run: Run) -> bool:
     """Return whether everything was asked for, down to the model.
 
-    Or could not be, for want of a tool.
+    What could not be asked for, for want of a tool, is left out.
     """
     if not run.whole:
         return False

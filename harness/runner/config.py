@@ -211,7 +211,7 @@ def _concerned(
 ) -> bool:
     """Return whether an entry is about what is played.
 
-    One about any scenario is about all surfaces.
+    An entry about any scenario is about all surfaces.
     """
     if entry.rule in rules:
         return _judges_any(rules[entry.rule], surfaces)

@@ -250,7 +250,7 @@ def _without_witness(
 def applies(rule: type[Monitor], profile: Profile) -> bool:
     """Return whether a rule applies to a target.
 
-    It declares, or is probed for, what the rule needs.
+    The target declares, or is probed for, what the rule needs.
     """
     declared = profile.capabilities
     return declared == "probe" or all(need in declared for need in rule.needs)

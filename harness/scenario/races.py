@@ -192,7 +192,7 @@ def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> R
 def _spoils(action: Action, *, listens: bool) -> bool:
     """Return whether the process is of no use to the next scenario.
 
-    A connection ended, or was added.
+    It is of none if a connection ended or was added.
     """
     return action == "disconnect" or (action == "attach" and listens)
 

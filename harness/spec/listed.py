@@ -55,7 +55,7 @@ def _applying(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
 def _meets(condition: Node, value: Any) -> bool:
     """Return whether a value meets a condition.
 
-    A type of its own, or of its members the listed values.
+    The condition is a type of the value, or listed values of its members.
     """
     if not isinstance(value, dict):
         return False

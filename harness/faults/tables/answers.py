@@ -73,7 +73,7 @@ def another_text_at_once(words: str) -> Operator:
 def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether a message is the last of a turn with outputSchema.
 
-    Known when the turn ends.
+    That is known when the turn ends.
     """
     mine = item_in(site, frame)
     request = mine.turn.request

@@ -161,7 +161,7 @@ class _Following:
     def _again(self, document: Json) -> Small | None:
         """Return whether it goes wrong on fresh processes.
 
-        Not at all, now and then, or each time.
+        It may do so not at all, now and then, or each time.
         """
         tries = [self._fresh(document)]
         if time.monotonic() < self._end:

@@ -72,7 +72,7 @@ def _changes(step: Json) -> bool:
 def _never_came(step: Json, trace: Trace) -> bool:
     """Return whether a whole trace does not have what a step waited for.
 
-    A message, or an answer.
+    That is a message, or an answer.
     """
     begun = [mark.after for mark in trace.marks_of(StepBegins)]
     since = [frame for frame in trace.frames if frame.seq > begun[-1]] if begun else []

@@ -56,7 +56,7 @@ class MessageForm(Monitor):
     def _has_no_method(self, frame: Frame) -> bool:
         """Return whether it is of the form of no answer that the client could give.
 
-        A lost method.
+        Then its method was lost.
         """
         says_nothing = frame.error is MISSING and frame.result is MISSING
         return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)

@@ -73,7 +73,7 @@ class AgreesWithSession(SdkRule):
 def _clear(end: ModelEnd) -> bool:
     """Return whether there is one way to take an answer.
 
-    It is whole, or the call itself was refused.
+    There is one if the answer is whole, or the call itself was refused.
     """
     refused = end.outcome is CallEnd.STATUS and 400 <= end.status < 500
     return refused or end.outcome is CallEnd.COMPLETED

@@ -76,7 +76,7 @@ def exit_code(shows: dict[str, Any]) -> int | float | None:
 def printed_before(item: ItemView, frame: Frame) -> bool:
     """Return whether an item had output after it began and before a message.
 
-    A first attempt ran.
+    Then a first attempt ran.
     """
     first = item.first_delta
     if first is None or not item.started:

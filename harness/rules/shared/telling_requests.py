@@ -35,7 +35,7 @@ class TellingRequests(Monitor, ABC):
     def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
         """Return whether the request changed what must be told.
 
-        Asked anew whenever more is known.
+        It is asked anew whenever more is known.
         """
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:

@@ -215,6 +215,6 @@ class NamesTurn(Monitor):
 def _is_other_work(row: Any, request: Frame) -> bool:
     """Return whether a request asks for work that need be no turn.
 
-    A compaction, or what is not shown.
+    Such is a compaction, or work that is not shown.
     """
     return row is None or request.method == "thread/compact/start"
