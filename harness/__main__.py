@@ -3,10 +3,10 @@
 
 def main() -> None:
     """The console script."""
-    from harness.runner.console import quiet_interrupt
+    from harness.console import quiet_interrupt
 
     quiet_interrupt()
-    from harness.cli import main as command  # Takes a while.
+    from harness.cli.main import main as command  # Takes a while.
 
     command()
 

@@ -1,7 +1,7 @@
-"""The reference server: the whole protocol, built on `harness.wire` and nothing else of the judge.
+"""The reference server: the whole protocol, which shares `harness.protocol.wire` with the harness.
 
 The path of a message: transport (bytes to messages) -> connection -> server -> router -> handler ->
-session and engine -> outbox -> transport. `harness.backend` and `harness.scenario` are imported
+session and engine -> outbox -> transport. `harness.model` and `harness.scenario` are imported
 only for `--scenario`.
 """
 

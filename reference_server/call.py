@@ -6,8 +6,8 @@ The router chooses the handler.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.wire.base import WireModel
-from harness.wire.rpc import ErrorCode
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.rpc import ErrorCode
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingRequest, encode_error, encode_result
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import anyio
 
-from harness.wire.rpc import ErrorCode, RequestId
+from harness.protocol.wire.rpc import ErrorCode, RequestId
 from reference_server.envelope import (
     IncomingAnswer,
     IncomingNotification,

@@ -6,8 +6,8 @@ values of one `itemId` rebuilds the reply").
 
 import json
 
-from harness.wire.base import WireModel
-from harness.wire.methods import BY_PARAMS
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.methods import BY_PARAMS
 from reference_server.envelope import encode_notification
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode

@@ -10,8 +10,8 @@ import json
 import math
 from typing import Any, NamedTuple, NoReturn, cast
 
-from harness.wire.base import Json, WireModel
-from harness.wire.rpc import ErrorCode, RequestId
+from harness.protocol.wire.base import Json, WireModel
+from harness.protocol.wire.rpc import ErrorCode, RequestId
 from reference_server.brief import brief
 
 ID_LIMIT = 1024

@@ -64,7 +64,7 @@ def _settle(home: Home, path: Path) -> None:
 
 def _record(home: Home, entry: "Entry") -> None:
     """Append the patch's item to its thread, unless it is there. Raises OSError."""
-    from harness.wire.item import FileChangeItem
+    from harness.protocol.wire.item import FileChangeItem
     from reference_server.patch.journal import State
     from reference_server.rollout.fold import UnreadableRollout
     from reference_server.rollout.reader import read_rollout

@@ -5,7 +5,7 @@ Source: the shape of error responses is not shown in the document ("Errors"); co
 
 import errno
 
-from harness.wire.rpc import ErrorCode
+from harness.protocol.wire.rpc import ErrorCode
 
 
 class Refusal(Exception):

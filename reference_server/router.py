@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from harness.wire.base import Json, WireModel
-from harness.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
-from harness.wire.rpc import ErrorCode
+from harness.protocol.wire.base import Json, WireModel
+from harness.protocol.wire.methods import BY_METHOD, Direction, MethodSpec, Scope
+from harness.protocol.wire.rpc import ErrorCode
 from reference_server.brief import brief, brief_value
 from reference_server.call import Call
 from reference_server.connection import Connection

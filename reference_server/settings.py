@@ -8,8 +8,8 @@ import os
 
 from pydantic import ConfigDict
 
-from harness.wire.base import WireModel
-from harness.wire.settings import (
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.settings import (
     ApprovalPolicy,
     DangerFullAccess,
     FullAccess,
@@ -20,8 +20,8 @@ from harness.wire.settings import (
     Summary,
     WorkspaceWrite,
 )
-from harness.wire.thread import ThreadStartParams
-from harness.wire.turn import TurnStartParams
+from harness.protocol.wire.thread import ThreadStartParams
+from harness.protocol.wire.turn import TurnStartParams
 from reference_server.config.model import Config, ReasoningEffort
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.refusal import invalid_params, invalid_request

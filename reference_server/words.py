@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness.wire.input import (
+from harness.protocol.wire.input import (
     ImageInput,
     LocalImageInput,
     MentionInput,

@@ -19,10 +19,10 @@ from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
+from harness.client.target.host import lacks_of
+from harness.client.target.profile import load_profile
 from harness.report.jsonform import read_report
-from harness.results.report import Report, ScenarioResult
-from harness.target.host import lacks_of
-from harness.target.profile import load_profile
+from harness.report.results.report import Report, ScenarioResult
 from tests.processes import COMMANDS, ENVIRONMENT, ROOT
 
 KEPT = ROOT / ".harness" / "suite"

@@ -28,13 +28,13 @@ from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 
 import harness
+from harness import console
 from harness.__main__ import main as command
-from harness.runner import console
-from harness.runner.capability_prober import probes
+from harness.cli.suite.__main__ import main as run_command
+from harness.play.session.capability_prober import probes
+from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_files
 from harness.scenario.filler import filler
-from harness.spec.loading import load_book
-from harness.suite.__main__ import main as run_command
 
 OTHERS = (
     "anyio._backends._asyncio",
@@ -51,8 +51,8 @@ OTHERS = (
     *(f"_pytest.{name}" for name in default_plugins),
 )
 # Is for tests of this project, with a development dependency.
-NOT_IMPORTED = "harness.snapshot"
-RUN = "harness.suite"
+NOT_IMPORTED = "harness.report.snapshot"
+RUN = "harness.cli.suite"
 
 
 class Becomes(BaseException):

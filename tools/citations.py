@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from harness.spec.book import Book
-from harness.spec.loading import load_book
-from harness.spec.yamlfile import BookError, Row, check_keys, parse_rows, read_text
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.yamlfile import BookError, Row, check_keys, parse_rows, read_text
 
 Hashes: TypeAlias = Mapping[int, str]
 
@@ -109,7 +109,7 @@ def main(folder: Path) -> None:
     """Write lines.yaml from the documents in a folder."""
     documents = load_book().documents
     texts = {one.name: (folder / one.file).read_text(encoding="utf-8") for one in documents}
-    target = Path(str(files("harness.spec").joinpath("lines.yaml")))
+    target = Path(str(files("harness.protocol.spec").joinpath("lines.yaml")))
     target.write_text(lines_yaml(texts), encoding="utf-8")
 
 

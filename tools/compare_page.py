@@ -6,10 +6,10 @@ The real servers are run by `make real`, which calls this; `make docs` cannot.
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.commands.compare import find_run
-from harness.compare.between import compare
-from harness.compare.text import markdown
-from harness.compare.values import Comparison, Where
+from harness.cli.commands.compare import find_run
+from harness.report.compare.between import compare
+from harness.report.compare.text import markdown
+from harness.report.compare.values import Comparison, Where
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from harness.spec.machines import COUPLINGS, INVARIANTS, ITEM_STATUS, MACHINES, Machine
+from harness.protocol.spec.machines import COUPLINGS, INVARIANTS, ITEM_STATUS, MACHINES, Machine
 
 
 def state_diagram(machine: Machine) -> Iterator[str]:

@@ -13,10 +13,10 @@ import yaml
 
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Mutation, mutate
-from harness.spec.book import Book
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 
 ROOT = Path(__file__).resolve().parents[1]
 MATRIX = ROOT / "fixtures" / "matrix.yaml"

@@ -1,4 +1,4 @@
-"""Writes harness/mutation/occasions.yaml: which scenarios give each fault a place.
+"""Writes harness/search/mutation/occasions.yaml: which scenarios give each fault a place.
 
     python -m tools.occasions .harness/mutation/reference.json
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.faults.base import all_faults
-from harness.mutation.occasions import covering, known_occasions
+from harness.search.mutation.occasions import covering, known_occasions
 
-PAGE = Path("harness/mutation/occasions.yaml")
+PAGE = Path("harness/search/mutation/occasions.yaml")
 # So many scenarios are kept of a fault.
 MAX_SCENARIOS = 3
 HEAD = """\

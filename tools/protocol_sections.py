@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from harness.spec.book import Book
-from harness.spec.members import Shape, Variant, all_shapes, shape_of
-from harness.spec.rows import Document, EventRow, MethodRow, Requirement, Unspecified
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.members import Shape, Variant, all_shapes, shape_of
+from harness.protocol.spec.rows import Document, EventRow, MethodRow, Requirement, Unspecified
 
 # What a family of ids is called where no type, method or event gives the name.
 TITLES = {

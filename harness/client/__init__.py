@@ -1,0 +1,1 @@
+"""The client side: starting servers (`target`), reaching them (`transport`), speaking (`peer`)."""

@@ -11,11 +11,11 @@ import anyio
 import anyio.lowlevel
 
 from harness.client.inbox import Inbox
+from harness.client.transport.base import Transport
 from harness.errors import TargetGone
 from harness.trace.correlation import Id, as_id, same_id
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.recorder import Recorder, TraceFull
-from harness.transport.base import Transport
 
 # Made once; `json.dumps` would make a new one for each message.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

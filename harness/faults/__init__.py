@@ -1,0 +1,1 @@
+"""Faults: changes of a trace or of a live stream that a rule must notice."""

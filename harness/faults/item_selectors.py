@@ -5,8 +5,8 @@ Items are those of turns that we started and that were announced, as in `selecto
 
 from harness.faults.selectors import Selector, Verdict, notification
 from harness.faults.site import FaultSite
+from harness.protocol.values import obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import obj, text
 from harness.trace.views import ItemView
 
 

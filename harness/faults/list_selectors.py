@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.faults.selectors import Selector, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import arr, dig, obj, text
 
 # Requests after which it is not certain that a thread is stored.
 UNSETTLING = ("thread/rollback", "thread/compact/start", "review/start")

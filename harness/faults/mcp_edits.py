@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from harness.faults.mcp_runs import McpRun
-from harness.trace.values import arr, obj, text
+from harness.protocol.values import arr, obj, text
 
 
 def words_joined(run: McpRun) -> None:

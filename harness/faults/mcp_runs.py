@@ -10,9 +10,9 @@ from typing import Any
 from harness.faults.base import NotApplied, StoredOnly
 from harness.faults.site import FaultSite
 from harness.faults.stored import change
+from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import arr, obj, text
 
 WHY = "the end of a run is no message that a program writes"
 Message = dict[str, Any]

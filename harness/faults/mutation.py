@@ -9,9 +9,9 @@ from harness.faults.base import Fault
 from harness.faults.stored import apply_each
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.book import Book
+from harness.protocol.spec.book import Book
 from harness.trace.trace import Trace
 
 

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias, cast
 
 from harness.faults.queue import FrameQueue
 from harness.faults.site import FaultSite, NotApplied
+from harness.protocol.values import Path, show_path
 from harness.trace.frame import Frame, Origin
-from harness.trace.values import Path, show_path
 
 # What is done with a frame that was picked.
 Operator: TypeAlias = Callable[[FrameQueue, Frame], None]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 from harness.faults.site import FaultSite
+from harness.protocol.values import MISSING
 from harness.trace.frame import Direction, Frame, Origin
 from harness.trace.store import reframed
-from harness.trace.values import MISSING
 
 # One run of a fault over one conversation: it is sent each frame after it was queued, None at the
 # end. It raises `NotApplied` where it cannot find its place any more.

@@ -11,9 +11,9 @@ from harness.faults.operators import refuse
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Fits, Selector
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import dig, obj, text
 
 PLACES = (("threadId",), ("turnId",), ("thread", "id"), ("turn", "id"))
 

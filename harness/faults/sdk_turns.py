@@ -8,9 +8,9 @@ from typing import Any
 from harness.faults.base import NotApplied, StoredOnly
 from harness.faults.site import FaultSite
 from harness.faults.stored import change
+from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import arr, obj, text
 
 WHY = "what a driver tells of its calls is no stream between a client and a server"
 Message = dict[str, Any]

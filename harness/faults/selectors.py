@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind, Origin
-from harness.trace.values import dig, obj, text
 from harness.trace.views import TurnView
 
 # True, False, or None: not known yet, ask again after the next frame. At the end None means False.

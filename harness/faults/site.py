@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.marks import MarkBody
 from harness.trace.trace import B, Mark, Trace, marks_of
-from harness.trace.values import dig, obj, text
 from harness.trace.views import Conversation, ItemView, TurnView
 
 COMMAND = "item/commandExecution/requestApproval"

@@ -6,8 +6,8 @@ from typing import Any
 from harness.faults.operators import Value
 from harness.faults.selectors import Selector, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import arr, dig, obj, text
 
 LIST = "skills/list"
 WRITE = "skills/config/write"

@@ -12,11 +12,11 @@ from typing import Any
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
+from harness.protocol.values import MISSING
 from harness.trace.frame import Direction, Frame, Origin
 from harness.trace.marks import MarkBody
 from harness.trace.store import reframed
 from harness.trace.trace import B, Mark, Trace
-from harness.trace.values import MISSING
 
 
 def apply(fault: Fault, trace: Trace) -> Trace:

@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import Any, ClassVar, TypeVar
 
 from harness.judge.verdict import Level, Place
-from harness.spec.book import Book
-from harness.surface.base import Topic
+from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import MarkBody
 from harness.trace.owed import Owed
+from harness.trace.surface.base import Topic
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace
 from harness.trace.views import Conversation

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from harness.judge.base import Handler, Monitor, judges
 from harness.judge.rows import TraceRows
-from harness.spec.book import Book
-from harness.surface.base import Ledger, Surface, Topic, Topics
+from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
+from harness.trace.surface.base import Ledger, Surface, Topic, Topics
 from harness.trace.trace import Mark, Trace
 
 # A target may make up names without end; who listens is remembered for this many sets of topics.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from harness.spec.item_types import types_with
+from harness.protocol.spec.item_types import types_with
+from harness.protocol.values import dig, obj, text
 from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
 from harness.trace.owed import Obligation, Owed, Owes
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
-from harness.trace.values import dig, obj, text
 
 # Items that may wait for something other than the server, for any length of time.
 _WORK: Final = types_with("runs-elsewhere")

@@ -7,10 +7,10 @@ from harness.judge.base import Monitor
 from harness.judge.connection import ConnectionJudge, plan_of
 from harness.judge.rows import TraceRows
 from harness.judge.verdict import Row
-from harness.spec.book import Book
-from harness.surface.known import surface_named
+from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
 from harness.trace.marks import Closed, MarkBody, Setup
+from harness.trace.surface.known import surface_named
 from harness.trace.trace import End, Mark, Trace
 
 

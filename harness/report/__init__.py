@@ -1,0 +1,1 @@
+"""Reports: outcomes merged to one value (`results`), and every form in which it is shown."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.protocol.values import dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import dig, obj, text
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WEIGHT: Final = {level: weight for weight, level in enumerate(Level)}

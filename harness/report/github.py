@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from harness.judge.verdict import Level, Verdict
+from harness.report.results.report import Report, gravest
 from harness.report.story import proof_line
 from harness.report.terminal import rule_line
-from harness.results.report import Report, gravest
 
 # So many of each kind are shown for a step; the rest would be dropped without a word.
 _SHOWN: Final = 10

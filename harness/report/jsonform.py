@@ -13,9 +13,15 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 
 from harness.judge.verdict import Verdict
+from harness.protocol.spec.loading import load_book
 from harness.report.requirements import judged_requirements
-from harness.results.report import PlacementResult, Report, RuleResult, ScenarioResult, is_red
-from harness.spec.loading import load_book
+from harness.report.results.report import (
+    PlacementResult,
+    Report,
+    RuleResult,
+    ScenarioResult,
+    is_red,
+)
 
 VERSION = 1
 DISTRIBUTION = "agent-session-harness"

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from harness.judge.verdict import Level, Verdict
+from harness.protocol.spec.book import Book
 from harness.report.requirements import judged_requirements
+from harness.report.results.report import Report, RuleResult, gravest, is_red
+from harness.report.results.rerun_command import named, play_again
 from harness.report.terminal import rule_line, verdict_words
-from harness.results.report import Report, RuleResult, gravest, is_red
-from harness.results.rerun_command import named, play_again
-from harness.spec.book import Book
 from harness.trace.surfaces import surface_of
 
 # GitHub takes 1 MiB a step; a table of more rows is read by nobody.

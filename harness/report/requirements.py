@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from harness.judge.verdict import Verdict
-from harness.results.report import Report
-from harness.spec.book import Book
-from harness.spec.rows import Requirement
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.rows import Requirement
+from harness.report.results.report import Report
 
 _IDLE = (str(Verdict.NOT_EXERCISED), str(Verdict.NOT_APPLICABLE))
 

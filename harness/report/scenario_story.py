@@ -1,10 +1,16 @@
 """The story of a scenario that did not pass: what it wanted, the last messages."""
 
 from harness.judge.verdict import Level, Verdict
+from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.report.results.rerun_command import (
+    Programs,
+    named,
+    near_path,
+    play_again,
+    reproduction,
+)
 from harness.report.story import stderr_lines
 from harness.report.wirelines import frame_line, proof_lines, stored
-from harness.results.outcome import RaceOutcome, ScenarioOutcome
-from harness.results.rerun_command import Programs, named, near_path, play_again, reproduction
 from harness.trace.marks import PartialLine
 from harness.trace.surfaces import surface_of
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from harness.judge.verdict import Verdict
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.findings import finding_kinds
+from harness.report.results.report import Issue, Proof, Report, RuleResult
+from harness.report.results.rerun_command import named, near_path, play_again, reproduction
 from harness.report.wirelines import frame_line, proof_lines, stored
-from harness.results.report import Issue, Proof, Report, RuleResult
-from harness.results.rerun_command import named, near_path, play_again, reproduction
-from harness.spec.book import Book
-from harness.spec.findings import finding_kinds
 from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.judge.verdict import Level, Verdict
+from harness.protocol.spec.book import Book
 from harness.report.requirements import judged_requirements
-from harness.results.report import (
+from harness.report.results.report import (
     NOT_KNOWN,
     NOT_OFFERED,
     Report,
@@ -14,8 +15,7 @@ from harness.results.report import (
     gravest,
     is_red,
 )
-from harness.results.starts import ServerStart, by_reason
-from harness.spec.book import Book
+from harness.report.results.starts import ServerStart, by_reason
 from harness.trace.surfaces import surface_of
 
 WIDTH = 100

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from harness.judge.verdict import Place
-from harness.surface.known import classify_of
+from harness.protocol.values import read_path
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Direction, Frame
 from harness.trace.store import TraceFormatError, load
+from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
-from harness.trace.values import read_path
 
 # The numbers of messages shown before and after each frame of the proof, and of lines in all.
 AROUND = 2

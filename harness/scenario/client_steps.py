@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.backend.strict import Alias, Strict, key_of
+from harness.model.strict import Alias, Strict, key_of
+from harness.protocol.wire.methods import BY_METHOD
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.lexicon import Kind
 from harness.scenario.sdk_steps import SdkStep
-from harness.wire.methods import BY_METHOD
 
 STATUSES = ("completed", "interrupted", "failed")
 """The ends of a turn that the protocol has; `extensions` of a file may name others."""

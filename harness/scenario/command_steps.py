@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.backend.strict import Strict
+from harness.model.strict import Strict
 
 
 class Mcp(Strict):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import anyio
 
-from harness.backend.model import ScriptedModel
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
+from harness.model.model import ScriptedModel
 from harness.scenario.patience import MAX_BOUNDS, tells_of_a_turn
-from harness.target.profile import Bounds
 from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
 from harness.trace.owed import Obligation

@@ -7,6 +7,7 @@ whose values it does not list, is not asked for.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from harness.protocol.values import Path, dig, text
 from harness.scenario.exec_told import Told
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
@@ -15,7 +16,6 @@ from harness.scenario.surfaces import ITEMS as OWN_ITEMS
 from harness.trace.excerpt import Spot
 from harness.trace.marks import Told as ToldItem
 from harness.trace.marks import ToldBySession
-from harness.trace.values import Path, dig, text
 from harness.trace.views import Conversation, ItemView
 
 MESSAGE: Final = "agentMessage"

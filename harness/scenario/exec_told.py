@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.protocol.values import Path, dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import Path, dig, obj, text
 
 # The ends of a turn, as the session protocol calls them.
 ENDS = {"turn.completed": "completed", "turn.failed": "failed"}

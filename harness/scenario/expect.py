@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from harness.backend.model import ScriptedModel
+from harness.model.model import ScriptedModel
+from harness.protocol.values import MISSING, dig, obj, show_path, text
+from harness.protocol.values import Path as JsonPath
 from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, accepted, piece_of
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Frame
-from harness.trace.values import MISSING, dig, obj, show_path, text
-from harness.trace.values import Path as JsonPath
 from harness.trace.views import Conversation, TurnView
 
 # So many lines of a difference between two files are shown, and so many characters of each.

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from harness.backend.strict import Alias, Strict
+from harness.model.strict import Alias, Strict
+from harness.protocol.values import obj
 from harness.scenario.explain import first_mistake, unknown
 from harness.scenario.identity import FAMILY, path_of_row, row_of_path
 from harness.scenario.parts import Parts, Source, filled, names_in
 from harness.scenario.yaml12 import Document, Loc, ScenarioError, parse_file
-from harness.trace.values import obj
 
 Given = dict[Alias, Any]
 

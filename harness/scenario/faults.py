@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Discriminator, Field, Tag
 
-from harness.backend.strict import Strict
+from harness.model.strict import Strict
 
 Operation = Literal["fault", "drop", "duplicate", "delay", "reorder", "cut", "inject"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

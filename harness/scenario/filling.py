@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.protocol.values import obj
 from harness.scenario.filler import KINDS, filler
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
 from harness.trace.nearest import unknown
-from harness.trace.values import obj
 
 CLIENT = "client"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.protocol.values import obj
 from harness.scenario.explain import first_mistake, unknown
 from harness.scenario.families import load_family, scenarios_in
 from harness.scenario.faults import mistake_in
@@ -27,7 +28,6 @@ from harness.scenario.spelling import Spelling
 from harness.scenario.surfaces import commands_needed, unplayable
 from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id
-from harness.trace.values import obj
 
 __all__ = [
     "SUFFIX",

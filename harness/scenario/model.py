@@ -1,6 +1,6 @@
 """The pydantic models of a scenario in YAML.
 
-The model's side is `harness.backend.script`, the client's `client_steps`; errors with line and
+The model's side is `harness.model.script`, the client's `client_steps`; errors with line and
 column are the loader's.
 """
 
@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
-from harness.backend.mcp_script import McpServer, McpSide
-from harness.backend.parts import Delta, Part
-from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Alias, Strict, key_of
+from harness.model.mcp_script import McpServer, McpSide
+from harness.model.parts import Delta, Part
+from harness.model.script import ModelStep, Script
+from harness.model.strict import Alias, Strict, key_of
+from harness.protocol.values import arr, obj
 from harness.scenario.client_steps import (
     ClientStep,
     ConnectStep,
@@ -28,7 +29,6 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.faults import FaultEntry
 from harness.scenario.spoiling import spoils_process
-from harness.trace.values import arr, obj
 
 
 class Settings(Strict):

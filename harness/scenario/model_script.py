@@ -6,16 +6,16 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Strict
 from harness.errors import UsageError
+from harness.model.script import ModelStep, Script
+from harness.model.strict import Strict
+from harness.protocol.values import obj
 from harness.scenario.explain import first_mistake
 from harness.scenario.identity import FAMILY
 from harness.scenario.loader import load, with_filler
 from harness.scenario.model import ModelSide, Scenario
 from harness.scenario.named import named_files
 from harness.scenario.yaml12 import Document, ScenarioError, parse_file
-from harness.trace.values import obj
 
 # What a scenario has beside its model that changes what a server does, and what to call it.
 _BESIDE = {

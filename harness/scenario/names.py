@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from harness.backend.script import ModelStep
+from harness.model.script import ModelStep
 from harness.scenario.client_steps import (
     MAIN,
     STATUSES,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, cast
 
+from harness.protocol.values import MISSING, show_path
 from harness.scenario.yaml12 import Loc
 from harness.trace.difference import literal
-from harness.trace.values import MISSING, show_path
 
 
 def members(value: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Final
 
 import anyio
 
+from harness.protocol.values import dig, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.recorder import Recorder
-from harness.trace.values import dig, text
 
 MAX_BOUNDS: Final = 3
 """A wait takes at most so many times its bound, however much the server tells."""

@@ -9,11 +9,12 @@ from typing import Any, Self
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.backend.model import ScriptedModel
-from harness.backend.play import Unfit
-from harness.backend.tools import CAPABILITIES, lines_to_add
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
+from harness.model.model import ScriptedModel
+from harness.model.play import Unfit
+from harness.model.tools import CAPABILITIES, lines_to_add
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.patience import Patience
@@ -28,7 +29,6 @@ from harness.scenario.steps.context import (
     StepFailed,
     UnmetKind,
 )
-from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
 
 __all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet", "UnmetKind"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.backend.script import ModelStep, Script
-from harness.backend.strict import Strict
+from harness.model.script import ModelStep, Script
+from harness.model.strict import Strict
 from harness.scenario.client_steps import (
     MAIN,
     AnswerStep,

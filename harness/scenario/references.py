@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.errors import HarnessError
+from harness.protocol.values import MISSING
 from harness.scenario.paths import members
 from harness.scenario.yaml12 import Loc
-from harness.trace.values import MISSING
 
 _REFERENCE = re.compile(r"\$(?P<alias>[A-Za-z][A-Za-z0-9_-]*)(?P<path>(\.[A-Za-z0-9_/-]+)*)")
 

@@ -8,11 +8,11 @@ only the loader knows.
 import json
 from typing import Any, cast
 
+from harness.protocol.spec.schemas import SchemaBook
 from harness.scenario.families import Family
 from harness.scenario.filler import KINDS
 from harness.scenario.model import Scenario
 from harness.scenario.words import words
-from harness.spec.schemas import SchemaBook
 
 ID = "scenario.schema.json"
 FAMILY_ID = "family.schema.json"

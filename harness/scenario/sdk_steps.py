@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from harness.backend.strict import Strict
+from harness.model.strict import Strict
 
 
 class SdkTurn(Strict):

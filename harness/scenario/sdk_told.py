@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.exec_told import Told, ToldItem, told_by
 from harness.trace.frame import Frame
 from harness.trace.surfaces import SDK
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 # The ends of a call that buffers its turn, as the session protocol calls them.
 _ENDS = {"result": "completed", "error": "failed"}

@@ -5,6 +5,7 @@ on with one, and nobody can speak to it while it runs, but it can be told to end
 turns of a thread one after the other, and nothing else can be done between them.
 """
 
+from harness.protocol.values import obj
 from harness.scenario.client_steps import (
     ClientStep,
     InterruptStep,
@@ -23,7 +24,6 @@ from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.model import Scenario
 from harness.scenario.sdk_steps import SdkStep
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
-from harness.trace.values import obj
 
 # The capabilities that are commands of an agent: what is played by one needs it.
 EXEC_COMMAND, MCP_COMMAND, LOGIN_COMMAND = "exec", "mcp-command", "mcp-login"

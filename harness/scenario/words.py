@@ -3,9 +3,9 @@
 Who only plays the model's side never imports this.
 """
 
+from harness.protocol.spec.schemas import SchemaBook
+from harness.protocol.wire.methods import METHODS, Direction
 from harness.scenario.lexicon import Kind
-from harness.spec.schemas import SchemaBook
-from harness.wire.methods import METHODS, Direction
 
 ITEM = "item.json#/$defs/ThreadItem"
 _DIRECTIONS: dict[Kind, Direction] = {

@@ -1,0 +1,1 @@
+"""Frames and marks of a conversation, in order: recording, storing and looking into them."""

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from harness.trace.values import MISSING, Path, show_path
+from harness.protocol.values import MISSING, Path, show_path
 
 LIMIT: Final = 120
 """So many characters of a value are shown, quotes included."""

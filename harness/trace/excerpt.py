@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.trace.values import Path
+from harness.protocol.values import Path
 
 HEAD: Final = 64
 """So much of the beginning of a line is kept: the method, or the id of an answer."""

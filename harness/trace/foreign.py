@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from harness.protocol.values import obj, text
 from harness.trace import store
 from harness.trace.correlation import RequestKey, key_of, request_key
 from harness.trace.frame import Damage, DamageKind, Direction, Kind
@@ -22,7 +23,6 @@ from harness.trace.names import PathsOf, Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.store import ClassifyOf, TraceFormatError
 from harness.trace.trace import End, Header, Trace
-from harness.trace.values import obj, text
 
 # What a recording's header has as its target: what the server was is not in the file.
 TARGET = "a recording"

@@ -12,10 +12,10 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from harness.protocol.values import text
 from harness.trace.marks import BODIES, DEFAULT_CODE, CallEnd, MarkBody
 from harness.trace.mcp_marks import MCP_BODIES
 from harness.trace.model_marks import MODEL_BODIES
-from harness.trace.values import text
 
 _BY_KIND = {body.kind: body for body in (*BODIES, *MCP_BODIES, *MODEL_BODIES)}
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.trace.values import arr, obj
+from harness.protocol.values import arr, obj
 
 Path = tuple[str | int, ...]
 # (type name, method, "params" | "result") -> paths at which an object of that type stands

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Correlation, Id, as_id
 from harness.trace.frame import Direction, Frame, Kind, opposite
 from harness.trace.marks import Place
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 _OUTPUT_DELTA = "item/commandExecution/outputDelta"
 _CURSORS = ("cursor", "nextCursor")

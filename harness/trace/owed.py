@@ -30,11 +30,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Id, RequestKey, key_of
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MarkBody, ModelCall
 from harness.trace.trace import Mark
-from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import OPENING
 
 # The notifications that owe something, or meet it; most are none of these.

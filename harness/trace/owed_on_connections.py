@@ -4,11 +4,11 @@ The judge and the end of a live conversation both use it, so that a live convers
 trace owe the same.
 """
 
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Direction, Frame
 from harness.trace.marks import Closed, MarkBody
 from harness.trace.owed import Obligation, Owed, Owes
 from harness.trace.trace import Mark
-from harness.trace.values import dig, obj, text
 
 
 class OwedOnConnections:

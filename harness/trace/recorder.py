@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from harness.errors import TargetError
+from harness.protocol.values import MISSING, obj, text
 from harness.trace.correlation import RequestKey, request_key
 from harness.trace.frame import (
     Classify,
@@ -21,7 +22,6 @@ from harness.trace.frame import (
 from harness.trace.marks import MarkBody
 from harness.trace.names import Renamer
 from harness.trace.trace import B, Header, Mark, Trace
-from harness.trace.values import MISSING, obj, text
 
 Listener = Callable[[Frame], None]
 

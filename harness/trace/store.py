@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
+from harness.protocol.values import MISSING, obj
 from harness.trace.frame import (
     Classify,
     Damage,
@@ -39,7 +40,6 @@ from harness.trace.names import Renamer
 from harness.trace.recorder import Recorder
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
-from harness.trace.values import MISSING, obj
 
 # What the lines of a surface are, by its name; raises `ValueError` for one that is not known.
 ClassifyOf = Callable[[str], Classify]

@@ -53,9 +53,9 @@ def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
 class Header:
     """Facts that a reader must know to judge the trace again.
 
-    `surface` says what its lines are (harness.surface). With `faults` its server's messages were
-    made wrong on purpose, by the scenario: the trace says nothing of the server. `given` is what
-    the run had that no message shows, as members of a scenario; nothing is judged by it.
+    `surface` says what its lines are (harness.trace.surface). With `faults` its server's messages
+    were made wrong on purpose, by the scenario: the trace says nothing of the server. `given` is
+    what the run had that no message shows, as members of a scenario; nothing is judged by it.
     """
 
     target: str = ""

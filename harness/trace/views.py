@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.order import came_before
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 # The requests whose answer gives a thread to the client that asked.
 OPENING = ("thread/start", "thread/resume", "thread/fork")

@@ -11,6 +11,32 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from reference_server.agent_exec.ending import (
+    NOT_BEGUN,
+    Interruption,
+    NotBegun,
+    end_at_once_on_signals,
+    heeded_signals,
+)
+from reference_server.agent_exec.given_files import images_of, schema_of
+from reference_server.agent_exec.last_message import KeepsLastMessage, MessageFile
+from reference_server.agent_exec.options import Options, parse
+from reference_server.agent_exec.output import (
+    JsonLines,
+    Sink,
+    Stream,
+    claim_output,
+    standard_error,
+)
+from reference_server.agent_exec.prompt import drain_input, prompt_of
+from reference_server.agent_exec.run import Job, run_job
+from reference_server.agent_exec.setting import (
+    check_given_links,
+    config_of,
+    environment_of,
+    folder_of,
+    named_settings,
+)
 from reference_server.cli.process import (
     begin_log,
     hide_secrets_in_log,
@@ -32,32 +58,6 @@ from reference_server.cli.surroundings import (
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
 from reference_server.harmless import harmless
-from reference_server.oneshot.ending import (
-    NOT_BEGUN,
-    Interruption,
-    NotBegun,
-    end_at_once_on_signals,
-    heeded_signals,
-)
-from reference_server.oneshot.given_files import images_of, schema_of
-from reference_server.oneshot.last_message import KeepsLastMessage, MessageFile
-from reference_server.oneshot.options import Options, parse
-from reference_server.oneshot.output import (
-    JsonLines,
-    Sink,
-    Stream,
-    claim_output,
-    standard_error,
-)
-from reference_server.oneshot.prompt import drain_input, prompt_of
-from reference_server.oneshot.run import Job, run_job
-from reference_server.oneshot.setting import (
-    check_given_links,
-    config_of,
-    environment_of,
-    folder_of,
-    named_settings,
-)
 from reference_server.recovery import recover
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _run(options: Options) -> int:
 def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> Sink:
     if options.json:
         return JsonLines(output, standard_error())
-    from reference_server.oneshot.human import Human, colors_wanted
+    from reference_server.agent_exec.human import Human, colors_wanted
 
     colors = colors_wanted(options.color)
     return Human(output, standard_error(), folder, colors=colors, terminal=terminal)

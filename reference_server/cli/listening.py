@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reference_server.cli.surroundings import UsageError, complain
-from reference_server.exec.places import OWN_SOCKET, TOKEN_FILE
 from reference_server.reception import Host, Reception
+from reference_server.sandbox.places import OWN_SOCKET, TOKEN_FILE
 from reference_server.transport.addresses import (
     Address,
     BadAddress,

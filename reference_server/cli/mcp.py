@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from reference_server.agent_mcp.masking import escaped, masked_address
 from reference_server.brief import brief
 from reference_server.cli.mcp_servers import COMMANDS, Failed
 from reference_server.cli.surroundings import UsageError, check_streams, complain, speak_utf8
 from reference_server.config.load import ConfigError
 from reference_server.config.mistakes import suggestion
-from reference_server.mcp_command.masking import escaped, masked_address
 
 USAGE = """\
 usage: agent mcp COMMAND [OPTION...]

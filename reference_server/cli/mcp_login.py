@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
+from reference_server.agent_mcp.masking import escaped, masked_address
 from reference_server.brief import brief
 from reference_server.cli.surroundings import (
     UsageError,
@@ -25,7 +26,6 @@ from reference_server.config.mcp import McpServer
 from reference_server.config.mcp_tables import SCOPE
 from reference_server.config.mistakes import choices, suggestion
 from reference_server.config.model import Config
-from reference_server.mcp_command.masking import escaped, masked_address
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.oauth.store import Store
 

@@ -8,16 +8,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from reference_server.agent_mcp.masking import escaped
 from reference_server.brief import brief
 from reference_server.cli.surroundings import UsageError, complain, find_home
 from reference_server.config.home import Home
 from reference_server.config.load import load_mcp_servers, read_config
 from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import choices, suggestion
-from reference_server.mcp_command.masking import escaped
 
 if TYPE_CHECKING:
-    from reference_server.mcp_command.shown import Shown
+    from reference_server.agent_mcp.shown import Shown
 
 PATIENCE = 120.0
 """Seconds to wait for other writers of config.toml: a script may start a hundred of them."""
@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 def _list(words: Sequence[str]) -> int:
-    from reference_server.mcp_command.shown import COLUMNS, as_json
+    from reference_server.agent_mcp.shown import COLUMNS, as_json
 
     parser = _parser("list", "List the MCP servers of config.toml.")
     _add_json(parser)
@@ -39,7 +39,7 @@ def _list(words: Sequence[str]) -> int:
     if found.json:
         print(as_json([one.fields() for one in shown]))  # noqa: T201
     elif shown:
-        from reference_server.mcp_command.table import print_table
+        from reference_server.agent_mcp.table import print_table
 
         print_table(COLUMNS, [one.cells() for one in shown])
     else:
@@ -48,7 +48,7 @@ def _list(words: Sequence[str]) -> int:
 
 
 def _get(words: Sequence[str]) -> int:
-    from reference_server.mcp_command.shown import as_json
+    from reference_server.agent_mcp.shown import as_json
 
     parser = _parser("get", "Show one MCP server of config.toml.")
     _add_name(parser)
@@ -70,9 +70,9 @@ def _none(name: str, servers: Iterable[str]) -> str:
 
 
 def _add(words: Sequence[str]) -> int:
+    from reference_server.agent_mcp.edits import AlreadyThere, added
+    from reference_server.agent_mcp.given import Wrong, checked
     from reference_server.config.editing import change_config
-    from reference_server.mcp_command.edits import AlreadyThere, added
-    from reference_server.mcp_command.given import Wrong, checked
 
     parser = _parser(
         "add",
@@ -145,8 +145,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _remove(words: Sequence[str]) -> int:
+    from reference_server.agent_mcp.edits import removed
     from reference_server.config.editing import change_config
-    from reference_server.mcp_command.edits import removed
 
     parser = _parser("remove", "Remove an MCP server from config.toml.")
     _add_name(parser)
@@ -189,7 +189,7 @@ def _forgotten(name: str) -> bool:
 
 
 def _shown(home: Home, server: McpServer, *, secrets: bool) -> "Shown":
-    from reference_server.mcp_command.shown import Shown
+    from reference_server.agent_mcp.shown import Shown
 
     shown = Shown(server, _auth(home, server))
     return shown if secrets else shown.masked()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reference_server.config.model import Config
-from reference_server.exec.launcher import SHARED, LaunchFailed
+from reference_server.sandbox.launcher import SHARED, LaunchFailed
 
 if TYPE_CHECKING:
     from reference_server.model.secrets import Secrets

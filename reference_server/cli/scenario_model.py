@@ -35,7 +35,7 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
 
     def connection() -> "ModelConnection":
         # Imported with the first model call: it takes longer than the first event may take.
-        from harness.backend.of_scenario import model_of
+        from harness.model.of_scenario import model_of
         from reference_server.model.scripted import ScriptedConnection
 
         return ScriptedConnection(model_of(scenario))

@@ -15,17 +15,17 @@ from pathlib import Path
 import anyio
 
 from harness.errors import UsageError as HarnessUsageError
-from harness.stage.choice import Choice, load_choice
-from harness.stage.connection import Ended
-from harness.stage.report import is_red, last_lines, lines_of, report_text
+from harness.play.client_tests.choice import Choice, load_choice
+from harness.play.client_tests.connection import Ended
+from harness.play.client_tests.report import is_red, last_lines, lines_of, report_text
 from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
 from reference_server.cli.surroundings import UsageError, complain
+from reference_server.client_tests.root import private_root
+from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.config.model import Config
 from reference_server.handlers import discover
 from reference_server.harmless import harmless
-from reference_server.stage.root import private_root
-from reference_server.stage.stage import Bounds, Stage
 from reference_server.transport.stdio import StdioTransport
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

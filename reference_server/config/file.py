@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from pydantic_core import ErrorDetails
 
-from harness.wire.settings import ApprovalPolicy, SandboxMode
+from harness.protocol.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.config.mcp_tables import McpTable, Seconds, ServerName
 from reference_server.config.model import CredentialsStore, ReasoningEffort, WebSearch
 from reference_server.config.skills import FeaturesTable, SkillsTable

@@ -16,7 +16,7 @@ from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import ConfigError, Source, Steps, choices, suggestion
 from reference_server.config.model import PROVIDER_KEY, Config, Provider
 from reference_server.config.text import NoText, read_text
-from reference_server.exec.environment import CommandVariables
+from reference_server.sandbox.environment import CommandVariables
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

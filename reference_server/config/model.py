@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from harness.wire.settings import ApprovalPolicy, SandboxMode
+from harness.protocol.wire.settings import ApprovalPolicy, SandboxMode
 from reference_server.config.mcp import McpServer
-from reference_server.exec.environment import CommandVariables
+from reference_server.sandbox.environment import CommandVariables
 
 WebSearch = Literal["disabled", "cached", "live"]
 """Whether the provider's own search is offered to the model; `cached`: without reaching the web."""

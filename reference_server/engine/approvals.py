@@ -13,15 +13,15 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from harness.wire.approval import (
+from harness.protocol.wire.approval import (
     AcceptWithExecpolicyAmendment,
     ApplyNetworkPolicyAmendment,
     CommandApprovalParams,
     CommandApprovalResult,
     FileChangeApprovalParams,
 )
-from harness.wire.base import WireModel
-from harness.wire.item import CommandExecutionItem
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.item import CommandExecutionItem
 from reference_server.brief import brief_value
 from reference_server.limits import LimitExceeded, check_lists
 from reference_server.session.server_requests import ServerRequests

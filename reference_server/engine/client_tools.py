@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from harness.wire.tool import DynamicTool
+from harness.protocol.wire.tool import DynamicTool
 from reference_server.brief import brief_value
 from reference_server.engine.tools.offered import (
     APPLY_PATCH,

@@ -10,8 +10,8 @@ the history as it was.
 
 from typing import Any
 
-from harness.wire.item import ContextCompactionItem
-from harness.wire.thread import TokenCounts
+from harness.protocol.wire.item import ContextCompactionItem
+from harness.protocol.wire.thread import TokenCounts
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Visibility
 from reference_server.engine.turn_context import TurnContext

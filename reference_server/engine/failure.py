@@ -5,7 +5,7 @@ Source: session-protocol "TurnError", "Errors" 1-2.
 
 from typing import Any, cast
 
-from harness.wire.error import TurnError
+from harness.protocol.wire.error import TurnError
 from reference_server.model.errors import ModelError
 from reference_server.refusal import disk_failure
 

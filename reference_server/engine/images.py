@@ -15,13 +15,13 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from harness.wire.input import LocalImageInput, UserInput
-from reference_server.exec.mounts import Plan, Refused
-from reference_server.exec.permissions import may_read
-from reference_server.exec.places import of_kernel
-from reference_server.exec.sandbox import Sandbox
+from harness.protocol.wire.input import LocalImageInput, UserInput
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.safe_files import open_judged
+from reference_server.sandbox.mounts import Plan, Refused
+from reference_server.sandbox.permissions import may_read
+from reference_server.sandbox.places import of_kernel
+from reference_server.sandbox.sandbox import Sandbox
 from reference_server.settings import ThreadSettings
 from reference_server.words import unread_image
 

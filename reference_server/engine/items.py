@@ -6,9 +6,9 @@ Which item to open when is `sampling`'s matter. Source: session-protocol "Item l
 from collections.abc import Callable
 from typing import Protocol
 
-from harness.wire.base import WireModel
-from harness.wire.item import AgentMessageItem, ReasoningItem, ThreadItem
-from harness.wire.item_events import (
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.item import AgentMessageItem, ReasoningItem, ThreadItem
+from harness.protocol.wire.item_events import (
     AgentMessageDeltaNotification,
     ItemCompletedNotification,
     ItemStartedNotification,

@@ -3,7 +3,7 @@
 If this server is killed, the next one records from it what became of the patch.
 """
 
-from harness.wire.item import FileChangeItem
+from harness.protocol.wire.item import FileChangeItem
 from reference_server.engine.items import ItemLog
 from reference_server.patch.journal import Journal
 from reference_server.rollout.records import ItemRecord

@@ -8,7 +8,7 @@ choices are in docs/approvals.md.
 
 from enum import Enum
 
-from harness.wire.settings import ApprovalPolicy
+from harness.protocol.wire.settings import ApprovalPolicy
 
 TRUSTING_POLICIES: tuple[ApprovalPolicy, ...] = ("untrusted", "reject")
 """The policies under which a command that can only read runs unasked."""

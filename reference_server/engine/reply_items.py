@@ -5,8 +5,8 @@ session-protocol "ThreadItem" (plan: the completed item is authoritative and may
 deltas), "Events" (agentMessage deltas rebuild the reply).
 """
 
-from harness.wire.item import PlanItem
-from harness.wire.item_events import PlanDeltaNotification
+from harness.protocol.wire.item import PlanItem
+from harness.protocol.wire.item_events import PlanDeltaNotification
 from reference_server.deltas import DeltaLine
 from reference_server.engine.items import GrowingMessage, ItemLog
 from reference_server.engine.plan_text import Piece, PlanSplitter, Side, split

@@ -4,7 +4,7 @@ Source: session-protocol "Events" ("the backend reroutes to another model"). The
 is not shown there; a provider's answer names the model but no reason, so all have the same one.
 """
 
-from harness.wire.turn import ModelReroutedNotification
+from harness.protocol.wire.turn import ModelReroutedNotification
 from reference_server.session.thread import LoadedThread
 
 REASON = "providerChoice"

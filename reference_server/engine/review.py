@@ -8,8 +8,8 @@ thread's own conversation.
 
 from typing import Any
 
-from harness.wire.item import EnteredReviewModeItem, ExitedReviewModeItem
-from harness.wire.review import (
+from harness.protocol.wire.item import EnteredReviewModeItem, ExitedReviewModeItem
+from harness.protocol.wire.review import (
     BaseBranch,
     Commit,
     CustomTarget,

@@ -9,8 +9,8 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from harness.wire.input import SkillInput, UserInput
-from harness.wire.turn import TurnStartParams
+from harness.protocol.wire.input import SkillInput, UserInput
+from harness.protocol.wire.turn import TurnStartParams
 from reference_server.brief import brief_value
 from reference_server.config.model import Config, Provider
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker

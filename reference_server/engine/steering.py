@@ -8,8 +8,8 @@ it. Source: session-protocol "turn/steer".
 from collections.abc import Callable
 from typing import Any
 
-from harness.wire.input import SkillInput, TextInput, UserInput
-from harness.wire.item import UserMessageItem
+from harness.protocol.wire.input import SkillInput, TextInput, UserInput
+from harness.protocol.wire.item import UserMessageItem
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tool_provider import ToolProvider
 from reference_server.rollout.records import HistoryRecord, SteeredRecord

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import anyio.lowlevel
 from anyio import to_thread
 
-from harness.wire.error import ErrorNotification, TurnError
-from harness.wire.tool import DynamicTool
+from harness.protocol.wire.error import ErrorNotification, TurnError
+from harness.protocol.wire.tool import DynamicTool
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.calls import ToolCall
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from reference_server.engine.images import LocalImages
     from reference_server.engine.tools.base import Tool, ToolContext
     from reference_server.engine.tools.toolbox import Toolbox
-    from reference_server.exec.sandbox import Sandbox
     from reference_server.mcp.servers import McpServers
     from reference_server.model.secrets import Secrets
+    from reference_server.sandbox.sandbox import Sandbox
     from reference_server.skills.library import Library
 
 Fields = dict[str, Any]
@@ -52,7 +52,7 @@ class ToolProvider:
     @cached_property
     def sandbox(self) -> "Sandbox":
         """Return the sandbox of commands, patches and the reading of images."""
-        from reference_server.exec.sandbox import Sandbox
+        from reference_server.sandbox.sandbox import Sandbox
 
         return Sandbox(self._home.root, environment=self._config.environment)
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 import anyio
 import anyio.lowlevel
 
-from harness.wire.error import ErrorNotification, TurnError
-from harness.wire.input import UserInput
-from harness.wire.item import ThreadItem, UserMessageItem
-from harness.wire.thread import TokenCounts
-from harness.wire.turn import (
+from harness.protocol.wire.error import ErrorNotification, TurnError
+from harness.protocol.wire.input import UserInput
+from harness.protocol.wire.item import ThreadItem, UserMessageItem
+from harness.protocol.wire.thread import TokenCounts
+from harness.protocol.wire.turn import (
     Turn,
     TurnCompletedNotification,
     TurnStartedNotification,

@@ -7,7 +7,7 @@ imports the other. The work itself does not live here.
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from harness.wire.thread import TokenCounts
+from harness.protocol.wire.thread import TokenCounts
 from reference_server.engine.items import ItemLog
 from reference_server.engine.sampling import Sampled, Visibility
 from reference_server.engine.tool_provider import TurnCalls

@@ -8,7 +8,11 @@ both it never triggers.
 
 from typing import Any, NamedTuple, cast
 
-from harness.wire.thread import ThreadTokenUsageUpdatedNotification, TokenCounts, TokenUsage
+from harness.protocol.wire.thread import (
+    ThreadTokenUsageUpdatedNotification,
+    TokenCounts,
+    TokenUsage,
+)
 from reference_server.config.model import Config
 from reference_server.session.thread import LoadedThread
 

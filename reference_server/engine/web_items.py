@@ -6,7 +6,7 @@ are not shown there, so they are the shipping server's.
 
 from typing import Any, cast
 
-from harness.wire.item import (
+from harness.protocol.wire.item import (
     FindInPageAction,
     OpenPageAction,
     SearchWebAction,

@@ -5,14 +5,14 @@ Running and changing live in the tools. Source: session-protocol "ThreadItem", "
 
 from collections.abc import Sequence
 
-from harness.wire.item import (
+from harness.protocol.wire.item import (
     CommandAction,
     CommandExecutionItem,
     DeclinableStatus,
     FileChangeItem,
     FileUpdateChange,
 )
-from harness.wire.item_events import (
+from harness.protocol.wire.item_events import (
     CommandExecutionOutputDeltaNotification,
     FileChangeOutputDeltaNotification,
 )

@@ -1,7 +1,7 @@
 """One function per method, in files per resource, found by walking this package.
 
-A handler raises `Refusal` to refuse. To add a method: a row in `harness.wire.methods`, a function
-here.
+A handler raises `Refusal` to refuse. To add a method: a row in `harness.protocol.wire.methods`, a
+function here.
 """
 
 import importlib

@@ -5,8 +5,8 @@ Compacting itself lives in `engine.compaction`. Source: session-protocol "Other 
 interrupted, and is refused while another turn is active.
 """
 
-from harness.wire.rpc import Empty
-from harness.wire.thread_operations import ThreadCompactStartParams
+from harness.protocol.wire.rpc import Empty
+from harness.protocol.wire.thread_operations import ThreadCompactStartParams
 from reference_server.call import Call
 from reference_server.engine.compaction import compact
 from reference_server.handlers.registry import handles

@@ -9,7 +9,7 @@ notifications that it does not want.
 import logging
 import sys
 
-from harness.wire.initialize import InitializeParams, InitializeResult
+from harness.protocol.wire.initialize import InitializeParams, InitializeResult
 from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.call import Call

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from harness.wire.base import WireModel
+from harness.protocol.wire.base import WireModel
 from reference_server.call import Call
 
 P = TypeVar("P", bound=WireModel)

@@ -5,8 +5,8 @@ shipping server's: an inline review is a turn of the thread, a detached one a tu
 with the same settings.
 """
 
-from harness.wire.review import ReviewStartParams, ReviewStartResult
-from harness.wire.thread import ThreadStartedNotification
+from harness.protocol.wire.review import ReviewStartParams, ReviewStartResult
+from harness.protocol.wire.thread import ThreadStartedNotification
 from reference_server.call import Call
 from reference_server.engine.review import Review
 from reference_server.handlers.registry import handles

@@ -8,8 +8,8 @@ from functools import partial
 
 from anyio import to_thread
 
-from harness.wire.rpc import Empty
-from harness.wire.skills import (
+from harness.protocol.wire.rpc import Empty
+from harness.protocol.wire.skills import (
     SkillsConfigWriteParams,
     SkillsExtraRoots,
     SkillsListParams,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from harness.wire.rpc import Empty, ErrorCode
-from harness.wire.skills import (
+from harness.protocol.wire.rpc import Empty, ErrorCode
+from harness.protocol.wire.skills import (
     RemoteSkill,
     SkillsRemoteExportParams,
     SkillsRemoteExportResult,

@@ -3,7 +3,7 @@
 Source: session-protocol "thread/start", "thread/resume", "thread/fork", "thread/read".
 """
 
-from harness.wire.thread import (
+from harness.protocol.wire.thread import (
     Thread,
     ThreadForkParams,
     ThreadForkResult,

@@ -5,8 +5,8 @@ turn is interrupted and a loaded thread is unloaded before it is archived; what 
 or is not when it is to come back, is refused; an ephemeral thread has nothing to archive.
 """
 
-from harness.wire.rpc import Empty
-from harness.wire.thread_operations import (
+from harness.protocol.wire.rpc import Empty
+from harness.protocol.wire.thread_operations import (
     ThreadArchivedNotification,
     ThreadArchiveParams,
     ThreadUnarchivedNotification,

@@ -6,8 +6,8 @@ a loaded thread has its live status, and a limit below 1 is refused.
 
 from typing import TYPE_CHECKING
 
-from harness.wire.thread import NotLoadedStatus, Thread
-from harness.wire.thread_operations import ThreadListParams, ThreadListResult
+from harness.protocol.wire.thread import NotLoadedStatus, Thread
+from harness.protocol.wire.thread_operations import ThreadListParams, ThreadListResult
 from reference_server.call import Call
 from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_params, invalid_request

@@ -5,7 +5,7 @@ an active turn is interrupted, and its end told, before its thread is unloaded; 
 answer, the status notLoaded and thread/closed.
 """
 
-from harness.wire.thread_operations import (
+from harness.protocol.wire.thread_operations import (
     ThreadClosedNotification,
     ThreadLoadedListParams,
     ThreadLoadedListResult,

@@ -7,8 +7,11 @@ is not loaded can be named too.
 
 import unicodedata
 
-from harness.wire.rpc import Empty
-from harness.wire.thread_operations import ThreadNameSetParams, ThreadNameUpdatedNotification
+from harness.protocol.wire.rpc import Empty
+from harness.protocol.wire.thread_operations import (
+    ThreadNameSetParams,
+    ThreadNameUpdatedNotification,
+)
 from reference_server.call import Call
 from reference_server.handlers.registry import handles
 from reference_server.refusal import invalid_params

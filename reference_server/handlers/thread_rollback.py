@@ -5,7 +5,7 @@ is refused while a turn is active; more turns than there are leaves none; files 
 changed stay as they are. The rollout keeps what was dropped, and a record says that it was.
 """
 
-from harness.wire.thread_operations import ThreadRollbackParams, ThreadRollbackResult
+from harness.protocol.wire.thread_operations import ThreadRollbackParams, ThreadRollbackResult
 from reference_server.call import Call
 from reference_server.engine.start import check_idle
 from reference_server.handlers.registry import handles

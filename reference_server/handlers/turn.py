@@ -3,8 +3,8 @@
 Source: session-protocol "turn/start", "turn/interrupt", "turn/steer".
 """
 
-from harness.wire.rpc import Empty
-from harness.wire.turn import (
+from harness.protocol.wire.rpc import Empty
+from harness.protocol.wire.turn import (
     TurnInterruptParams,
     TurnStartParams,
     TurnStartResult,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.wire.item import UserMessageItem
+from harness.protocol.wire.item import UserMessageItem
 from reference_server.rollout.fold import UnreadableRollout, preview_of
 from reference_server.rollout.records import (
     APP_SERVER,

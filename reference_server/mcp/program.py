@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 import anyio
 
 from reference_server.config.mcp import McpServer
-from reference_server.exec.environment import CommandVariables, command_environment, path_without
-from reference_server.exec.launcher import SHARED, Launcher, LaunchFailed
-from reference_server.exec.process import (
+from reference_server.mcp.failure import McpFailure
+from reference_server.sandbox.environment import CommandVariables, command_environment, path_without
+from reference_server.sandbox.launcher import SHARED, Launcher, LaunchFailed
+from reference_server.sandbox.process import (
     GONE_BOUND,
     GRACE,
     Account,
@@ -21,7 +22,6 @@ from reference_server.exec.process import (
     Command,
     find_program,
 )
-from reference_server.mcp.failure import McpFailure
 from reference_server.transport.base import Incoming
 from reference_server.transport.lines import LineSplitter
 

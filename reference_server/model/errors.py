@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from harness.wire.error import AgentErrorInfo
+from harness.protocol.wire.error import AgentErrorInfo
 from reference_server.brief import brief
 from reference_server.model.secrets import Secrets
 

@@ -6,8 +6,8 @@ Chunks come as a real model streams them, so that buffering hides nothing.
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import urlsplit
 
-from harness.backend.model import Answer, ScriptedModel
-from harness.backend.play import StreamCut
+from harness.model.model import Answer, ScriptedModel
+from harness.model.play import StreamCut
 from reference_server.model.answer import TransportError
 
 _NOT_FOUND = 404

@@ -9,7 +9,7 @@ import hashlib
 import os
 from dataclasses import dataclass, replace
 
-from harness.wire.item import AddKind, DeleteKind, FileUpdateChange, UpdateKind
+from harness.protocol.wire.item import AddKind, DeleteKind, FileUpdateChange, UpdateKind
 from reference_server.patch.files import Forbids, read_in_place
 from reference_server.patch.match import is_text
 from reference_server.patch.plan import Change, Plan

@@ -7,7 +7,7 @@ before it was added to the conversation.
 
 from typing import Any
 
-from harness.wire.item import AgentMessageItem, ThreadItem, UserMessageItem
+from harness.protocol.wire.item import AgentMessageItem, ThreadItem, UserMessageItem
 from reference_server.rollout.records import CompactedRecord, HistoryRecord, SteeredRecord
 from reference_server.words import (
     assistant_message,

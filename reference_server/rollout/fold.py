@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from harness.wire.input import TextInput
-from harness.wire.item import ThreadItem, UserMessageItem
-from harness.wire.thread import TokenCounts
-from harness.wire.tool import DynamicTool
-from harness.wire.turn import Turn
+from harness.protocol.wire.input import TextInput
+from harness.protocol.wire.item import ThreadItem, UserMessageItem
+from harness.protocol.wire.thread import TokenCounts
+from harness.protocol.wire.tool import DynamicTool
+from harness.protocol.wire.turn import Turn
 from reference_server.rollout.conversation import Conversation
 from reference_server.rollout.records import (
     APP_SERVER,

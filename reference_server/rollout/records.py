@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
-from harness.wire.base import WireModel
-from harness.wire.error import TurnError
-from harness.wire.item import ThreadItem, UserMessageItem
-from harness.wire.thread import TokenCounts
-from harness.wire.tool import DynamicTool
-from harness.wire.turn import TurnStatus
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.error import TurnError
+from harness.protocol.wire.item import ThreadItem, UserMessageItem
+from harness.protocol.wire.thread import TokenCounts
+from harness.protocol.wire.tool import DynamicTool
+from harness.protocol.wire.turn import TurnStatus
 from reference_server.settings import ThreadSettings
 
 FORMAT_VERSION = 1

@@ -9,7 +9,7 @@ was. What was accepted under one sandbox policy does not count under another.
 
 from collections.abc import Iterable
 
-from harness.wire.settings import SandboxPolicy
+from harness.protocol.wire.settings import SandboxPolicy
 
 
 class Consents:

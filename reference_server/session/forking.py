@@ -11,7 +11,7 @@ from threading import Event
 
 from anyio import to_thread
 
-from harness.wire.turn import Turn
+from harness.protocol.wire.turn import Turn
 from reference_server.ids import IdAllocator
 from reference_server.rollout.copy import Original, write_copy
 from reference_server.rollout.fold import StoredThread, UnreadableRollout, fold

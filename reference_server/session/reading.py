@@ -11,7 +11,7 @@ from threading import Event
 
 from anyio import to_thread
 
-from harness.wire.turn import Turn
+from harness.protocol.wire.turn import Turn
 from reference_server.config.home import Home
 from reference_server.presence import is_running
 from reference_server.refusal import Refusal, invalid_request

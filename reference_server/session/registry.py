@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from harness.wire.thread import Thread, ThreadStartParams
-from harness.wire.tool import DynamicTool
-from harness.wire.turn import Turn
+from harness.protocol.wire.thread import Thread, ThreadStartParams
+from harness.protocol.wire.tool import DynamicTool
+from harness.protocol.wire.turn import Turn
 from reference_server.brief import brief
 from reference_server.claims import Claims
 from reference_server.config.home import Home

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import anyio
 
-from harness.wire.base import Json, WireModel
-from harness.wire.rpc import ErrorCode
+from harness.protocol.wire.base import Json, WireModel
+from harness.protocol.wire.rpc import ErrorCode
 from reference_server.brief import brief_value
 from reference_server.envelope import encode_request
 from reference_server.outbox import Outbox
@@ -70,7 +70,7 @@ class ServerRequests:
         gives it. `serverRequest/resolved` is sent before it returns, also when it is cancelled.
         """
         # Most sessions ask for nothing.
-        from harness.wire.approval import ServerRequestResolvedNotification
+        from harness.protocol.wire.approval import ServerRequestResolvedNotification
 
         request_id = next(self._ids)
         message = encode_request(request_id, method, params)

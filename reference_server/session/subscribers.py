@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable
 import anyio
 import anyio.lowlevel
 
-from harness.wire.base import WireModel
-from harness.wire.methods import BY_PARAMS
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.methods import BY_PARAMS
 from reference_server.deltas import DeltaLine
 from reference_server.envelope import encode_notification
 from reference_server.outbox import Outbox

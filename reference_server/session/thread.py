@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import anyio
 
-from harness.wire.base import to_camel
-from harness.wire.input import UserInput
-from harness.wire.item import ThreadItem, UserMessageItem
-from harness.wire.thread import (
+from harness.protocol.wire.base import to_camel
+from harness.protocol.wire.input import UserInput
+from harness.protocol.wire.item import ThreadItem, UserMessageItem
+from harness.protocol.wire.thread import (
     ActiveFlag,
     ActiveStatus,
     IdleStatus,
@@ -25,8 +25,8 @@ from harness.wire.thread import (
     ThreadStatusChangedNotification,
     TokenCounts,
 )
-from harness.wire.tool import DynamicTool
-from harness.wire.turn import Turn
+from harness.protocol.wire.tool import DynamicTool
+from harness.protocol.wire.turn import Turn
 from reference_server.presence import Presence
 from reference_server.rollout.fold import StoredThread, preview_of
 from reference_server.rollout.records import (

@@ -6,7 +6,7 @@ they are the shipping server's.
 
 from typing import Literal
 
-from harness.wire.turn import TurnStatus
+from harness.protocol.wire.turn import TurnStatus
 
 ThreadState = Literal["notLoaded", "idle", "active", "systemError"]
 ThreadEvent = Literal["started", "turn-started", "turn-ended", "turn-failed", "unloaded"]

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from harness.wire.skills import SkillInterface
+from harness.protocol.wire.skills import SkillInterface
 from reference_server.skills.files import read_file
 from reference_server.skills.skill import NoSkill, Problem
 

@@ -9,8 +9,8 @@ import os
 import stat
 from collections.abc import Callable
 
-from reference_server.exec.places import of_kernel
 from reference_server.safe_files import open_judged
+from reference_server.sandbox.places import of_kernel
 from reference_server.skills.skill import NoSkill
 
 Check = Callable[[str, os.stat_result], None]

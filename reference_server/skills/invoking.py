@@ -15,11 +15,11 @@ from os.path import basename
 import anyio
 from anyio import to_thread
 
-from harness.wire.input import MentionInput, SkillInput, TextInput, UserInput
-from reference_server.exec.mounts import Plan, Refused
-from reference_server.exec.permissions import may_read
-from reference_server.exec.sandbox import Sandbox
+from harness.protocol.wire.input import MentionInput, SkillInput, TextInput, UserInput
 from reference_server.limits import LimitExceeded, check_path
+from reference_server.sandbox.mounts import Plan, Refused
+from reference_server.sandbox.permissions import may_read
+from reference_server.sandbox.sandbox import Sandbox
 from reference_server.settings import ThreadSettings
 from reference_server.skills.document import Document, read_document
 from reference_server.skills.files import read_file

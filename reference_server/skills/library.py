@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from harness.wire.skills import SkillErrorInfo, SkillMetadata, SkillsListEntry
+from harness.protocol.wire.skills import SkillErrorInfo, SkillMetadata, SkillsListEntry
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.settings import absolute_folder

@@ -6,7 +6,7 @@ Source: session-protocol "Skill (SkillMetadata)".
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.wire.skills import SkillInterface
+from harness.protocol.wire.skills import SkillInterface
 
 SKILL_FILE = "SKILL.md"
 Scope = Literal["repo", "user", "system"]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from agreement.facts import Facts, label_of
 from agreement.reading import book_facts, wire_facts
-from harness.spec.schemas import SchemaBook
+from harness.protocol.spec.schemas import SchemaBook
 
 Step = str | int
 WRONG: tuple[Any, ...] = (None, "no such value", "", 7, 1.5, True, [], {}, [None], {"a": 1})

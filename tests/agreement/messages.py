@@ -8,10 +8,10 @@ from pydantic import BaseModel
 from agreement.documents import disagreements
 from agreement.facts import differences
 from agreement.reading import book_facts, wire_facts
-from harness.spec.loading import load_book
-from harness.spec.rows import MethodRow
-from harness.spec.schemas import SchemaBook
-from harness.wire.methods import METHODS, MethodSpec
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import MethodRow
+from harness.protocol.spec.schemas import SchemaBook
+from harness.protocol.wire.methods import METHODS, MethodSpec
 
 BOOK = load_book()
 

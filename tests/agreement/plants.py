@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-import harness.spec
-import harness.wire
+import harness.protocol.spec
+import harness.protocol.wire
 from agreement.messages import Pair, pairs
-from harness.spec.schemas import FILES, SchemaBook
+from harness.protocol.spec.schemas import FILES, SchemaBook
 
-SCHEMAS = Path(harness.spec.__path__[0]) / "schema"
-MODELS = Path(harness.wire.__path__[0])
+SCHEMAS = Path(harness.protocol.spec.__path__[0]) / "schema"
+MODELS = Path(harness.protocol.wire.__path__[0])
 
 _numbers = count()
 
@@ -59,7 +59,7 @@ def plant_in_wire(
             text = _replaced(text, old, new)
         copy = folder / name / source.name
         copy.parent.mkdir(exist_ok=True)
-        copy.write_text(text.replace("harness.wire", name), "utf-8")
+        copy.write_text(text.replace("harness.protocol.wire", name), "utf-8")
     sys.path.insert(0, str(folder))
     try:
         importlib.invalidate_caches()

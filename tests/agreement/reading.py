@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agreement.facts import ANY, Fact, Facts
-from harness.spec.schemas import SchemaBook
+from harness.protocol.spec.schemas import SchemaBook
 
 
 def _types(node: dict[str, Any]) -> frozenset[str]:

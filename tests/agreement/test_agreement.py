@@ -6,10 +6,10 @@ import pytest
 
 from agreement.messages import BOOK, document_differences, pairs, stated_differences
 from agreement.settled import DOCUMENTS, EXPLAINED, NOT_IN_THE_BOOK
-from harness.rules.turns.errors import GIVEN
-from harness.spec.rows import MethodRow
-from harness.wire.error import AgentErrorInfo
-from harness.wire.methods import BY_METHOD, METHODS, Direction, MethodSpec
+from harness.judge.rules.turns.errors import GIVEN
+from harness.protocol.spec.rows import MethodRow
+from harness.protocol.wire.error import AgentErrorInfo
+from harness.protocol.wire.methods import BY_METHOD, METHODS, Direction, MethodSpec
 
 
 def test_the_two_say_something_else_only_where_a_reason_is_given():

@@ -2,13 +2,13 @@
 
 import pytest
 
+from harness.protocol.spec.effects import methods_with
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import EFFECTS, make_unlisted, read_table
+from harness.protocol.spec.yamlfile import BookError, read_text
+from harness.protocol.wire.methods import METHODS, Direction
 from harness.scenario.client_steps import METHOD_OF_STEP, gives
-from harness.spec.effects import methods_with
-from harness.spec.loading import load_book
-from harness.spec.rows import EFFECTS, make_unlisted, read_table
-from harness.spec.yamlfile import BookError, read_text
 from harness.trace.views import OPENING
-from harness.wire.methods import METHODS, Direction
 
 BOOK = load_book()
 REQUESTS = [row.method for row in METHODS if row.direction is Direction.CLIENT_REQUEST]

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.backend.model import ScriptedModel
-from harness.backend.play import StreamCut
-from harness.backend.script import ModelStep
-from harness.backend.tools import BUILT_IN
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.play import StreamCut
+from harness.model.script import ModelStep
+from harness.model.tools import BUILT_IN
+from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.marks import BODIES as OTHERS
 from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpAsked, ModelCall, ModelEnd
 from harness.trace.mcp_marks import MCP_BODIES

@@ -51,7 +51,7 @@ def modules() -> frozenset[str]:
 def imports(*folders: str) -> tuple[Import, ...]:
     """Every import in the folders, those inside functions too.
 
-    `from harness.rules import judge` imports the module `harness.judge.judge`.
+    `from harness.judge.rules import judge` imports the module `harness.judge.judge`.
     """
     return tuple(one for path in python_files(*folders) for one in _imports_of(path))
 
@@ -105,7 +105,7 @@ def _lazy_lines(tree: ast.Module) -> set[int]:
 
 
 def package_of(module: str) -> str:
-    """`harness.judge.base` -> `harness.rules`; a module of the top level stands for itself."""
+    """Return the room of a module: `harness.judge` for `harness.judge.base`."""
     return ".".join(module.split(".")[:2])
 
 

@@ -97,7 +97,7 @@ def _compares_order(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def test_rules_ask_for_order_and_compare_no_sequence_numbers() -> None:
-    rules = python_files("harness/rules")
+    rules = python_files("harness/judge/rules")
     assert len(rules) > 40
     found = [
         f"{relative(path)}:{node.lineno}: .{node.attr}"
@@ -135,7 +135,7 @@ def test_errors_of_the_harness_are_one_tree() -> None:
         for node in _roots(parsed(path))
     }
     # A signal ends a run as Ctrl-C ends a program: nothing that catches errors may catch it.
-    interrupted = "harness/runner/interruption.py: Interrupted"
+    interrupted = "harness/play/interruption.py: Interrupted"
     assert found == {"harness/errors.py: HarnessError", interrupted}
 
 

@@ -22,198 +22,101 @@ from source_tree import (
     within,
 )
 
-# What a package may import: of ours, and of others beside the standard library. No single rule may
-# be named from outside: whoever wants rules asks `harness.rules.discovery`.
-JUDGE = ("harness.judge", "harness.rules.discovery")
-PLAYS = (
-    "harness.backend",
-    "harness.client",
-    "harness.scenario",
-    "harness.target",
-    "harness.transport",
-)
-# The exceptions, which every package may raise.
-ERRORS = "harness.errors"
-TABLE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "harness.wire": ((), ("pydantic",)),
-    "harness.spec": (("harness.trace.values",), ("yaml", "jsonschema_rs")),
-    "harness.trace": ((), ()),
-    "harness.surface": (("harness.spec", "harness.trace"), ()),
-    "harness.judge": (("harness.spec", "harness.surface", "harness.trace"), ()),
-    "harness.rules": (("harness.judge", "harness.spec", "harness.surface", "harness.trace"), ()),
-    "harness.ledger": (("harness.judge", "harness.spec", "harness.surface", "harness.trace"), ()),
-    "harness.faults": (
-        ("harness.spec", "harness.trace", "harness.transport", *JUDGE),
-        ("anyio", "yaml"),
-    ),
-    "harness.transport": (("harness.trace",), ("anyio", "websockets")),
-    "harness.client": (("harness.trace", "harness.transport"), ("anyio",)),
-    "harness.backend": (("harness.trace",), ("anyio", "httpx", "pydantic", "uvicorn")),
-    "harness.target": (
-        ("harness.trace", "harness.transport"),
-        ("anyio", "psutil", "pydantic", "tomlkit"),
-    ),
-    "harness.scenario": (
-        ("harness.spec", "harness.trace", "harness.wire", *PLAYS),
-        ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
-    ),
-    "harness.results": (
-        (
-            "harness.ledger",
-            "harness.scenario",
-            "harness.spec",
-            "harness.target",
-            "harness.trace",
-            *JUDGE,
-        ),
-        ("pydantic",),
-    ),
-    "harness.report": (
-        ("harness.results", "harness.spec", "harness.surface", "harness.trace", *JUDGE),
-        ("pydantic", "rich", "jinja2"),
-    ),
-    "harness.clients": (
-        ("harness.report", "harness.spec", "harness.surface", "harness.trace", *JUDGE),
-        (),
-    ),
-    "harness.compare": (
-        ("harness.results", "harness.spec", "harness.trace", *JUDGE),
-        (),
-    ),
-    "harness.runner": (
-        (
-            "harness.faults",
-            "harness.ledger",
-            "harness.record.masks",
-            "harness.results",
-            "harness.spec",
-            "harness.surface",
-            "harness.trace",
-            "harness.wire",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("anyio", "psutil", "pydantic"),
-    ),
-    "harness.record": (("harness.backend", "harness.trace"), ("anyio", "httpx")),
-    "harness.fuzz": (
-        ("harness.runner", "harness.results", "harness.spec", "harness.trace", *JUDGE, *PLAYS),
-        ("anyio", "hypothesis"),
-    ),
-    "harness.snapshot": (("harness.record.masks", "harness.trace"), ("rich",)),
-    "harness.mutation": (
-        (
-            "harness.faults",
-            "harness.runner",
-            "harness.spec",
-            "harness.surface",
-            "harness.trace",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("anyio", "psutil", "yaml"),
-    ),
-    "harness.stage": (
-        (
-            "harness.clients",
-            "harness.faults",
-            "harness.runner",
-            "harness.spec",
-            "harness.trace",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("anyio",),
-    ),
-    "harness.connect": (
-        (
-            "harness.results",
-            "harness.spec",
-            "harness.trace",
-            "harness.wire",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("anyio", "prompt_toolkit"),
-    ),
-    "harness.commands": (
-        (
-            "harness.clients",
-            "harness.compare",
-            "harness.connect",
-            "harness.faults",
-            "harness.fuzz",
-            "harness.ledger",
-            "harness.mutation",
-            "harness.record",
-            "harness.report",
-            "harness.results",
-            "harness.runner",
-            "harness.snapshot",
-            "harness.spec",
-            "harness.surface",
-            "harness.trace",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("anyio", "typer", "websockets"),
-    ),
-    "harness.suite": (
-        (
-            "harness.fuzz",
-            "harness.report",
-            "harness.results",
-            "harness.runner",
-            "harness.snapshot",
-            "harness.spec",
-            "harness.trace",
-            *JUDGE,
-            *PLAYS,
-        ),
-        ("pytest", "_pytest"),
-    ),
+# The rooms of the harness, lowest first: a room imports rooms above it in this table alone, and of
+# others what its row names (beside the standard library).
+ROOMS: dict[str, tuple[str, ...]] = {
+    "harness.protocol": ("jsonschema_rs", "pydantic", "yaml"),
+    "harness.trace": ("anyio",),
+    "harness.judge": (),
+    "harness.model": ("anyio", "httpx", "pydantic", "uvicorn"),
+    "harness.client": ("anyio", "psutil", "pydantic", "tomlkit", "websockets"),
+    "harness.faults": ("anyio", "yaml"),
+    "harness.scenario": ("anyio", "faker", "pydantic", "pydantic_core", "yaml"),
+    "harness.report": ("jinja2", "pydantic", "rich"),
+    "harness.play": ("anyio", "psutil", "pydantic"),
+    "harness.search": ("anyio", "hypothesis", "psutil", "yaml"),
+    "harness.cli": ("_pytest", "anyio", "prompt_toolkit", "pytest", "typer", "websockets"),
 }
+# What every room may import: the exceptions, and standard output.
+FOUNDATIONS = ("harness.errors", "harness.console")
+# Rooms and parts of rooms that must not know others which lie below them: (importer, imported).
+APART = (
+    # Double entry: who composes messages and who judges them share no table.
+    ("harness.protocol.wire", "harness.protocol.spec"),
+    ("harness.protocol.spec", "harness.protocol.wire"),
+    ("harness.trace", "harness.protocol.wire"),
+    ("harness.judge", "harness.protocol.wire"),
+    ("harness.faults", "harness.protocol.wire"),
+    ("harness.report", "harness.protocol.wire"),
+    # A frame and its trace know no text of the specification; surfaces do.
+    ("harness.trace.trace", "harness.protocol.spec"),
+    ("harness.trace.frame", "harness.protocol.spec"),
+    # What plays knows no verdict.
+    ("harness.model", "harness.judge"),
+    ("harness.client", "harness.judge"),
+    ("harness.client", "harness.model"),
+    ("harness.scenario", "harness.judge"),
+    ("harness.scenario", "harness.faults"),
+    ("harness.faults", "harness.model"),
+    ("harness.faults", "harness.client.target"),
+    ("harness.report", "harness.model"),
+    ("harness.report", "harness.faults"),
+)
+# No single rule is named from outside the room: whoever wants rules asks this module.
+RULES, DISCOVERY = "harness.judge.rules", "harness.judge.rules.discovery"
 
 
-@pytest.mark.parametrize("package", TABLE)
-def test_a_package_imports_only_what_the_table_gives_it(package: str) -> None:
-    ours, others = TABLE[package]
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_rooms_above_it_in_the_table(room: str) -> None:
+    earlier = tuple(ROOMS)[: tuple(ROOMS).index(room)]
     wrong = [
         f"{one.place}: {one.importer} imports {one.imported}"
         for one in imports("harness")
-        if within(one.importer, package)
+        if within(one.importer, room)
         # The name `harness` alone stands for its constants, such as the version.
         and one.imported != "harness"
-        and not within(one.imported, package, ERRORS, *ours, *others)
+        and not within(one.imported, room, *FOUNDATIONS, *earlier, *ROOMS[room])
         and one.imported.split(".")[0] not in sys.stdlib_module_names
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_exceptions_import_nothing_of_ours() -> None:
-    assert [one.imported for one in imports("harness") if one.importer == ERRORS] == []
+@pytest.mark.parametrize(("importer", "imported"), APART)
+def test_parts_that_are_kept_apart_do_not_import_each_other(importer: str, imported: str) -> None:
+    assert {importer, imported} <= modules(), "the table names a module that does not exist"
+    wrong = [
+        f"{one.place}: {one.importer} imports {one.imported}"
+        for one in imports("harness")
+        if within(one.importer, importer) and within(one.imported, imported)
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("package", TABLE)
-def test_the_table_names_packages_that_exist(package: str) -> None:
-    assert package in modules()
-    assert set(TABLE[package][0]) <= modules()
+def test_no_single_rule_is_named_outside_the_rules() -> None:
+    wrong = [
+        f"{one.place}: {one.importer} imports {one.imported}"
+        for one in imports("harness")
+        if within(one.imported, RULES)
+        and not within(one.importer, RULES)
+        and not within(one.imported, DISCOVERY)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_foundations_import_no_room() -> None:
+    wrong = [
+        f"{one.importer} imports {one.imported}"
+        for one in imports("harness")
+        if one.importer in FOUNDATIONS and within(one.imported, *ROOMS)
+    ]
+    assert wrong == []
 
 
 # What judges, and what tells of it.
-JUDGES = (
-    "harness.judge",
-    "harness.rules",
-    "harness.faults",
-    "harness.ledger",
-    "harness.compare",
-    "harness.results",
-    "harness.report",
-    "harness.suite",
-)
+JUDGES = ("harness.judge", "harness.faults", "harness.report", "harness.cli.suite")
 
 
-@pytest.mark.parametrize("package", ["harness.scenario", "harness.backend", "harness.client"])
+@pytest.mark.parametrize("package", ["harness.scenario", "harness.model", "harness.client"])
 def test_playing_reaches_no_rule(package: str) -> None:
     starts = [module for module in modules() if within(module, package)]
     wrong = [
@@ -237,28 +140,28 @@ def test_nothing_in_the_harness_names_the_reference_server() -> None:
 
 # What judges the clients of a server that plays scenarios: the server hands it bytes, lazily, and
 # takes verdicts (docs/adr/0035-the-server-hands-its-client-to-a-judge.md).
-JUDGE_OF_CLIENTS = "harness.clients"
+JUDGE_OF_CLIENTS = "harness.play.client_duties"
 # The way there: what is laid out for a client and put before it, and what is told of it. A part of
 # the server knows it, which a server without --scenario and --listen never imports
 # (docs/adr/0036-a-server-for-each-client-under-test.md).
-STAGE = "harness.stage"
-KNOW_THE_STAGE = ("reference_server.cli.staging", "reference_server.stage")
+STAGE = "harness.play.client_tests"
+KNOW_THE_STAGE = ("reference_server.cli.staging", "reference_server.client_tests")
 # The way to the model of a scenario, which a server without --scenario never imports.
 SCRIPTED = "reference_server.model.scripted"
 
 
 def test_the_reference_server_imports_the_wire_models_and_no_judge() -> None:
-    scenario_path = ("harness.backend", "harness.scenario")
+    scenario_path = ("harness.model", "harness.scenario")
     wrong: list[str] = []
     for one in imports("reference_server"):
         on_the_stage = within(one.importer, *KNOW_THE_STAGE)
         if within(one.imported, SCRIPTED) and not one.lazy and not on_the_stage:
             wrong.append(f"{one.place}: {one.importer} imports {one.imported} at its start")
-        if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.wire"):
+        if one.imported.split(".")[0] != "harness" or within(one.imported, "harness.protocol.wire"):
             continue
-        if one.importer == SCRIPTED and within(one.imported, "harness.backend"):
+        if one.importer == SCRIPTED and within(one.imported, "harness.model"):
             continue
-        if on_the_stage and within(one.imported, STAGE, ERRORS):
+        if on_the_stage and within(one.imported, STAGE, *FOUNDATIONS):
             continue
         allowed = one.importer == "reference_server.cli.scenario_model" and one.lazy
         if not (allowed and within(one.imported, *scenario_path)):
@@ -275,10 +178,8 @@ def test_the_reference_server_never_reaches_the_player() -> None:
         "harness.scenario.ending",
         "harness.scenario.expect",
         "harness.client",
-        "harness.target",
-        "harness.transport",
-        "harness.spec",
-        "harness.runner",
+        "harness.protocol.spec",
+        "harness.play",
         *JUDGES,
     )
     assert [module for module in sorted(reached) if within(module, *players)] == []
@@ -296,9 +197,17 @@ def test_a_server_that_is_not_told_to_never_imports_the_stage() -> None:
 
 def test_the_judge_of_clients_reaches_nothing_that_plays() -> None:
     reached = reached_from(f"{JUDGE_OF_CLIENTS}.live")
-    assert "harness.rules.discovery" in reached
-    playing = ("reference_server", "harness.runner", "harness.wire", *PLAYS)
-    assert [module for module in sorted(reached) if within(module, *playing)] == []
+    assert "harness.judge.rules.discovery" in reached
+    playing = (
+        "reference_server",
+        "harness.protocol.wire",
+        "harness.model",
+        "harness.client",
+        "harness.scenario",
+        "harness.play",
+    )
+    others = [module for module in sorted(reached) if not within(module, JUDGE_OF_CLIENTS)]
+    assert [module for module in others if within(module, *playing)] == []
 
 
 def _no_cycle(graph: dict[str, set[str]]) -> None:
@@ -329,22 +238,21 @@ def test_modules_form_no_cycle() -> None:
 
 
 def test_the_runner_knows_no_pytest() -> None:
-    runner = [module for module in modules() if within(module, "harness.runner")]
-    assert [module for module in runner if "harness.suite" in reached_from(module)] == []
+    runner = [module for module in modules() if within(module, "harness.play")]
+    assert [module for module in runner if "harness.cli.suite" in reached_from(module)] == []
     named = [one.place for one in imports("harness") if one.imported.split(".")[0] == "pytest"]
-    allowed = ("harness/suite/", "harness/plugin.py")
+    allowed = ("harness/cli/suite/", "harness/cli/plugin.py")
     assert [place for place in named if not place.startswith(allowed)] == []
 
 
-def test_every_module_of_the_harness_belongs_to_a_package_that_is_known() -> None:
-    known = set(TABLE)
+def test_every_module_of_the_harness_belongs_to_a_room() -> None:
     found = {package_of(module) for module in modules() if within(module, "harness")}
-    assert found - known <= {"harness", "harness.__main__", "harness.cli", "harness.plugin", ERRORS}
+    assert found - set(ROOMS) == {"harness", "harness.__main__", *FOUNDATIONS}
 
 
 def test_the_walk_sees_imports_inside_functions() -> None:
-    lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.plugin"]
-    assert {one.imported for one in lazy} >= {"harness.suite.hooks", "harness.errors"}
+    lazy = [one for one in imports("harness") if one.lazy and one.importer == "harness.cli.plugin"]
+    assert {one.imported for one in lazy} >= {"harness.cli.suite.hooks", "harness.errors"}
     assert len(python_files("harness")) > 60
 
 
@@ -390,13 +298,18 @@ def test_every_requirement_of_the_package_is_imported_or_a_plugin_of_pytest() ->
 # them: the decorators of rules, and the ends of recordings.
 WORDS_OF_SESSIONS = ("method", "request", "response", "answer", "notification", "jsonrpc", "rpc")
 PARTS_OF_SESSIONS = (
-    "harness.surface.session",
+    "harness.trace.surface.session",
     "harness.trace.correlation",
     "harness.trace.owed",
     "harness.trace.owed_on_connections",
     "harness.trace.views",
 )
-KNOW_SESSIONS = ("harness.judge.base", "harness.judge.ending_known")
+KNOW_SESSIONS = (
+    "harness.judge.base",
+    "harness.judge.ending_known",
+    "harness.judge.ledger",
+    "harness.judge.rules",
+)
 
 
 def test_the_judge_knows_no_surface() -> None:
@@ -404,11 +317,11 @@ def test_the_judge_knows_no_surface() -> None:
     judging = {
         module_name(path): set(re.findall(r"[a-z]+", path.read_text("utf-8").lower()))
         for path in python_files("harness/judge")
-        if module_name(path) not in KNOW_SESSIONS
+        if not within(module_name(path), *KNOW_SESSIONS)
     }
     assert {"surface", "monitors", "connection"} <= judging["harness.judge.judge"]
     known = {word for words in judging.values() for word in words}
     assert not {word for word in known if word.rstrip("s") in WORDS_OF_SESSIONS}
     named = {one.imported for one in imports("harness") if one.importer in judging}
-    assert "harness.surface.base" in named
+    assert "harness.trace.surface.base" in named
     assert not [one for one in named if within(one, *PARTS_OF_SESSIONS)]

@@ -8,9 +8,9 @@ import pytest
 
 from harness.faults.base import all_faults
 from harness.judge.base import Monitor, rule
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
-from harness.wire.methods import BY_METHOD
+from harness.protocol.wire.methods import BY_METHOD
 from reference_server.handlers import discover
 from reference_server.handlers.registry import handles
 
@@ -59,8 +59,8 @@ def _loaded_by(statement: str) -> set[str]:
 
 
 def test_the_plugin_imports_nothing_but_pytest() -> None:
-    ours = _loaded_by("harness.plugin")
-    assert ours - _loaded_by("pytest") == {"harness", "harness.plugin"}
+    ours = _loaded_by("harness.cli.plugin")
+    assert ours - _loaded_by("pytest") == {"harness", "harness.cli", "harness.cli.plugin"}
     assert not ours & set(HEAVY)
 
 

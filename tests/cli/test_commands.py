@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
-from harness.rules.discovery import every_rule
+from harness.judge.rules.discovery import every_rule
 from harness.scenario.bundled import bundled_files
-from harness.surface.known import classify_of
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import SESSION
 from tests.bad_scenarios import write_bad
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from command_line import call
 
+from harness.judge.ledger.observing import Sighting
+from harness.judge.ledger.record import Record
 from harness.judge.verdict import Verdict
-from harness.ledger.observing import Sighting
-from harness.ledger.record import Record
 from harness.report.jsonform import to_plain
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 

@@ -12,11 +12,11 @@ import pytest
 from in_terminal import in_terminal
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from tests.processes import BOUND, COMMANDS, ROOT, Said, run_warm
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

@@ -11,7 +11,7 @@ import pytest
 from command_line import call
 
 from harness.faults.base import all_faults
-from harness.faults.duties import client_faults
+from harness.faults.client_duties import client_faults
 from tests.processes import BOUND, COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

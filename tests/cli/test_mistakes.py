@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from command_line import Said, call
 
-from harness.commands.vocabulary import names
+from harness.cli.commands.vocabulary import names
 from harness.faults.base import all_faults
-from harness.faults.duties import client_faults
-from harness.rules.discovery import every_rule
-from harness.spec.findings import finding_kinds
-from harness.spec.loading import load_book
+from harness.faults.client_duties import client_faults
+from harness.judge.rules.discovery import every_rule
+from harness.protocol.spec.findings import finding_kinds
+from harness.protocol.spec.loading import load_book
 from tests.bad_scenarios import write_bad
 
 pytestmark = pytest.mark.slow

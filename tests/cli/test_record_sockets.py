@@ -13,7 +13,6 @@ import pytest
 from command_line import call
 from websockets.sync.client import ClientConnection, connect, unix_connect
 
-from harness.surface.known import classify_of
 from harness.trace.frame import Kind
 from harness.trace.marks import (
     CallEnd,
@@ -26,6 +25,7 @@ from harness.trace.marks import (
 )
 from harness.trace.model_marks import ModelSaid
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from tests.processes import BOUND, COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

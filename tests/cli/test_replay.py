@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from harness.fuzz.sessions.search import Found
-from harness.fuzz.store import Failure, Store
+from harness.search.fuzz.sessions.search import Found
+from harness.search.fuzz.store import Failure, Store
 from tests.processes import ROOT, Said
 from tests.rules.traces import Talk
 

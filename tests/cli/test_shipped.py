@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, call
 
-from harness.commands import shipped
+from harness.cli.commands import shipped
 from harness.errors import UsageError
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 
 SERVERS = ROOT / "fixtures/servers"
 

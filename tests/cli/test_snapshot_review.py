@@ -7,9 +7,9 @@ import pytest
 from in_terminal import in_terminal
 from kept_snapshots import SCENARIO, Project
 
-from harness.snapshot.files import Snapshot, read
-from harness.snapshot.folder import Folder
-from harness.snapshot.message import Transcript
+from harness.report.snapshot.files import Snapshot, read
+from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.message import Transcript
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, PLAN, START, STARTED, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import yaml
 
-from harness.faults.duties import client_faults
+from harness.faults.client_duties import client_faults
 from harness.faults.stored import apply
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
+from harness.judge.rules.discovery import client_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import client_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.clients.dutiful import dutiful
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from harness.clients.live import ClientJudge
+from harness.play.client_duties.live import ClientJudge
 from tests.processes import BOUND, ENVIRONMENT, MARK, ROOT
 
 SCENARIO = ROOT / "fixtures" / "clients" / "odd.scenario.yaml"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from harness.clients.live import ClientJudge
-from harness.rules.discovery import all_rules, client_rules
+from harness.judge.rules.discovery import all_rules, client_rules
+from harness.play.client_duties.live import ClientJudge
 from tests.clients.wire_talk import Wire
 
 

@@ -4,13 +4,13 @@ import pytest
 import yaml
 
 from harness.faults.base import NotApplied, all_faults
-from harness.faults.duties import client_faults
+from harness.faults.client_duties import client_faults
 from harness.faults.stored import apply
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
+from harness.judge.rules.discovery import client_rules, every_rule
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import client_rules, every_rule
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
 from harness.trace.trace import Trace
 from tests.clients.dutiful import FILE_PATH, dutiful

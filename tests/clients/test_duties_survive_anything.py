@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.clients.live import ClientJudge
 from harness.judge.rows import BROKEN
+from harness.play.client_duties.live import ClientJudge
 from tests.clients.dutiful import dutiful
 from tests.clients.duty_matrix import rows
 from tests.rules.test_rules_survive_anything import paths, spoilt, values

@@ -6,7 +6,7 @@ breaks none (frames that are `deliberate`).
 
 import pytest
 
-from harness.commands.check_clients import check_client
+from harness.cli.commands.check_clients import check_client
 from harness.scenario.bundled import bundled_on
 from harness.trace.surfaces import SESSION
 from tests.suite_play import PLAY_BOUND, suite_play

@@ -6,8 +6,8 @@ tools/public_clients.sh runs them; folders have other names. docs/client-duties.
 
 from pathlib import Path
 
-from harness.commands.check_clients import CheckedClient, check_client
-from harness.faults.duties import client_faults
+from harness.cli.commands.check_clients import CheckedClient, check_client
+from harness.faults.client_duties import client_faults
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "recorded"
 

@@ -6,8 +6,8 @@ Nothing of the judge's own words.
 import json
 from typing import Any, Self
 
-from harness.clients.live import ClientJudge
-from harness.clients.verdicts import DutyVerdict
+from harness.play.client_duties.live import ClientJudge
+from harness.play.client_duties.verdicts import DutyVerdict
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE = "item/fileChange/requestApproval"

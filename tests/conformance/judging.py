@@ -15,13 +15,13 @@ from typing import Any
 
 import psutil
 
+from harness.play.config import Config, configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.merge import merge
+from harness.report.results.outcome import ScenarioOutcome
+from harness.report.results.report import Report, RuleResult, ScenarioResult
 from harness.report.scenario_story import scenario_story
 from harness.report.story import rule_story
-from harness.results.merge import merge
-from harness.results.outcome import ScenarioOutcome
-from harness.results.report import Report, RuleResult, ScenarioResult
-from harness.runner.config import Config, configure
-from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SESSION

@@ -12,13 +12,13 @@ import pytest
 
 from harness.errors import UsageError
 from harness.judge.verdict import Verdict
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
+from harness.protocol.spec.loading import load_book
+from harness.report.results.merge import merge
+from harness.report.results.report import Report
 from harness.report.terminal import summary
-from harness.results.merge import merge
-from harness.results.report import Report
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
 from harness.scenario.bundled import bundled_scenario
-from harness.spec.loading import load_book
 from harness.trace.surfaces import COMMAND, EXEC
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("place")]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.outcome import ScenarioOutcome
-from harness.results.report import NOT_OFFERED
-from harness.runner.capability_prober import probes
-from harness.runner.config import configure
-from harness.runner.knowledge import Knowledge
-from harness.runner.run import Run
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.knowledge import Knowledge
+from harness.play.run import Run
+from harness.play.session.capability_prober import probes
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import ScenarioOutcome
+from harness.report.results.report import NOT_OFFERED
 from harness.scenario.loader import Loaded, load_text
 
 from .judging import SERVERS, bundled, command, judged, run_pytest

@@ -66,7 +66,16 @@ def run(place: Path, *words: str | Path, path: Sequence[Path] = ()) -> Told:
     """`harness run --target reference` where no bubblewrap is; `path` comes to the PATH."""
     report = place / "report.json"
     first = ["env", f"PATH={':'.join(map(str, path))}:/usr/bin:/bin"] if path else []
-    line = [HIDING, *first, sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    line = [
+        HIDING,
+        *first,
+        sys.executable,
+        "-m",
+        "harness.cli.main",
+        "run",
+        "--target",
+        "reference",
+    ]
     line += ["--json", str(report), *map(str, words)]
     ran = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=120)
     plain = json.loads(report.read_text()) if report.exists() else {}
@@ -111,7 +120,7 @@ def test_required_it_is_an_error_that_names_the_program(place: Path, require: st
 
 
 def test_the_doctor_says_it_before_anything_is_judged(place: Path) -> None:
-    line = [HIDING, sys.executable, "-m", "harness.cli", "doctor", "--target", "reference"]
+    line = [HIDING, sys.executable, "-m", "harness.cli.main", "doctor", "--target", "reference"]
     told = subprocess.run(line, cwd=place, capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stdout
     assert (

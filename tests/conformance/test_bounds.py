@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.profile import Bounds
 from harness.scenario.loader import Loaded, load_text
-from harness.target.profile import Bounds
 
 from .judging import SERVERS, Judged, bundled, command, judged
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_on
 from tests.conformance.bugs.planting import instead, swap
 from tests.conformance.bugs.playing import KEEPER, play, tells, told

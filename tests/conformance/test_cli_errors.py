@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
-from harness.runner.config import configure
+from harness.play.config import configure
 from tests.bad_scenarios import write_bad
 
 from .judging import Ran, run_pytest

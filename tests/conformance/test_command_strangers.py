@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import ScenarioOutcome
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.loader import Loaded
 from harness.scenario.surfaces import COMMAND

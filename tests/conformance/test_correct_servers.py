@@ -12,11 +12,11 @@ import sys
 
 import pytest
 
+from harness.client.target.host import lacks_of
+from harness.client.target.profile import load_profile
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import all_rules
 from harness.scenario.bundled import bundled_on
-from harness.target.host import lacks_of
-from harness.target.profile import load_profile
 from harness.trace.marks import Place
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 from tests.sampling import one_in

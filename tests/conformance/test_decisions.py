@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import all_rules
+from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_scenario
-from harness.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.profile import load_profile
 from harness.judge.verdict import Verdict
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
 from harness.scenario.loader import load, load_text
-from harness.target.profile import load_profile
 from tools.examples import OWED, examples, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]

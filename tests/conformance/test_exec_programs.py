@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.results.merge import merge
-from harness.results.outcome import ScenarioOutcome
-from harness.results.report import Report
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.merge import merge
+from harness.report.results.outcome import ScenarioOutcome
+from harness.report.results.report import Report
 from harness.scenario.bundled import bundled_on
 from harness.trace.surfaces import EXEC, scenario_of
 from tests.conformance.judging import bundled

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness.commands.from_trace import from_trace, written
+from harness.cli.commands.from_trace import from_trace, written
 from harness.judge.verdict import Verdict
 from harness.scenario.bundled import bundled_on
 from harness.scenario.loader import load

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from harness.runner.conversation import Conversations
-from harness.runner.conversation_context import ConversationContext
-from harness.runner.first_turn import silence_of
-from harness.runner.silence import SAME_SILENCE, SCENARIOS_TO_SUSPECT, traits_of
+from harness.play.session.conversation import Conversations
+from harness.play.session.conversation_context import ConversationContext
+from harness.play.session.first_turn import silence_of
+from harness.play.session.silence import SAME_SILENCE, SCENARIOS_TO_SUSPECT, traits_of
 from tests.sampling import one_in
 
 from .judging import SERVERS, bundled, command, judged, run_pytest

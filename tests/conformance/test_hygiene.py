@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level
-from harness.runner.process_watch import WINDOW
+from harness.play.session.process_watch import WINDOW
 
 from .judging import SERVERS, Judged, bundled, command, judged
 

@@ -140,7 +140,7 @@ import os, signal, threading, time
 import pytest
 class Twice:
     def pytest_configure(self, config):
-        from harness.target import process
+        from harness.client.target import process
         stop = process.ServerProcess.stop
         async def slow(self, grace):
             open("closing", "w").close()

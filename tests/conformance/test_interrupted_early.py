@@ -24,7 +24,7 @@ def pytest_configure(config):
     # A shell that starts something in the background has it ignore Ctrl-C.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    from harness.suite import items
+    from harness.cli.suite import items
     load = items.load
     def interrupted(path, **more):
         loaded = load(path, **more)
@@ -35,7 +35,7 @@ def pytest_configure(config):
 """
 
 
-MODULES = ("typer", "pytest", "_pytest.main", "harness.suite.hooks")
+MODULES = ("typer", "pytest", "_pytest.main", "harness.cli.suite.hooks")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ sys.meta_path.insert(0, AtImport())
 
 @pytest.mark.parametrize(
     "module",
-    one_in(4, ["typer", "pytest", "_pytest.main", "harness.suite.hooks"], pytest.mark.runs),
+    one_in(4, ["typer", "pytest", "_pytest.main", "harness.cli.suite.hooks"], pytest.mark.runs),
 )
 def test_ctrl_c_while_the_command_starts_is_quiet(
     module: str, place: Path, monkeypatch: pytest.MonkeyPatch

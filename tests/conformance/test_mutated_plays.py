@@ -9,13 +9,13 @@ import pytest
 from harness.faults.base import Fault, all_faults
 from harness.faults.mutation import Outcome
 from harness.faults.queue import FrameQueue, Steps
-from harness.mutation.plan import Place
-from harness.mutation.play import Job
-from harness.mutation.result import Attempt
-from harness.mutation.worker import Worker
-from harness.mutation.workers import worker_process
-from harness.runner.config import configure
-from harness.runner.interruption import Interruption
+from harness.play.config import configure
+from harness.play.interruption import Interruption
+from harness.search.mutation.plan import Place
+from harness.search.mutation.play import Job
+from harness.search.mutation.result import Attempt
+from harness.search.mutation.worker import Worker
+from harness.search.mutation.workers import worker_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 

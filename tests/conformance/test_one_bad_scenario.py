@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
 from harness.scenario.loader import Loaded, load_text
 
 from .judging import SERVERS, Judged, command, judged

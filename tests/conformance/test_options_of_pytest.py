@@ -115,7 +115,7 @@ def test_junit_groups_scenarios_and_rules_and_names_files(place: Path) -> None:
 
 @WORKERS
 def test_run_whose_reader_leaves_ends_quietly(workers: list[str], place: Path) -> None:
-    run = [sys.executable, "-m", "harness.cli", "run", "--server-cmd", MINIMAL]
+    run = [sys.executable, "-m", "harness.cli.main", "run", "--server-cmd", MINIMAL]
     words = [*run, "-v", *workers, "turns", "--json", "x.json"]
     with (place / "err").open("wb") as err:
         process = subprocess.Popen(words, cwd=place, stdout=subprocess.PIPE, stderr=err)
@@ -133,7 +133,7 @@ def test_command_whose_reader_leaves_ends_quietly(words: str, place: Path) -> No
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words.split()],
+        [sys.executable, "-m", "harness.cli.main", *words.split()],
         cwd=place,
         stdout=writing,
         stderr=subprocess.PIPE,

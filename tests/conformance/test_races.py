@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Verdict
+from harness.play.config import Config, configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.merge import merge
+from harness.report.results.outcome import RaceOutcome, broken
+from harness.report.results.report import Report
 from harness.report.scenario_story import race_story
 from harness.report.story import rule_story
 from harness.report.terminal import summary
-from harness.results.merge import merge
-from harness.results.outcome import RaceOutcome, broken
-from harness.results.report import Report
-from harness.runner.config import Config, configure
-from harness.runner.session import WorkerSession
 from harness.scenario.loader import load_text
 from harness.scenario.model import Action
 from harness.scenario.positions import DONE, positions

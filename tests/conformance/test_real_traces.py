@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.stored_traces import Checked, check_trace
+from harness.cli.commands.stored_traces import Checked, check_trace
+from harness.client.target.profile import load_profile
 from harness.judge.verdict import Level, Row, Verdict
-from harness.target.profile import load_profile
 from harness.trace.trace import End
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "real-0.107.0"

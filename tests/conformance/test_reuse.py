@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level
-from harness.results.outcome import LEAKS, UNSTEADY
+from harness.report.results.outcome import LEAKS, UNSTEADY
 from harness.scenario.loader import load_text
 from harness.trace.marks import Place
 from harness.trace.store import load

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.results.outcome import ScenarioOutcome
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.loader import load
-from harness.surface.known import classify_of
 from harness.trace.store import load as load_trace
+from harness.trace.surface.known import classify_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 

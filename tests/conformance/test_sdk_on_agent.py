@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.results.outcome import ScenarioOutcome
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_files, bundled_scenario, listed_surfaces
 from harness.scenario.identity import file_of
 from harness.scenario.surfaces import needs_agent

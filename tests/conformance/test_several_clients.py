@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.check import check_files
+from harness.cli.commands.check import check_files
 from harness.judge.verdict import Verdict
-from harness.results.report import Proof
+from harness.report.results.report import Proof
 from harness.scenario.loader import Loaded, load_text
 from harness.trace.marks import Closed, Settled
 from harness.trace.store import load

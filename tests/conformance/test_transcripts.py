@@ -13,10 +13,10 @@ from functools import cache
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from harness.client.target.profile import load_profile
 from harness.judge.verdict import Verdict
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
-from harness.target.profile import load_profile
+from harness.play.config import configure
+from harness.play.worker_session import WorkerSession
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
 from harness.trace.normalise import transcript

@@ -21,7 +21,7 @@ import pytest
 
 from harness.judge.verdict import Verdict
 from harness.report.jsonform import read_report
-from harness.results.report import Report
+from harness.report.results.report import Report
 
 from .judging import ROOT, SERVERS, bundled, judged
 

@@ -23,13 +23,13 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from harness.client.transport.base import Transport
+from harness.client.transport.connect import Connection, connect
+from harness.client.transport.jsonl import LineSplitter
+from harness.client.transport.streams import LineTransport, memory_pair
 from harness.faults.base import all_faults
 from harness.faults.live.fault import LiveFault
 from harness.faults.live.transport import FaultyTransport
-from harness.transport.base import Transport
-from harness.transport.connect import Connection, connect
-from harness.transport.jsonl import LineSplitter
-from harness.transport.streams import LineTransport, memory_pair
 
 LIMIT = 100_000
 # Copies between the standard streams of a process and two sockets, until either side is closed.

@@ -8,10 +8,10 @@ import anyio
 import httpx
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.script import ModelStep
-from harness.backend.server import model_server
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.script import ModelStep
+from harness.model.server import model_server
+from harness.model.wire.responses import ResponsesEncoder
 
 pytestmark = [pytest.mark.socket]
 

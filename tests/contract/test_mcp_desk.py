@@ -18,9 +18,9 @@ import httpx
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from harness.backend import mcp_server
-from harness.backend.mcp_desk import McpDesk, mcp_desk
-from harness.backend.mcp_script import McpServer
+from harness.model import mcp_server
+from harness.model.mcp_desk import McpDesk, mcp_desk
+from harness.model.mcp_script import McpServer
 from harness.trace.marks import MarkBody
 from harness.trace.mcp_marks import (
     Held,

@@ -9,8 +9,8 @@ import anyio
 import httpx
 import pytest
 
-from harness.backend.encoder import Asked
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.encoder import Asked
+from harness.model.wire.responses import ResponsesEncoder
 
 from .test_models import Json, ask, ask_into, body, done_items, said, side, until
 

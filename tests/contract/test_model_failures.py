@@ -9,10 +9,10 @@ import httpx
 import pytest
 import yaml
 
-from harness.backend.model import ScriptedModel
-from harness.backend.script import ModelStep
-from harness.backend.server import model_server
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.script import ModelStep
+from harness.model.server import model_server
+from harness.model.wire.responses import ResponsesEncoder
 
 from .test_models import (
     SCRIPT,

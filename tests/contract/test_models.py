@@ -19,11 +19,11 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from harness.backend.inprocess import ScriptedTransport
-from harness.backend.model import ScriptedModel
-from harness.backend.script import ModelStep
-from harness.backend.server import model_server
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.inprocess import ScriptedTransport
+from harness.model.model import ScriptedModel
+from harness.model.script import ModelStep
+from harness.model.server import model_server
+from harness.model.wire.responses import ResponsesEncoder
 
 pytestmark = [pytest.mark.socket]
 

@@ -16,11 +16,11 @@ from anyio.abc import SocketAttribute, SocketStream
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Close, Frame, Opcode
 
+from harness.client.transport.connect import Connection, check, connect
+from harness.client.transport.jsonl import Line
+from harness.client.transport.websocket import HandshakeFailed
 from harness.errors import TargetGone, UsageError
 from harness.trace.frame import Damage, DamageKind
-from harness.transport.connect import Connection, check, connect
-from harness.transport.jsonl import Line
-from harness.transport.websocket import HandshakeFailed
 
 from .links import LIMIT, Link, _WebSocketFar, websocket_link
 

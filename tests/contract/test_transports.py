@@ -1,4 +1,4 @@
-"""One suite over every transport: what `harness.transport.base.Transport` promises."""
+"""One suite over every transport: what `harness.client.transport.base.Transport` promises."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeVar
 import anyio
 import pytest
 
+from harness.client.transport.base import Transport
+from harness.client.transport.jsonl import Line
 from harness.errors import TargetGone
 from harness.trace.frame import Damage, DamageKind
-from harness.transport.base import Transport
-from harness.transport.jsonl import Line
 
 from .links import LIMIT, LINKS, Far, Link
 

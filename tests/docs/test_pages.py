@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from markdown_pages import PAGES, ROOT, anchors, blocks, links
 
-from harness.backend.parts import Part
-from harness.backend.script import ModelStep
-from harness.rules.discovery import all_rules
-from harness.runner.lexicon import protocol_lexicon
+from harness.client.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
+from harness.judge.rules.discovery import all_rules
+from harness.model.parts import Part
+from harness.model.script import ModelStep
+from harness.play.lexicon import protocol_lexicon
+from harness.protocol.spec.findings import finding_kinds
+from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait
 from harness.scenario.loader import find, load, scenario_id
 from harness.scenario.model import Scenario, Settings
-from harness.spec.findings import finding_kinds
-from harness.spec.loading import load_book
-from harness.target.profile import Bounds, Deviation, Profile, builtin_names, parse_profile
 from tools.docs import pages as generated
 from tools.examples import is_family
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.spec.loading import load_book
-from harness.spec.machines import MACHINES
-from harness.spec.members import all_shapes
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.machines import MACHINES
+from harness.protocol.spec.members import all_shapes
 from tools import protocol_page as protocoldoc
 from tools.protocol_page import DIAGRAMS, PAGE, protocol_page, slug
 from tools.protocol_sections import TITLES

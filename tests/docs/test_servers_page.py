@@ -11,14 +11,14 @@ import httpx
 import pytest
 from markdown_pages import ROOT, blocks
 
-from harness.backend.asks import WebSearch, WebSearchBody
-from harness.backend.inprocess import ScriptedTransport
-from harness.backend.parts import UsageBody
-from harness.backend.script import ModelStep
-from harness.backend.tools import Chosen, Offered
-from harness.backend.wire.responses import ResponsesEncoder, ResponsesStream
-from harness.target.process import environment
-from harness.target.profile import fill, load_profile
+from harness.client.target.process import environment
+from harness.client.target.profile import fill, load_profile
+from harness.model.asks import WebSearch, WebSearchBody
+from harness.model.inprocess import ScriptedTransport
+from harness.model.parts import UsageBody
+from harness.model.script import ModelStep
+from harness.model.tools import Chosen, Offered
+from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 
 PAGE = ROOT / "docs/servers.md"
 URL = "http://127.0.0.1:41234/v1"

@@ -9,10 +9,10 @@ import re
 
 import pytest
 
-from harness.compare.between import compare
-from harness.compare.text import HEADINGS, UNSTEADY
-from harness.compare.values import Kind
 from harness.judge.verdict import Verdict
+from harness.report.compare.between import compare
+from harness.report.compare.text import HEADINGS, UNSTEADY
+from harness.report.compare.values import Kind
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 from tools.compare_page import HEAD, PAGE, PROGRAMS, RUNS, SECOND, page
 

@@ -7,10 +7,10 @@ from harness.faults.mutation import Mutation, Outcome
 from harness.faults.stored import apply_each
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
+from harness.judge.rules.discovery import all_rules
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in

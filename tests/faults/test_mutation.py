@@ -10,7 +10,7 @@ from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.faults.operators import duplicate
 from harness.faults.selectors import sent
 from harness.faults.stored import apply, apply_each
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import lines, load
 from harness.trace.trace import Trace
 from tests.rules.good_traces import failed, plain_turn, two_threads

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from harness.errors import TargetError
-from harness.fuzz.case import kinds_of
-from harness.fuzz.documents import search_documents
-from harness.fuzz.run import ENDLESS, Bounds, Fuzzing
-from harness.fuzz.sessions.search import Found, SessionCampaign
-from harness.runner.config import configure
-from harness.runner.interruption import Interruption
+from harness.play.config import configure
+from harness.play.interruption import Interruption
+from harness.search.fuzz.case import kinds_of
+from harness.search.fuzz.documents import search_documents
+from harness.search.fuzz.run import ENDLESS, Bounds, Fuzzing
+from harness.search.fuzz.sessions.search import Found, SessionCampaign
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 # Ends by itself in two ways, of which the first is met far more often.

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.fuzz.inputs import input_document
-from harness.fuzz.params import Request, methods, nearly_right, requests, right
-from harness.fuzz.sessions.cuts import sound
-from harness.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN, filled
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
+from harness.search.fuzz.inputs import input_document
+from harness.search.fuzz.params import Request, methods, nearly_right, requests, right
+from harness.search.fuzz.sessions.cuts import sound
+from harness.search.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN, filled
 
 BOOK = load_book()
 METHODS = sorted(set(methods(BOOK)))

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.fuzz.inputs import input_document
-from harness.fuzz.params import Request
-from harness.fuzz.run import Bounds, Fuzzing, fuzz
-from harness.fuzz.sessions.play import play
-from harness.fuzz.sessions.search import opened
-from harness.fuzz.sessions.turns import Json
-from harness.fuzz.store import Failure, Store
-from harness.fuzz.telling import lines
-from harness.fuzz.values import THREAD
-from harness.runner.config import Config, configure
-from harness.runner.interruption import Interruption
+from harness.play.config import Config, configure
+from harness.play.interruption import Interruption
+from harness.search.fuzz.inputs import input_document
+from harness.search.fuzz.params import Request
+from harness.search.fuzz.run import Bounds, Fuzzing, fuzz
+from harness.search.fuzz.sessions.play import play
+from harness.search.fuzz.sessions.search import opened
+from harness.search.fuzz.sessions.turns import Json
+from harness.search.fuzz.store import Failure, Store
+from harness.search.fuzz.telling import lines
+from harness.search.fuzz.values import THREAD
 from harness.trace.frame import Kind
 from harness.trace.store import load
 

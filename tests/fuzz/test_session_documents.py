@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from harness.backend.script import ModelStep
-from harness.backend.tracks import Track
-from harness.fuzz.sessions.chains import generated
-from harness.fuzz.sessions.chooser import seeded
-from harness.fuzz.sessions.cuts import only, sound, without_steps
-from harness.fuzz.sessions.guidance import Corpus
-from harness.fuzz.sessions.session import Offers
-from harness.fuzz.sessions.shrinking import SMALL, Wrong, shrunk
+from harness.model.script import ModelStep
+from harness.model.tracks import Track
+from harness.protocol.values import obj
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
-from harness.trace.values import obj
+from harness.search.fuzz.sessions.chains import generated
+from harness.search.fuzz.sessions.chooser import seeded
+from harness.search.fuzz.sessions.cuts import only, sound, without_steps
+from harness.search.fuzz.sessions.guidance import Corpus
+from harness.search.fuzz.sessions.session import Offers
+from harness.search.fuzz.sessions.shrinking import SMALL, Wrong, shrunk
 
 Json = dict[str, Any]
 

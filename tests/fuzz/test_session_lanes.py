@@ -10,12 +10,12 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from harness.fuzz.sessions import lanes as lanes_module
-from harness.fuzz.sessions.lanes import Lanes
-from harness.fuzz.sessions.play import Played
-from harness.results.outcome import Finding
-from harness.runner.bench import Bench
-from harness.runner.servers import SetupFailed
+from harness.play.bench import Bench
+from harness.play.session.servers import SetupFailed
+from harness.report.results.outcome import Finding
+from harness.search.fuzz.sessions import lanes as lanes_module
+from harness.search.fuzz.sessions.lanes import Lanes
+from harness.search.fuzz.sessions.play import Played
 from harness.trace.trace import Header, Trace
 
 pytestmark = pytest.mark.anyio

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from harness.fuzz.replay import wrong_in
-from harness.fuzz.sessions.habits import OFTEN, SEEN, Habits
-from harness.fuzz.sessions.looks import COUNTED, LOST, MIXED, NAMED, REFUSED, Seen, looked_at
-from harness.fuzz.sessions.play import Played, Problem
 from harness.judge.verdict import Level
-from harness.runner.run import Run
+from harness.play.run import Run
 from harness.scenario.player import Cast, Unmet, UnmetKind
+from harness.search.fuzz.replay import wrong_in
+from harness.search.fuzz.sessions.habits import OFTEN, SEEN, Habits
+from harness.search.fuzz.sessions.looks import COUNTED, LOST, MIXED, NAMED, REFUSED, Seen, looked_at
+from harness.search.fuzz.sessions.play import Played, Problem
 from harness.trace.trace import Trace
 from tests.rules.traces import THREAD, Talk, command, thread_object, turn_object, user_message
 

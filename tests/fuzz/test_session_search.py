@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness.fuzz.sessions.demands import demanding
-from harness.fuzz.sessions.features import feature_of
-from harness.fuzz.sessions.looks import LOST, MIXED, REFUSED, Output
-from harness.fuzz.sessions.play import Problem, needed
-from harness.fuzz.sessions.search import Found, search
-from harness.runner.config import configure
+from harness.client.target.profile import Deviation
+from harness.play.config import configure
+from harness.protocol.spec.loading import load_book
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
-from harness.spec.loading import load_book
-from harness.target.profile import Deviation
+from harness.search.fuzz.sessions.demands import demanding
+from harness.search.fuzz.sessions.features import feature_of
+from harness.search.fuzz.sessions.looks import LOST, MIXED, REFUSED, Output
+from harness.search.fuzz.sessions.play import Problem, needed
+from harness.search.fuzz.sessions.search import Found, search
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 BOOK = load_book()

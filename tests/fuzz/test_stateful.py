@@ -18,18 +18,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from harness.backend.script import ModelStep
+from harness.client.target.place import base_folder
+from harness.client.target.profile import load_profile
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.runner.bench import Bench, open_bench
-from harness.runner.conversation import Needs
-from harness.runner.run import Run
-from harness.spec.loading import load_book
-from harness.target.place import base_folder
-from harness.target.profile import load_profile
+from harness.model.script import ModelStep
+from harness.play.bench import Bench, open_bench
+from harness.play.run import Run
+from harness.play.session.conversation import Needs
+from harness.protocol.spec.loading import load_book
+from harness.protocol.values import dig
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import dig
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow, pytest.mark.socket]
 

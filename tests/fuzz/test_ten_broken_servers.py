@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
 from harness.scenario.loader import load
 from tests.conformance.judging import judged, leftovers
 from tests.fuzz.broken_servers.registry import FURTHER, HUNTED, SEQUENCES, every

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.client.target.profile import load_profile
 from harness.faults.base import all_faults
 from harness.faults.stored import apply
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
-from harness.target.profile import load_profile
+from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
 from harness.trace.nearest import unknown
 from harness.trace.store import lines
+from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
 from tests.rules.edge import illegal, legal
 from tests.rules.good_traces import GOOD

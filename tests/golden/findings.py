@@ -14,9 +14,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.golden.conversations import conversations
 

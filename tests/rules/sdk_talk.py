@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Self
 
-from harness.surface.known import classify_of
 from harness.trace.frame import Direction
 from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
 from harness.trace.recorder import Recorder
+from harness.trace.surface.known import classify_of
 from harness.trace.trace import End, Header, Trace
 
 PATH = "/scratch/agent"

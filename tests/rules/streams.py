@@ -3,7 +3,6 @@
 import json
 from typing import Any, Self
 
-from harness.surface.exec import Exec
 from harness.trace.frame import Direction
 from harness.trace.marks import (
     CallEnd,
@@ -20,6 +19,7 @@ from harness.trace.marks import (
     TurnAsked,
 )
 from harness.trace.recorder import Recorder
+from harness.trace.surface.agent_exec import Exec
 from harness.trace.trace import End, Header, Trace
 
 HOME = "/home/user/home1"

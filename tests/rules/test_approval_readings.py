@@ -8,11 +8,11 @@ import dataclasses
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.approvals import order as approval_order
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.rules.approvals import order as approval_order
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.spec.machines import APPROVAL
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.machines import APPROVAL
 from harness.trace.trace import End, Trace
 from tests.rules.approval_talk import COMMAND, FILE, Approvals, command_item, file_item
 from tests.rules.traces import Talk, thread_object

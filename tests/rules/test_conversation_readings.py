@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.case import opened, running
 from tests.rules.traces import (

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.edge import Illegal, Legal, illegal, legal
 

@@ -3,11 +3,11 @@
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
+from harness.protocol.spec.loading import load_book
 from harness.trace.store import lines, load
+from harness.trace.surface.known import classify_of
 from tests.rules.good_traces import FOLDER, GOOD
 
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.runner.sdk_driver import line_of
-from harness.spec.loading import load_book
+from harness.play.sdk.driver import line_of
+from harness.protocol.spec.loading import load_book
 from tests.rules.case import Written
 from tests.rules.command_talk import CommandTalk
 from tests.rules.sdk_talk import SdkTalk

@@ -15,12 +15,12 @@ from harness.judge.base import (
 )
 from harness.judge.judge import Judge, judge, judged
 from harness.judge.rows import MAX_VIOLATIONS
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.surface import session
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Closed, GateOpened, MarkBody, ModelCall, Setup
+from harness.trace.surface import session
 from harness.trace.trace import End, Mark, Trace
 from tests.rules.case import opened, running, silent
 from tests.rules.traces import Talk, agent_message, user_message

@@ -1,9 +1,9 @@
 """A witness that a rule saw within a set-up step is given again after it."""
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction
 from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules.legal_conversations import conversations
 

@@ -6,9 +6,9 @@ from harness.faults.base import Fault
 from harness.faults.stored import apply, change
 from harness.faults.tables.mcp_servers import FAULTS
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 from tests.rules.good_mcp import exec_mcp_played, mcp_played

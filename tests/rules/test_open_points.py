@@ -1,14 +1,14 @@
 """Nothing that the text leaves open is ever failed: servers that chose otherwise, point by point.
 
-The head of `harness/spec/unspecified.yaml` promises it; here it is tried, row by row.
+The head of `harness/protocol/spec/unspecified.yaml` promises it; here it is tried, row by row.
 """
 
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from tests.rules.open_point import Otherwise, otherwise, untried
 
 BOOK = load_book()

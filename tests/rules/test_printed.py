@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.shared.printed_output import lines_of, printed_by, script_of
+from harness.judge.rules.shared.printed_output import lines_of, printed_by, script_of
 
 CERTAIN = (
     "echo one",

@@ -14,15 +14,15 @@ import pytest
 from harness.faults.base import all_faults
 from harness.faults.stored import apply
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Place, Row, Verdict
+from harness.protocol.spec.loading import load_book
+from harness.protocol.values import MISSING, at, read_path
 from harness.report.wirelines import frame_line, proof_lines
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
 from harness.trace.frame import Frame
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
-from harness.trace.values import MISSING, at, read_path
 from tests.rules.test_rule_cases import CASES
 from tools.matrix import GOOD
 

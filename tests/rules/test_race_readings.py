@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from tests.rules.approval_talk import Approvals, command_item
 from tests.rules.case import opened, running
 from tests.rules.traces import (

@@ -3,9 +3,9 @@
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
 from tests.rules import (
     cases_answers,

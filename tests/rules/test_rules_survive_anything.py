@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from harness.judge.judge import judge
 from harness.judge.rows import BROKEN
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.judge.rules.discovery import all_rules
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Frame
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace

@@ -5,15 +5,22 @@ import dataclasses
 import pytest
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
+from harness.judge.rules.items import lifecycle as items
+from harness.judge.rules.shared import state_tracking
+from harness.judge.rules.threads import status_changes
+from harness.judge.rules.turns import announcements as turns
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.rules.items import lifecycle as items
-from harness.rules.shared import state_tracking
-from harness.rules.threads import status_changes
-from harness.rules.turns import announcements as turns
-from harness.spec import machines
-from harness.spec.loading import load_book
-from harness.spec.machines import INVARIANTS, ITEM, ITEM_STATUS, THREAD_STATUS, TURN, Machine
+from harness.protocol.spec import machines
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.machines import (
+    INVARIANTS,
+    ITEM,
+    ITEM_STATUS,
+    THREAD_STATUS,
+    TURN,
+    Machine,
+)
 from harness.trace.views import conversation_of
 from tests.rules.case import opened, running
 from tests.rules.traces import TURN as FIRST

@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import websockets
 
-from harness.stage.choice import Choice, load_choice
-from harness.stage.connection import Ended
+from harness.play.client_tests.choice import Choice, load_choice
+from harness.play.client_tests.connection import Ended
+from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.reception import Reception
-from reference_server.stage.stage import Bounds, Stage
 from reference_server.transport.addresses import TcpAddress, UnixAddress
 from reference_server.transport.handshake import Admission
 from reference_server.transport.listener import open_listener

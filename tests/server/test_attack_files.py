@@ -14,9 +14,9 @@ from model_side import CREATED, Reply, completed, done, function_call, runs, say
 from session_peer import config, session
 
 from reference_server.config.home import Home
-from reference_server.exec.rules import FILE, FILE_LIMIT, RULE_LIMIT, BadRule, Rules, RulesFile
 from reference_server.patch.journal import State
 from reference_server.recovery import recover
+from reference_server.sandbox.rules import FILE, FILE_LIMIT, RULE_LIMIT, BadRule, Rules, RulesFile
 
 DONE = says("done")
 BOUND = 20.0

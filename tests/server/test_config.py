@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.wire.settings import WorkspaceWrite
-from harness.wire.thread import ThreadStartParams
+from harness.protocol.wire.settings import WorkspaceWrite
+from harness.protocol.wire.thread import ThreadStartParams
 from reference_server.config.home import Home
 from reference_server.config.keys import KEYS
 from reference_server.config.load import ConfigError, load_config

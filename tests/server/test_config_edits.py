@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from reference_server.agent_mcp.edits import AlreadyThere, added, removed
+from reference_server.agent_mcp.given import Given
 from reference_server.config.editing import Unwritable
 from reference_server.config.load import ConfigError
 from reference_server.config.text_edits import quoted, says_the_same, without, written
-from reference_server.mcp_command.edits import AlreadyThere, added, removed
-from reference_server.mcp_command.given import Given
 
 FILE = Path("config.toml")
 PROGRAM = Given("new", ("serve", "--all", 'a "b"\\', "\x1b\x7f\u202e"), {"KEY": "v", "ä b": ""})

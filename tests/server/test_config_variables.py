@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reference_server.config.load import ConfigError, load_config
-from reference_server.exec.environment import CommandVariables
+from reference_server.sandbox.environment import CommandVariables
 
 
 def variables(folder: Path, text: str) -> CommandVariables:

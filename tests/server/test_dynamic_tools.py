@@ -10,7 +10,7 @@ import pytest
 from model_side import CREATED, Reply, calls, completed, done, function_call, says
 from session_peer import Message, Peer, another_client, session
 
-from harness.wire.tool import DynamicTool
+from harness.protocol.wire.tool import DynamicTool
 from reference_server.config.model import Config
 from reference_server.engine.client_tools import (
     MAX_TOOLS,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.wire.rpc import Empty, ErrorCode
+from harness.protocol.wire.rpc import Empty, ErrorCode
 from reference_server.envelope import (
     ID_LIMIT,
     IncomingAnswer,

@@ -10,13 +10,13 @@ import pytest
 from model_side import CREATED, CUT, Refused, Reply, delta, event, http_error, opened
 from session_peer import config, session
 
-from harness.backend.parts import Delay, Disconnect, Malformed
-from harness.backend.script import Fail
+from harness.model.parts import Delay, Disconnect, Malformed
+from harness.model.script import Fail
+from harness.protocol.wire.error import AgentErrorInfo
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ModelListensStep
 from harness.scenario.loader import load
 from harness.scenario.model import Scenario
-from harness.wire.error import AgentErrorInfo
 from reference_server.model.errors import BY_CODE, BY_KIND, BY_STATUS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "failures.md").read_text("utf-8")

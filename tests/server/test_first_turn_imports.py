@@ -77,7 +77,7 @@ player.start()
 from reference_server.cli import main
 main(["app-server"])
 player.join()
-from harness.wire.base import WireModel
+from harness.protocol.wire.base import WireModel
 built = [one.__name__ for one in WireModel.__subclasses__() if one.__pydantic_complete__]
 os.write(words, json.dumps([statuses[0], built, *sys.modules]).encode())
 """
@@ -113,8 +113,10 @@ def test_a_session_with_a_plain_turn_imports_nothing_that_it_does_not_use(tmp_pa
     handlers = {name.removeprefix("handlers.") for name in ours if name.startswith("handlers.")}
     assert handlers == {"registry", "initialize", "thread", "turn"}
     harness = {name for name in imported if name.startswith("harness.")}
-    assert {name for name in harness if not name.startswith("harness.wire")} == set()
-    assert not harness & {f"harness.wire.{name}" for name in ("approval", "review", "skills")}
+    assert {name for name in harness if not name.startswith("harness.protocol.wire")} == set()
+    assert not harness & {
+        f"harness.protocol.wire.{name}" for name in ("approval", "review", "skills")
+    }
     assert len(imported) <= MAX_MODULES
     # What is only written is never validated.
     assert "TurnStartParams" in built

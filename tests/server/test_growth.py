@@ -15,10 +15,6 @@ from reference_server.engine.items import GrowingReasoning
 from reference_server.engine.plan_text import PlanSplitter
 from reference_server.engine.review_text import review_text
 from reference_server.envelope import decode
-from reference_server.exec.actions import actions_of
-from reference_server.exec.output import Output
-from reference_server.exec.rules import Rules
-from reference_server.exec.shell_syntax import MAX_WORD_BYTES
 from reference_server.model.errors import ModelError, http_failed, response_failed
 from reference_server.model.events import read_event
 from reference_server.model.sse import SseParser
@@ -27,6 +23,10 @@ from reference_server.patch.heredoc import heredoc_patch
 from reference_server.patch.match import edited
 from reference_server.patch.parse import Hunk, PatchError, parse_patch
 from reference_server.patch.unified import TooMuchToShow, unified_hunks
+from reference_server.sandbox.actions import actions_of
+from reference_server.sandbox.output import Output
+from reference_server.sandbox.rules import Rules
+from reference_server.sandbox.shell_syntax import MAX_WORD_BYTES
 from reference_server.transport.lines import LineSplitter
 from tests.sampling import one_in
 

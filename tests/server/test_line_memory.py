@@ -13,7 +13,7 @@ MAX_MIB = 500
 READING = """
 import contextlib
 from reference_server.refusal import Refusal
-from harness.wire.methods import BY_METHOD
+from harness.protocol.wire.methods import BY_METHOD
 from reference_server.envelope import decode
 from reference_server.router import check_params
 from reference_server.transport.lines import LineSplitter

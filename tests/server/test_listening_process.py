@@ -22,7 +22,7 @@ from session_peer import config
 from websockets.sync.client import connect
 
 import reference_server
-from reference_server.exec.places import OWN_SOCKET, TOKEN_FILE
+from reference_server.sandbox.places import OWN_SOCKET, TOKEN_FILE
 
 pytestmark = [pytest.mark.socket, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ from listening_peer import KINDS, OverWebSocket, listening
 from model_side import Reply, completed, delta, done, message_item, opened
 from session_peer import Peer
 
-from harness.wire.item_events import AgentMessageDeltaNotification
+from harness.protocol.wire.item_events import AgentMessageDeltaNotification
 from reference_server import outbox as outbox_module
 from reference_server.connection import Connection
 from reference_server.deltas import MERGED_LIMIT, DeltaLine

@@ -9,12 +9,12 @@ import pytest
 from model_side import PIXEL, calls, says
 from session_peer import config, session
 
-from harness.wire.input import LocalImageInput
-from harness.wire.settings import DangerFullAccess
-from harness.wire.thread import ThreadStartParams
+from harness.protocol.wire.input import LocalImageInput
+from harness.protocol.wire.settings import DangerFullAccess
+from harness.protocol.wire.thread import ThreadStartParams
 from reference_server.engine import images
 from reference_server.engine.images import IMAGE_LIMIT, READERS, LocalImages, kind_of
-from reference_server.exec.sandbox import Sandbox
+from reference_server.sandbox.sandbox import Sandbox
 from reference_server.settings import ThreadSettings, settings_of_new_thread
 
 pytestmark = pytest.mark.anyio

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference_server.agent_mcp.masking import escaped, masked_address, masked_words
+from reference_server.agent_mcp.shown import Shown, as_json
 from reference_server.config.mcp import McpServer
-from reference_server.mcp_command.masking import escaped, masked_address, masked_words
-from reference_server.mcp_command.shown import Shown, as_json
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from model_side import calls, says
 from session_peer import session
 
 import reference_server
-from reference_server.exec.environment import PASSED
+from reference_server.sandbox.environment import PASSED
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 

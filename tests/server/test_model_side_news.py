@@ -8,7 +8,7 @@ import pytest
 from model_side import CREATED, PIXEL, Reply, calls, completed, done, event, message, says
 from session_peer import Peer, config, session
 
-from harness.wire.item import WebSearchItem
+from harness.protocol.wire.item import WebSearchItem
 
 
 def answered_by(model: str, *deltas: str) -> Reply:

@@ -15,8 +15,8 @@ from attacks import CONFINING, OPEN, ROOT, Attack, attack, places
 from confined import IDENTITIES, PLACES, Place, missing
 from model_side import patches, runs, says
 
-from harness.target.profile import load_profile
-from reference_server.exec import probe
+from harness.client.target.profile import load_profile
+from reference_server.sandbox import probe
 from tests.sampling import one_in
 
 HIDING = str(ROOT / "tools" / "without_bubblewrap.sh")

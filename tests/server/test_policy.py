@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from harness.wire.settings import ApprovalPolicy
+from harness.protocol.wire.settings import ApprovalPolicy
 from reference_server.engine.policy import (
     Ruling,
     ruling_on_command,

@@ -322,7 +322,7 @@ print(*sys.modules, file=sys.stderr)
     later = ("reference_server.engine", "reference_server.model", "reference_server.rollout")
     assert not [name for name in ours if name.startswith((*later, "reference_server.session"))]
     assert not imported & {"importlib.metadata", "tomllib", "reference_server.services"}
-    assert "harness.wire.item" not in ours
+    assert "harness.protocol.wire.item" not in ours
 
 
 def test_the_command_says_what_it_can(capsys) -> None:

@@ -11,9 +11,9 @@ import pytest
 from model_side import CREATED, Reply, delta, opened, says
 from session_peer import session
 
-from harness.wire.error import TurnError
-from harness.wire.input import TextInput
-from harness.wire.item import AgentMessageItem, UserMessageItem
+from harness.protocol.wire.error import TurnError
+from harness.protocol.wire.input import TextInput
+from harness.protocol.wire.item import AgentMessageItem, UserMessageItem
 from reference_server.config.home import Home
 from reference_server.rollout.conversation import ABORTED
 from reference_server.rollout.fold import UnreadableRollout, fold, mark_running

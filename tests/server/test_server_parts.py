@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from harness.wire.methods import BY_METHOD, Direction
-from harness.wire.turn import TurnStartParams
+from harness.protocol.wire.methods import BY_METHOD, Direction
+from harness.protocol.wire.turn import TurnStartParams
 from reference_server.deltas import DeltaLine
 from reference_server.handlers import discover
 from reference_server.handlers.registry import handles
@@ -66,7 +66,7 @@ def test_a_delta_line_needs_its_delta_last() -> None:
 
 
 def _named(params: TurnStartParams) -> TurnStartParams:
-    from harness.wire.methods import BY_PARAMS
+    from harness.protocol.wire.methods import BY_PARAMS
 
     BY_PARAMS.setdefault(TurnStartParams, "test/params")
     return params
@@ -74,7 +74,7 @@ def _named(params: TurnStartParams) -> TurnStartParams:
 
 @pytest.fixture(autouse=True)
 def table_as_it_was():
-    from harness.wire.methods import BY_PARAMS
+    from harness.protocol.wire.methods import BY_PARAMS
 
     yield
     BY_PARAMS.pop(TurnStartParams, None)

@@ -6,8 +6,8 @@ import websockets
 from staged import BOUND, GREETING, staged
 
 from harness.errors import UsageError
-from harness.stage.choice import load_choice
-from reference_server.stage.stage import Bounds
+from harness.play.client_tests.choice import load_choice
+from reference_server.client_tests.stage import Bounds
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from staged import BOUND, GREETING, Client, OverLines, staged
 
-from reference_server.stage.stage import Bounds
+from reference_server.client_tests.stage import Bounds
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 

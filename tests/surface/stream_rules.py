@@ -7,10 +7,10 @@ can read marks. Its id and level are given by hand, since a registered rule is o
 from typing import cast
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_mark
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
-from harness.surface.exec import Stream, StreamLedger
 from harness.trace.marks import ProgramEnded
+from harness.trace.surface.agent_exec import Stream, StreamLedger
 from harness.trace.trace import Mark
 
 

@@ -8,18 +8,18 @@ import anyio
 import pytest
 from stream_rules import RULES
 
-from harness.commands.stored_traces import check_trace, sent_bytes, shown_lines
+from harness.cli.commands.stored_traces import check_trace, sent_bytes, shown_lines
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.runner.program_run import Program, run_program
-from harness.spec.loading import load_book
-from harness.surface.exec import event_type
-from harness.surface.known import SURFACES, classify_of, surface_named
+from harness.play.program_run import Program, run_program
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction, Kind
 from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.store import TraceFormatError, load, save
+from harness.trace.surface.agent_exec import event_type
+from harness.trace.surface.known import SURFACES, classify_of, surface_named
 from harness.trace.trace import End, Header, Trace
 
 PROGRAM = Path(__file__).parents[2] / "fixtures" / "programs" / "stream.py"

@@ -11,8 +11,8 @@ from tools.weight import FILES, budget_rows, excesses, lowered, room_of, table, 
 def test_rooms_are_top_folders_but_of_the_three_that_are_split() -> None:
     assert room_of("conftest.py") == "root"
     assert room_of("tools/bench/where.py") == "tools"
-    assert room_of("harness/cli.py") == "harness"
-    assert room_of("harness/rules/turns/ends.py") == "harness/rules"
+    assert room_of("harness/errors.py") == "harness"
+    assert room_of("harness/judge/rules/turns/ends.py") == "harness/judge"
 
 
 def test_lines_of_python_are_counted_and_all_files(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ async def test_waits(anyio_backend_name):
 
 @pytest.mark.own
 def test_nothing_of_the_harness_is_imported():
-    assert [name for name in sys.modules if name.startswith("harness.suite")] == []
+    assert [name for name in sys.modules if name.startswith("harness.cli.suite")] == []
 
 
 def test_fails():

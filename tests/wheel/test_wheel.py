@@ -69,7 +69,7 @@ def test_the_wheel_brings_its_licence_commands_and_plugin(fresh: Fresh, names: s
         text = archive.read(entry_points).decode()
     assert "agent = reference_server.cli:main" in text
     assert "harness = harness.__main__:main" in text
-    assert "[pytest11]\nharness = harness.plugin" in text
+    assert "[pytest11]\nharness = harness.cli.plugin" in text
     assert [name for name in names if name.endswith("licenses/LICENSE")]
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.fuzz.documents import search_documents
-from harness.fuzz.sessions.search import Found
-from harness.runner.config import configure
-from harness.runner.interruption import Interruption
+from harness.play.config import configure
+from harness.play.interruption import Interruption
+from harness.search.fuzz.documents import search_documents
+from harness.search.fuzz.sessions.search import Found
 
 CONVERSATIONS = 60
 # The number of conversations is the bound; the benchmark ends one that takes longer.

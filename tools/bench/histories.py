@@ -6,8 +6,8 @@ Only the reference server's own format is known, so no other server is measured.
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.wire.input import TextInput
-from harness.wire.item import (
+from harness.protocol.wire.input import TextInput
+from harness.protocol.wire.item import (
     AgentMessageItem,
     CommandExecutionItem,
     FileChangeItem,
@@ -18,8 +18,8 @@ from harness.wire.item import (
     UpdateKind,
     UserMessageItem,
 )
-from harness.wire.settings import DangerFullAccess
-from harness.wire.thread import TokenCounts
+from harness.protocol.wire.settings import DangerFullAccess
+from harness.protocol.wire.thread import TokenCounts
 from reference_server.rollout.records import (
     HistoryRecord,
     ItemRecord,

@@ -10,8 +10,8 @@ import asyncio
 import re
 import sys
 
-from harness.backend.parts import UsageBody
-from harness.backend.wire.responses import ResponsesStream
+from harness.model.parts import UsageBody
+from harness.model.wire.responses import ResponsesStream
 
 STREAM_WORD = "stream-of-deltas"
 """In the user's text it asks for the long answer."""

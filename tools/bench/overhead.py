@@ -12,13 +12,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from harness.protocol.values import dig
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.ending import QUIET
 from harness.scenario.loader import SUFFIX
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import dig
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.processes import cpu_of_children, run
 from tools.bench.stats import Absent, Cell, Figure
@@ -37,7 +37,7 @@ def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
     source = bundled_folder() / f"{TRIVIAL}{SUFFIX}"
     for number in range(count):
         shutil.copyfile(source, many / f"s{number:03}{SUFFIX}")
-    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference", "many"]
+    command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference", "many"]
     try:
         began, before = monotonic(), cpu_of_children()
         run([*command, "--json", "report.json"], here, BOUND)

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 
 from harness.judge.judge import Judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction, Frame, Origin, classify, parse
 from harness.trace.trace import End, Trace
 

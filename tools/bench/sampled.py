@@ -24,7 +24,7 @@ WAITING = ("selectors.py:select", "threading.py:wait")
 """The innermost functions of a thread that waits."""
 ARGUMENTS = (
     *("-c", os.devnull, "--rootdir", ".", "--noconftest", "-q", "--no-header", "--harness-run"),
-    *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.plugin"),
+    *("--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.cli.plugin"),
     *("-p", "no:doctest", "--assert=plain", "-o", "python_files="),
 )
 """As `harness run` has them (commands/run_options), without workers: one process does it all."""
@@ -101,7 +101,7 @@ def main(out: str, arguments: list[str]) -> int:
     began, sampler = time.monotonic(), Sampler()
     sys.setswitchinterval(SWITCH)
     sampler.start()
-    from harness.suite.__main__ import main as run
+    from harness.cli.suite.__main__ import main as run
 
     sys.argv[1:] = [*ARGUMENTS, *arguments]
     status: object = 0

@@ -27,7 +27,7 @@ def suite(folder: Path) -> Cells:
     """`harness run --target reference` in an empty folder, with the bundled sessions."""
     here = folder / "suite"
     here.mkdir()
-    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
     command += ["-v", "--json", "report.json"]
     try:
         began, before = monotonic(), cpu_of_children()
@@ -61,7 +61,7 @@ def races(folder: Path) -> Cells:
     """`harness run --target reference --race all` in an empty folder."""
     here = folder / "races"
     here.mkdir()
-    command = [sys.executable, "-m", "harness.cli", "run", "--target", "reference"]
+    command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
     try:
         began = monotonic()
         words = ["--race", "all", "-n", str(WORKERS), "--json", "report.json"]
@@ -86,7 +86,7 @@ def races_cells(report: Any, took: float) -> Cells:
 def mutation(folder: Path) -> Cells:
     """`harness mutate --target reference`, as `make mutate` has it."""
     beside = Path(sys.executable).parent
-    command = [sys.executable, "-m", "harness.cli", "mutate", "--target", "reference"]
+    command = [sys.executable, "-m", "harness.cli.main", "mutate", "--target", "reference"]
     command += ["-n", str(WORKERS), "--server-cmd", f"{beside / 'agent'} app-server"]
     command += ["--agent-cmd", str(beside / "agent")]
     command += ["--sdk-cmd", f"{sys.executable} {CHECKOUT / DRIVER}"]

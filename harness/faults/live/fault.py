@@ -12,8 +12,8 @@ from harness.faults.live.words import told
 from harness.faults.queue import Act
 from harness.faults.site import FaultSite
 from harness.faults.stream import FaultStream
+from harness.protocol.values import MISSING
 from harness.trace.frame import Classify, Damage, Direction, Frame, Origin, classify, parse
-from harness.trace.values import MISSING
 
 # Held beyond this, lines are let go: what a fault waits for may never come.
 MAX_HELD_FRAMES = 1000

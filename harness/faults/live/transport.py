@@ -9,11 +9,11 @@ import math
 
 import anyio
 
+from harness.client.transport.base import Transport
+from harness.client.transport.jsonl import Line
 from harness.errors import TargetGone
 from harness.faults.live.chain import AtWork
 from harness.trace.frame import Direction, Frame
-from harness.transport.base import Transport
-from harness.transport.jsonl import Line
 
 # Silence after which lines that are held for a fault go on. A model's answer on this machine is far
 # quicker; a person at a real one is not, which is why a proxy may set it otherwise.

@@ -8,10 +8,10 @@ from typing import Any
 
 from harness.faults.queue import Act
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj, show_path, text
 from harness.trace.difference import difference
 from harness.trace.excerpt import visible
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import dig, obj, show_path, text
 
 # An id longer than this is cut: whoever wrote it may have put anything into it.
 _MAX_ID_CHARACTERS = 60

@@ -17,9 +17,9 @@ from harness.faults.selectors import (
     turn_started,
 )
 from harness.faults.site import FaultSite, NotApplied
+from harness.protocol.values import dig, text
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
-from harness.trace.values import dig, text
 from harness.trace.views import ItemView, TurnView
 
 TEXT = ("params", "item", "text")

@@ -18,9 +18,9 @@ from harness.faults.operators import Operator, drop, duplicate, edit, edit_by, i
 from harness.faults.queue import Change, FrameQueue
 from harness.faults.selectors import Verdict, notification
 from harness.faults.site import COMMAND, FILE, Approval, FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 CHANGED_PATH = ("params", "item", "changes", 0, "path")
 STATUS = ("params", "item", "status")

@@ -5,8 +5,8 @@ from harness.faults.changes import every, first
 from harness.faults.operators import drop, edit
 from harness.faults.selectors import Selector, Verdict, answer_to, notification
 from harness.faults.site import FaultSite
+from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import obj, text
 
 ARCHIVE = "thread/archive"
 UNARCHIVE = "thread/unarchive"

@@ -8,8 +8,8 @@ from harness.faults.operators import Operator, edit, insert_by, remove
 from harness.faults.queue import FrameQueue
 from harness.faults.selectors import Selector, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, text
 from harness.trace.views import items_of, turns_of
 
 TURNS = ("result", "thread", "turns")

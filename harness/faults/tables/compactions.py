@@ -5,9 +5,9 @@ from harness.faults.changes import every, first
 from harness.faults.operators import drop, edit, edit_by
 from harness.faults.selectors import Selector, Verdict, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj
 from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
-from harness.trace.values import dig, obj
 
 COMPACT = "thread/compact/start"
 

@@ -23,9 +23,9 @@ from harness.faults.selectors import (
     turn_started,
 )
 from harness.faults.site import COMMAND, FaultSite
+from harness.protocol.values import arr, obj, text
 from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind, Origin
-from harness.trace.values import arr, obj, text
 
 TROUBLE = {"code": -32603, "message": "it failed"}
 NOT_ASKED_FOR = {"id": 404404, "result": {"decision": "accept"}}

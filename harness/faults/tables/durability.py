@@ -9,8 +9,8 @@ from harness.faults.operators import edit_by, refuse
 from harness.faults.queue import FrameQueue
 from harness.faults.selectors import Selector, Verdict, answer_to, read_with_turns
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, text
 from harness.trace.views import items_of, turns_of
 
 TURNS = ("result", "thread", "turns")

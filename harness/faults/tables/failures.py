@@ -4,7 +4,7 @@ from harness.faults.base import Fault
 from harness.faults.changes import first
 from harness.faults.operators import edit
 from harness.faults.selectors import Selector, notification, turn_completed
-from harness.trace.values import dig
+from harness.protocol.values import dig
 
 ERROR = ("params", "turn", "error")
 

@@ -8,8 +8,8 @@ from harness.faults.operators import drop, duplicate, edit, edit_by, insert_by, 
 from harness.faults.queue import FrameQueue
 from harness.faults.selectors import Selector, answer_to, notification, read_with_turns
 from harness.faults.site import FaultSite, NotApplied
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import TurnView, items_of, turns_of
 
 THREAD = ("result", "thread")

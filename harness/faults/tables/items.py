@@ -15,8 +15,8 @@ from harness.faults.operators import drop, duplicate, edit, edit_by, put, rename
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Verdict, notification, turn_completed
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import ItemView
 
 SUMMARY = "item/reasoning/summaryTextDelta"

@@ -9,8 +9,8 @@ from harness.faults.list_selectors import data, others, rests
 from harness.faults.operators import Operator, edit, edit_by
 from harness.faults.selectors import Fits, Selector, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import arr, dig, text
 
 DATA = ("result", "data")
 NAMED_KINDS = {"cli", "vscode"}

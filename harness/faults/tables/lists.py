@@ -19,8 +19,8 @@ from harness.faults.list_selectors import (
 from harness.faults.operators import edit, edit_by, refuse
 from harness.faults.selectors import answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, text
 
 DATA = ("result", "data")
 

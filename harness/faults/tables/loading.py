@@ -5,9 +5,9 @@ from harness.faults.changes import every, first
 from harness.faults.operators import drop, edit, edit_by, insert_by
 from harness.faults.selectors import Selector, Verdict, answer_to, notification
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 NAME = "thread/name/set"
 UNSUBSCRIBE = "thread/unsubscribe"

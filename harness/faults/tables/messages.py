@@ -17,8 +17,8 @@ from harness.faults.selectors import (
     turn_started,
 )
 from harness.faults.site import FaultSite
+from harness.protocol.values import obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import obj, text
 
 LOG_LINE = b"2026-01-01T00:00:00Z INFO listening"
 NO_TEXT = b'{"method": "turn/diff/updated", "params": {"diff": "\xff\xfe"}}'

@@ -12,10 +12,10 @@ from harness.faults.operators import edit
 from harness.faults.queue import Change
 from harness.faults.selectors import Selector, answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import dig, obj
 
 IN_MARKS = "it changes what the model was asked, and that is in marks"
 

@@ -9,10 +9,10 @@ from harness.faults.item_selectors import item_completed
 from harness.faults.operators import drop, edit
 from harness.faults.selectors import Selector, Verdict, notification, turn_in
 from harness.faults.site import FaultSite
+from harness.protocol.values import obj
 from harness.trace.frame import Frame
 from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import obj
 from harness.trace.views import TurnView
 
 USAGE = "thread/tokenUsage/updated"

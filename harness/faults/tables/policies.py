@@ -10,8 +10,8 @@ from harness.faults.queue import Change
 from harness.faults.selectors import answer_to, sent
 from harness.faults.site import COMMAND, FILE, FaultSite
 from harness.faults.tables.approvals import added_file, asked, place
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj, text
 
 EARLY = "early\n"
 POLICY = "approvalPolicy"

@@ -9,8 +9,8 @@ from harness.faults.operators import edit, insert_by
 from harness.faults.refusals import Refused, asked_with, nothing_more_is_asked
 from harness.faults.selectors import answer_to
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj
 
 REFUSAL = "unknown sandbox"
 KEBAB = answer_to("thread/start").where(

@@ -11,8 +11,8 @@ from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.sdk_turns import WHY, Message, SdkTurn, turn_with
 from harness.faults.site import FaultSite
 from harness.faults.stored import change, drop
+from harness.protocol.values import arr, obj, text
 from harness.trace.trace import Trace
-from harness.trace.values import arr, obj, text
 
 Edit = Callable[[Message], None]
 

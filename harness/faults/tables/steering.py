@@ -16,10 +16,10 @@ from harness.faults.selectors import (
     turn_in,
 )
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import ModelCall
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import arr, dig, obj, text
 
 UNHEARD = "it changes what the model was asked, and that is in marks"
 OTHER_ID = "turn_404404"

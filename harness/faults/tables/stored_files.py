@@ -9,10 +9,10 @@ from dataclasses import replace
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.site import FaultSite
 from harness.faults.stored import remark
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import FileSeen, HomeSearched, TextsFound
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import dig, obj, text
 
 WHY = "what is on disk is seen by looks at it, which a stream of messages does not have"
 ARCHIVED = "thread/archived"

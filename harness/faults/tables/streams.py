@@ -10,10 +10,10 @@ from harness.faults.operators import drop, duplicate, edit, edit_by, insert, rem
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite
 from harness.faults.stored import remark
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import HomeSearched, MarkBody, ModelCall, TextsFound
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import dig, obj, text
 
 MARKS = "what a run leaves on the disk and asks the model is in marks, not in its stream"
 ITEMS = ("item.started", "item.updated", "item.completed")

@@ -5,8 +5,8 @@ from harness.faults.changes import first, there_is
 from harness.faults.operators import edit, refuse
 from harness.faults.selectors import answer_to, status
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj, text
 
 
 def bare_and_not_the_first(site: FaultSite, frame: Frame) -> bool:

@@ -17,9 +17,9 @@ from harness.faults.selectors import (
     turn_completed,
 )
 from harness.faults.site import FaultSite
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 from harness.trace.views import TurnView, items_of
 
 MILLISECONDS = 1000

@@ -21,8 +21,8 @@ from harness.faults.selectors import (
     turn_started,
 )
 from harness.faults.site import FaultSite
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj, text
 
 STATUS = ("params", "turn", "status")
 ERROR = ("params", "turn", "error")

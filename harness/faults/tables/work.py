@@ -14,9 +14,9 @@ from harness.faults.operators import drop, edit, put
 from harness.faults.queue import FrameQueue
 from harness.faults.selectors import Selector, Verdict, notification
 from harness.faults.site import FaultSite
-from harness.spec.machines import ITEM_STATUS
+from harness.protocol.spec.machines import ITEM_STATUS
+from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.values import dig, obj, text
 
 OUTPUT = "item/commandExecution/outputDelta"
 PROGRESS = "item/mcpToolCall/progress"

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from harness.protocol.values import dig, obj, text
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.told_items import Workshop
 from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.values import dig, obj, text
 
 _NEEDED: Final = {
     "item/commandExecution/requestApproval": ("command-approval",),

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.client_steps import gives
 from harness.scenario.from_trace.answers import answer_body, question_of
 from harness.scenario.from_trace.connections import Lines
@@ -36,7 +37,6 @@ from harness.trace.marks import (
     StepBegins,
 )
 from harness.trace.trace import Mark
-from harness.trace.values import arr, dig, obj, text
 
 Step = dict[str, Any]
 _COMPACTED: Final = {"item.type": "contextCompaction"}

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.client.target.profile import ExecProgram
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.exec_told import ENDS
 from harness.scenario.from_trace.story import PLAN, Made, Story, Turn
-from harness.target.profile import ExecProgram
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import ProgramEnded, ProgramStarted, TurnAsked
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 # Words of the command line, by the fields of a profile that have them.
 _SAID: Final = ("model", "sandbox", "cwd", "schema_file", "setting", "resume")

@@ -7,10 +7,10 @@ import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
+from harness.protocol.values import arr, obj, text
 from harness.scenario.client_steps import MAIN
 from harness.trace.marks import MarkBody, StepBegins
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import arr, obj, text
 
 Step = dict[str, Any]
 # What a run with other steps than those of its file has too.

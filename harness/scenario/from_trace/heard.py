@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.references import References
 from harness.scenario.from_trace.story import Story
 from harness.scenario.paths import fits
 from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.values import arr, dig, obj, text
 
 _KINDS = {"notification": Kind.NOTIFICATION, "request": Kind.REQUEST}
 

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from harness.protocol.values import dig, text
 from harness.scenario.from_trace.answers import was_answered
 from harness.scenario.from_trace.story import TOOLS, Story, Turn
 from harness.trace.frame import Direction, Kind
-from harness.trace.values import dig, text
 
 # What is waited for where the client acted in the middle of a turn: every server tells it.
 _TOLD: Final = ("item/started", "item/completed", "error")

@@ -8,7 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.client.target.profile import ExecProgram
 from harness.errors import UsageError
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.client_side import ClientSide
 from harness.scenario.from_trace.exec_side import ExecSide
 from harness.scenario.from_trace.exec_story import ExecStory
@@ -21,13 +23,11 @@ from harness.scenario.lexicon import Lexicon
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
 from harness.scenario.yaml12 import ScenarioError, parse
-from harness.target.profile import ExecProgram
 from harness.trace.foreign import TARGET
 from harness.trace.frame import Kind
 from harness.trace.marks import ModelCall
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
-from harness.trace.values import arr, dig, obj, text
 
 _USUAL: Final = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 _WIDTH: Final = 96

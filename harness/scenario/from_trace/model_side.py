@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.protocol.values import obj, text
 from harness.scenario.from_trace.said_items import is_call, part_of, said_text
 from harness.scenario.from_trace.story import PLAN, Made, Story, Turn, texts_of
 from harness.scenario.from_trace.told_items import Workshop
@@ -15,7 +16,6 @@ from harness.trace.foreign import TARGET
 from harness.trace.frame import parse
 from harness.trace.marks import CallEnd, ModelCall, ModelEnd
 from harness.trace.model_marks import ModelSaid
-from harness.trace.values import obj, text
 
 _USAGE: Final = {
     "input": ("inputTokens", 10),

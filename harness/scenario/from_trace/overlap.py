@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from harness.protocol.values import dig, text
 from harness.scenario.from_trace.story import Story
 from harness.trace.frame import Direction, Frame, Kind
-from harness.trace.values import dig, text
 
 # What the player says by itself at the beginning of a connection.
 GREETING: Final = ("initialize", "initialized")

@@ -6,7 +6,7 @@ A name is given only where it is used.
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from harness.trace.values import arr, obj
+from harness.protocol.values import arr, obj
 
 # Members whose texts a client says again, as it got them.
 _IDS: Final = ("id", "threadId", "turnId", "itemId", "reviewThreadId", "nextCursor", "path")

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.story import texts_of
 from harness.scenario.from_trace.told_items import Workshop, unwrapped
 from harness.trace.frame import parse
-from harness.trace.values import arr, dig, obj, text
 
 _RUNS: Final = ("exec_command", "shell_command", "shell", "local_shell", "container.exec")
 _STATUS: Final = {"in_progress": "inProgress"}

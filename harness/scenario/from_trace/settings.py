@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from harness.protocol.values import dig, obj, text
 from harness.scenario.from_trace.story import Story
 from harness.trace.frame import Kind
-from harness.trace.values import dig, obj, text
 
 SETTINGS: Final = ("approvalPolicy", "sandbox", "model")
 _SANDBOXES: Final = {

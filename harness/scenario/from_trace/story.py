@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import EndingBegins, MarkBody, ModelCall, Place
 from harness.trace.trace import Mark, Trace
-from harness.trace.values import arr, dig, obj, text
 
 DELTAS: Final = {
     "item/agentMessage/delta": "text",

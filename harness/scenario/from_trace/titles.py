@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
+from harness.protocol.values import dig
 from harness.scenario.from_trace.story import texts_of
 from harness.trace.foreign import TARGET
 from harness.trace.frame import Direction, Kind
 from harness.trace.marks import ProgramStarted
 from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
-from harness.trace.values import dig
 
 _MAX_TITLE_CHARACTERS: Final = 60
 _UNTOLD: Final = ("initialize", "initialized")

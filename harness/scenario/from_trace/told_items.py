@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.story import PLAN, Made, Story, approved, texts_of
-from harness.trace.values import arr, dig, obj, text
 
 _SHELLS: Final = ("sh", "bash", "zsh", "dash", "ash")
 # An image of two pixels, for a file that was looked at and is not in the trace.

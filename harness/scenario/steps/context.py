@@ -10,16 +10,16 @@ from typing import Any, Protocol, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.backend.model import ScriptedModel
 from harness.client.inbox import Predicate
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds, fill
 from harness.errors import HarnessError, TargetGone
+from harness.model.model import ScriptedModel
+from harness.protocol.values import dig, obj, text
 from harness.scenario.client_steps import MAIN, Answers, gives
 from harness.scenario.references import UnknownValue, resolved
 from harness.scenario.steps.awaited import ANSWER, NOTHING, Awaited
-from harness.target.profile import Bounds, fill
 from harness.trace.frame import Frame, Kind
-from harness.trace.values import dig, obj, text
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import anyio
 
 from harness.client.inbox import Predicate
 from harness.errors import TargetGone
+from harness.protocol.values import dig, text
 from harness.scenario.client_steps import MAIN, StartTurn
 from harness.scenario.positions import GATE, Position, Sight
 from harness.scenario.races import (
@@ -25,7 +26,6 @@ from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, p
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import RaceActs
-from harness.trace.values import dig, text
 
 ADDED = "Mind the heron by the lock."
 """What is added by a steer: words that nothing else in a scenario has."""

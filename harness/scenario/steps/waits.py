@@ -5,6 +5,7 @@ Nothing waits by the clock.
 
 from functools import partial
 
+from harness.protocol.values import dig, text
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
 from harness.scenario.paths import described, fits, nearest_of
 from harness.scenario.steps.awaited import (
@@ -17,7 +18,6 @@ from harness.scenario.steps.awaited import (
 from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
-from harness.trace.values import dig, text
 
 
 @plays(OpenStep)

@@ -15,8 +15,14 @@ from typing import Any, Literal, cast
 import anyio
 from pydantic import ValidationError
 
-from harness.wire.item import DynamicToolCallItem
-from harness.wire.tool import InputImage, InputText, ToolCallParams, ToolCallResult, ToolOutput
+from harness.protocol.wire.item import DynamicToolCallItem
+from harness.protocol.wire.tool import (
+    InputImage,
+    InputText,
+    ToolCallParams,
+    ToolCallResult,
+    ToolOutput,
+)
 from reference_server.brief import brief, brief_value
 from reference_server.engine.calls import Output, ToolCall
 from reference_server.engine.images import ImageBudget, NoImage

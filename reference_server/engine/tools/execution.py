@@ -10,14 +10,14 @@ from functools import partial
 
 from anyio import to_thread
 
-from harness.wire.settings import DangerFullAccess, WorkspaceWrite
+from harness.protocol.wire.settings import DangerFullAccess, WorkspaceWrite
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.approvals import CommandAnswer
-from reference_server.exec.environment import command_environment, path_without
-from reference_server.exec.process import Command, Finished, Running
-from reference_server.exec.rules import NETWORK_FILE, BadRule, RulesFile
-from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
+from reference_server.sandbox.environment import command_environment, path_without
+from reference_server.sandbox.process import Command, Finished, Running
+from reference_server.sandbox.rules import NETWORK_FILE, BadRule, RulesFile
+from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, not_confined
 from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ Source: session-protocol "ThreadItem" (imageView).
 
 from typing import Any
 
-from harness.wire.item import ImageViewItem
+from harness.protocol.wire.item import ImageViewItem
 from reference_server.brief import brief
 from reference_server.engine.calls import CallError, Output, ToolCall
 from reference_server.engine.images import LocalImages, NoImage, absolute

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import anyio
 
-from harness.wire.item import McpToolCallItem, ToolStatus
-from harness.wire.tool import McpToolCallProgressNotification, McpToolError, McpToolResult
+from harness.protocol.wire.item import McpToolCallItem, ToolStatus
+from harness.protocol.wire.tool import McpToolCallProgressNotification, McpToolError, McpToolResult
 from reference_server.brief import brief
 from reference_server.engine.calls import Output, ToolCall
 from reference_server.engine.images import IMAGE_LIMIT, ImageBudget, NoImage, kind_of

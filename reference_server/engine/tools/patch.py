@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from harness.wire.item import DeclinableStatus, FileUpdateChange
-from harness.wire.turn import TurnDiffUpdatedNotification
+from harness.protocol.wire.item import DeclinableStatus, FileUpdateChange
+from harness.protocol.wire.turn import TurnDiffUpdatedNotification
 from reference_server.engine.approvals import Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.patch_journal import journal_of
@@ -20,16 +20,16 @@ from reference_server.engine.policy import Ruling, ruling_on_file_change
 from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import APPLY_PATCH
 from reference_server.engine.work_items import FileWork
-from reference_server.exec.mounts import Plan as View
-from reference_server.exec.mounts import Refused
-from reference_server.exec.permissions import may_read
-from reference_server.exec.places import inside, of_kernel
-from reference_server.exec.sandbox import Sandbox
 from reference_server.limits import check_path
 from reference_server.patch.apply import PartlyApplied, apply_plan
 from reference_server.patch.diff import file_changes
 from reference_server.patch.parse import PatchError, parse_patch
 from reference_server.patch.plan import Plan, make_plan
+from reference_server.sandbox.mounts import Plan as View
+from reference_server.sandbox.mounts import Refused
+from reference_server.sandbox.permissions import may_read
+from reference_server.sandbox.places import inside, of_kernel
+from reference_server.sandbox.sandbox import Sandbox
 
 Fields = dict[str, Any]
 

@@ -5,7 +5,7 @@ Source: session-protocol "Events" (turn/plan/updated: "the agent shares or chang
 
 from typing import Any, Literal, cast
 
-from harness.wire.turn import PlanStep, TurnPlanUpdatedNotification
+from harness.protocol.wire.turn import PlanStep, TurnPlanUpdatedNotification
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import UPDATE_PLAN

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from harness.wire.item import DeclinableStatus
+from harness.protocol.wire.item import DeclinableStatus
 from reference_server.engine.approvals import CommandAnswer, Decision
 from reference_server.engine.calls import CallError, ToolCall
 from reference_server.engine.policy import (
@@ -25,12 +25,12 @@ from reference_server.engine.tools.execution import Execution, Prepared
 from reference_server.engine.tools.offered import EXEC_COMMAND
 from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.work_items import CommandWork
-from reference_server.exec.actions import actions_of
-from reference_server.exec.probe import SandboxUnavailable
-from reference_server.exec.process import Finished
-from reference_server.exec.shell_syntax import MAX_WORD_BYTES, too_long
 from reference_server.limits import LimitExceeded, check_path
 from reference_server.patch.heredoc import heredoc_patch
+from reference_server.sandbox.actions import actions_of
+from reference_server.sandbox.probe import SandboxUnavailable
+from reference_server.sandbox.process import Finished
+from reference_server.sandbox.shell_syntax import MAX_WORD_BYTES, too_long
 
 Fields = dict[str, Any]
 V = TypeVar("V", str, bool)

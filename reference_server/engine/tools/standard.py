@@ -9,7 +9,7 @@ from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.tools.plan import PlanTool
 from reference_server.engine.tools.shell import ShellTool
 from reference_server.engine.tools.toolbox import Toolbox
-from reference_server.exec.sandbox import Sandbox
+from reference_server.sandbox.sandbox import Sandbox
 
 
 def standard_tools(home: Home, config: Config, sandbox: Sandbox, images: LocalImages) -> Toolbox:

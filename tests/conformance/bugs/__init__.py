@@ -13,7 +13,7 @@ Write a function in `tables/<area>.py` and say what turns red::
     @bug(reds={"commands/exit-code": "scenario.expectation: exitCode"})
     def every_command_ends_with_zero() -> None:
         \"\"\"The exit code of a failed command is told as 0.\"\"\"
-        swap("reference_server.exec.process:Finished.exit_code", lambda original: ...)
+        swap("reference_server.sandbox.process:Finished.exit_code", lambda original: ...)
 
 - The function's name is the bug's, with dashes for underlines; its docstring says what the server
   does wrong, and can be read beside the title. It runs in the server's process, before the server.

@@ -26,7 +26,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from reference_server.cli import app_server
-from reference_server.exec.launcher import SHARED
+from reference_server.sandbox.launcher import SHARED
 from tests.conformance.bugs.serving import main
 
 assert app_server, "it is imported so that no fork has to"

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import ScenarioOutcome
-from harness.runner.config import configure
-from harness.runner.repeat import Repeats
-from harness.runner.session import WorkerSession
+from harness.play.config import configure
+from harness.play.repeat import Repeats
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import ScenarioOutcome
 from harness.scenario.bundled import bundled_scenario
 from harness.scenario.loader import Loaded
 from tests.conformance.bugs.forking import forked

@@ -45,7 +45,7 @@ def rollback_counts_what_was_steered() -> None:
     within that turn then, which is kept.
     Breaks "thread/rollback": it drops the last N turns.
     """
-    from harness.wire.thread_operations import ThreadRollbackResult
+    from harness.protocol.wire.thread_operations import ThreadRollbackResult
     from reference_server.session.reading import LiveReading
 
     def rollback(original: Handler) -> Handler:
@@ -146,7 +146,7 @@ def retry_of_a_second_thread_is_told_of_the_first() -> None:
     a turn of another thread breaks off too.
     Breaks "Events": `error` has the threadId and the turnId of the turn.
     """
-    from harness.wire.error import ErrorNotification
+    from harness.protocol.wire.error import ErrorNotification
 
     trying: list[str] = []
 
@@ -264,7 +264,7 @@ def name_set_in_a_turn_is_lost_by_an_interrupt() -> None:
     Sequence: while a turn runs, thread/name/set; then turn/interrupt.
     Breaks "thread/name/set": it sets the name; thread/name/updated is emitted when that changes.
     """
-    from harness.wire.rpc import Empty
+    from harness.protocol.wire.rpc import Empty
 
     def name(original: Handler) -> Handler:
         async def changed(call: Any, params: Any) -> None:

@@ -49,7 +49,7 @@ def name_set_while_archiving_is_lost() -> None:
     Sequence: thread/archive, and thread/name/set for the same thread without waiting.
     Breaks "thread/name/set": it sets the name; thread/name/updated is emitted when that changes.
     """
-    from harness.wire.rpc import Empty
+    from harness.protocol.wire.rpc import Empty
 
     archiving: dict[str, int] = {}
     lost: list[tuple[Any, Any]] = []
@@ -170,7 +170,7 @@ def resumed_twice_must_be_left_twice() -> None:
 
     def unsubscribe(original: Handler) -> Handler:
         async def changed(call: Any, params: Any) -> None:
-            from harness.wire.thread_operations import ThreadUnsubscribeResult
+            from harness.protocol.wire.thread_operations import ThreadUnsubscribeResult
 
             key = id(call.connection.outbox), params.thread_id
             if held.pop(key, 0):

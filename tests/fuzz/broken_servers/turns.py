@@ -22,7 +22,7 @@ def output_of_the_second_call_goes_to_the_first() -> None:
     and that answer, or a later one of the turn, has two commands.
     Breaks "Item lifecycle": deltas of an item come before its item/completed, which is last.
     """
-    from harness.wire.item_events import CommandExecutionOutputDeltaNotification
+    from harness.protocol.wire.item_events import CommandExecutionOutputDeltaNotification
     from reference_server.deltas import DeltaLine
 
     def tell_retry(original: Any) -> Any:
@@ -102,7 +102,7 @@ def reconnect_in_a_patch_tells_its_diff_twice() -> None:
     Breaks "Item lifecycle" (item/completed carries the final item, once) and "Events"
     (turn/diff/updated after every fileChange item).
     """
-    from harness.wire.item_events import ItemCompletedNotification
+    from harness.protocol.wire.item_events import ItemCompletedNotification
     from reference_server.envelope import encode_notification
 
     def complete(original: Any) -> Any:

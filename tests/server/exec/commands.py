@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from reference_server.exec.process import Command, Finished, Running
+from reference_server.sandbox.process import Command, Finished, Running
 
 BOUND = 30
 """Seconds in which a test's command must have done its part, on a machine under load."""

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from commands import PATH, finished, linux
 
-from harness.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
-from reference_server.exec.process import Command, Finished
-from reference_server.exec.sandbox import Confinement, Sandbox
+from harness.protocol.wire.settings import FullAccess, ReadOnly, SandboxPolicy, WorkspaceWrite
+from reference_server.sandbox.process import Command, Finished
+from reference_server.sandbox.sandbox import Confinement, Sandbox
 from tests.sampling import one_in
 
 ORDINARY = 65534

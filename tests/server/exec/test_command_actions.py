@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.item import UnknownAction
-from reference_server.exec.actions import actions_of
+from harness.protocol.wire.item import UnknownAction
+from reference_server.sandbox.actions import actions_of
 
 
 def said(script: str) -> list[tuple]:

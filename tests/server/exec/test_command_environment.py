@@ -1,6 +1,6 @@
 """The variables of a command: a short list of the server's, and what config.toml adds."""
 
-from reference_server.exec.environment import PASSED, CommandVariables, command_environment
+from reference_server.sandbox.environment import PASSED, CommandVariables, command_environment
 
 NOTHING_MORE = CommandVariables()
 SERVER = {

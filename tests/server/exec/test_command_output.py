@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.exec.output import Output, marker
+from reference_server.sandbox.output import Output, marker
 
 
 def all_pieces(output: Output, chunks: list[bytes]) -> list[str]:

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from commands import BOUND, PATH, Heard, ended, fifo, finished, linux, living, shell
 
-from reference_server.exec.launcher import SHARED, Launcher, LaunchFailed
-from reference_server.exec.output import HEAD_LIMIT, TAIL_LIMIT
-from reference_server.exec.process import Command, Running, run
+from reference_server.sandbox.launcher import SHARED, Launcher, LaunchFailed
+from reference_server.sandbox.output import HEAD_LIMIT, TAIL_LIMIT
+from reference_server.sandbox.process import Command, Running, run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket]
 
@@ -332,7 +332,7 @@ async def test_a_helper_that_was_killed_is_started_again(tmp_path) -> None:
 
 
 async def test_a_helper_that_cannot_be_started_is_a_value(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("reference_server.exec.launcher.sys.executable", "/no/such/python")
+    monkeypatch.setattr("reference_server.sandbox.launcher.sys.executable", "/no/such/python")
     launcher = Launcher()
     with pytest.raises(LaunchFailed, match="No such file"):
         launcher.start()

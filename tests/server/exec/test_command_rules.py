@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.exec.rules import FILE, BadRule, Exact, Rules, RulesFile, checked
+from reference_server.sandbox.rules import FILE, BadRule, Exact, Rules, RulesFile, checked
 
 
 @pytest.fixture
@@ -228,7 +228,8 @@ def test_every_rule_that_can_be_written_is_read_again(tmp_path_factory, words) -
 @pytest.mark.socket
 def test_of_several_servers_that_add_at_once_none_loses(rules: RulesFile, tmp_path) -> None:
     code = (
-        "import sys; from pathlib import Path; from reference_server.exec.rules import RulesFile\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from reference_server.sandbox.rules import RulesFile\n"
         "for n in range(25): RulesFile(Path(sys.argv[1])).add(['make', sys.argv[2] + str(n)])"
     )
     writers = [

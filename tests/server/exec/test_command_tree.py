@@ -10,7 +10,7 @@ import pytest
 from commands import BOUND, Heard, ended, fifo, finished, linux, living, shell
 
 import reference_server
-from reference_server.exec.process import Running
+from reference_server.sandbox.process import Running
 
 pytestmark = [linux, pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket]
 
@@ -175,7 +175,7 @@ SERVER = """
 import anyio, sys
 sys.path[:0] = [{root!r}, {tests!r}]
 from commands import Heard, shell
-from reference_server.exec.process import Running
+from reference_server.sandbox.process import Running
 async def main():
     async def say(piece):
         sys.stdout.write(piece); sys.stdout.flush()

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.exec import trust
-from reference_server.exec.rules import Rules
-from reference_server.exec.trust import ALWAYS
+from reference_server.sandbox import trust
+from reference_server.sandbox.rules import Rules
+from reference_server.sandbox.trust import ALWAYS
 
 
 def is_trusted(argv: list[str]) -> bool:

@@ -8,7 +8,7 @@ from commands import PATH
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reference_server.exec.shell_syntax import NotSimple, commands_of, simple_commands
+from reference_server.sandbox.shell_syntax import NotSimple, commands_of, simple_commands
 
 
 def read(text: str) -> list[tuple[list[str], str]]:

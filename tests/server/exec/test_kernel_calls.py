@@ -15,8 +15,8 @@ from attacks import CONFINING, OPEN, Attack, attack, places, python_of
 from confined import IDENTITIES, SECRET, Place, sandboxed, workspace_write
 from model_side import runs, says
 
-from harness.wire.settings import ExternalSandbox
-from reference_server.exec.seccomp import FAMILIES, MACHINES, Machine, program
+from harness.protocol.wire.settings import ExternalSandbox
+from reference_server.sandbox.seccomp import FAMILIES, MACHINES, Machine, program
 
 for_real = [
     *sandboxed,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from confined import ORDINARY, Place, a_place
 
-from reference_server.exec import permissions
-from reference_server.exec.permissions import may_read
+from reference_server.sandbox import permissions
+from reference_server.sandbox.permissions import may_read
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 WITHOUT = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--")

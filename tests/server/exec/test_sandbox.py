@@ -10,11 +10,11 @@ import pytest
 from commands import PATH, Heard, linux
 from confined import READ_ONLY, Place, a_place, needs_sandbox, workspace_write
 
-from harness.wire.settings import DangerFullAccess, ExternalSandbox
-from reference_server.exec.places import places_of_sockets, sockets_named_by
-from reference_server.exec.probe import Probe, SandboxUnavailable
-from reference_server.exec.process import Finished, Running
-from reference_server.exec.sandbox import Confinement, Sandbox, looks_denied, not_confined
+from harness.protocol.wire.settings import DangerFullAccess, ExternalSandbox
+from reference_server.sandbox.places import places_of_sockets, sockets_named_by
+from reference_server.sandbox.probe import Probe, SandboxUnavailable
+from reference_server.sandbox.process import Finished, Running
+from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, not_confined
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket]
 
@@ -208,7 +208,7 @@ async def test_where_it_cannot_be_enforced_there_is_no_way_to_run(place: Place, 
 
 
 async def test_a_missing_bubblewrap_is_said_with_what_to_do(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("reference_server.exec.probe.PLACES", str(tmp_path))
+    monkeypatch.setattr("reference_server.sandbox.probe.PLACES", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxUnavailable, match=r"\(bwrap\) was not found; install the package"):
         await Probe().require(inputs={})
@@ -220,7 +220,7 @@ async def test_a_bubblewrap_that_fails_is_asked_once_and_quoted(monkeypatch, tmp
         f"#!/bin/sh\necho asked >> {tmp_path}/log\necho 'bwrap: No permissions' >&2\nexit 1\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr("reference_server.exec.probe.PLACES", str(tmp_path))
+    monkeypatch.setattr("reference_server.sandbox.probe.PLACES", str(tmp_path))
     probe = Probe()
     for _ in range(2):
         with pytest.raises(SandboxUnavailable, match="bwrap: No permissions; install"):
@@ -236,7 +236,7 @@ async def test_a_bubblewrap_that_commands_could_replace_is_not_used(
     assert found is not None
     own = place.work / "bwrap"
     shutil.copy(found, own)
-    monkeypatch.setattr("reference_server.exec.probe.PLACES", str(place.work))
+    monkeypatch.setattr("reference_server.sandbox.probe.PLACES", str(place.work))
     with pytest.raises(SandboxUnavailable, match="lies in a root that is writable"):
         await place.run("true", workspace_write())
 

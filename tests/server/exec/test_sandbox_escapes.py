@@ -26,8 +26,8 @@ from confined import (
     workspace_write,
 )
 
-from harness.wire.settings import DangerFullAccess, ExternalSandbox, SandboxPolicy
-from reference_server.exec.process import Command, Running
+from harness.protocol.wire.settings import DangerFullAccess, ExternalSandbox, SandboxPolicy
+from reference_server.sandbox.process import Command, Running
 from tests.sampling import one_in
 
 pytestmark = sandboxed

@@ -11,10 +11,10 @@ import pytest
 from commands import Heard, finished
 from confined import IDENTITIES, READ_ONLY, SECRET, Place, a_place, sandboxed, workspace_write
 
-from reference_server.exec.mounts import Refused
-from reference_server.exec.probe import SandboxUnavailable
-from reference_server.exec.process import Running
-from reference_server.exec.sandbox import Sandbox, not_confined
+from reference_server.sandbox.mounts import Refused
+from reference_server.sandbox.probe import SandboxUnavailable
+from reference_server.sandbox.process import Running
+from reference_server.sandbox.sandbox import Sandbox, not_confined
 from tests.sampling import one_in
 
 pytestmark = sandboxed

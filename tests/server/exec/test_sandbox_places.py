@@ -20,11 +20,11 @@ from confined import (
 )
 
 import reference_server
-from reference_server.exec import places
-from reference_server.exec import sandbox as sandbox_module
-from reference_server.exec.mounts import Refused
-from reference_server.exec.probe import SandboxUnavailable
-from reference_server.exec.sandbox import Sandbox
+from reference_server.sandbox import places
+from reference_server.sandbox import sandbox as sandbox_module
+from reference_server.sandbox.mounts import Refused
+from reference_server.sandbox.probe import SandboxUnavailable
+from reference_server.sandbox.sandbox import Sandbox
 
 pytestmark = sandboxed
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confined import READ_ONLY, Place, a_place, workspace_write
 
-from harness.wire.settings import DangerFullAccess, ExternalSandbox
-from reference_server.exec.mounts import Plan, Refused
-from reference_server.exec.sandbox import Sandbox
+from harness.protocol.wire.settings import DangerFullAccess, ExternalSandbox
+from reference_server.sandbox.mounts import Plan, Refused
+from reference_server.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture

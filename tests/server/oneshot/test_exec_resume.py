@@ -6,10 +6,10 @@ import pytest
 from model_side import ModelSide, Reply
 from turns import CONFIG, Fields, play
 
-from harness.wire.settings import WorkspaceWrite
+from harness.protocol.wire.settings import WorkspaceWrite
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.agent_exec.setting import resumed_settings
 from reference_server.config.home import Home
-from reference_server.oneshot.ending import NotBegun
-from reference_server.oneshot.setting import resumed_settings
 from reference_server.settings import ThreadSettings, sandbox_policy
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import pytest
 from model_side import CUT, PIXEL, ModelSide, Reply
 from turns import Fields, model, play
 
-from reference_server.oneshot.ending import Interruption, NotBegun
-from reference_server.oneshot.follower import Follower
+from reference_server.agent_exec.ending import Interruption, NotBegun
+from reference_server.agent_exec.follower import Follower
 from reference_server.transport.base import PeerGone
 
 pytestmark = pytest.mark.anyio

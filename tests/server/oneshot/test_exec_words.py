@@ -2,8 +2,8 @@
 
 import pytest
 
-from reference_server.oneshot.ending import NotBegun
-from reference_server.oneshot.options import Options, parse
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.agent_exec.options import Options, parse
 
 SDK = tuple(
     "--experimental-json --config a.b=1 --model m --sandbox read-only --cd /w --add-dir /x "  # noqa: SIM905

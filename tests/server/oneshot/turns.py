@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 from runs import scenario
 
-from harness.backend.of_scenario import model_of
+from harness.model.of_scenario import model_of
 from harness.scenario.loader import load_scenario
+from reference_server.agent_exec.ending import Interruption
+from reference_server.agent_exec.run import Job, run_job
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.model.answer import ModelConnection
 from reference_server.model.scripted import ScriptedConnection
-from reference_server.oneshot.ending import Interruption
-from reference_server.oneshot.run import Job, run_job
 
 Fields = dict[str, Any]
 CONFIG = Config(

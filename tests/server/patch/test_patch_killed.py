@@ -16,7 +16,7 @@ import pytest
 from patch_trees import files, snapshot
 from test_patch_apply import AFTER, make_tree, planned
 
-from harness.wire.item import FileChangeItem
+from harness.protocol.wire.item import FileChangeItem
 from reference_server import safe_files
 from reference_server.config.home import Home
 from reference_server.patch import apply as apply_module

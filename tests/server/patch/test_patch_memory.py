@@ -17,7 +17,7 @@ MAX_MIB = 300
 
 MAKING = """
 from pathlib import Path
-from harness.wire.item import FileChangeItem
+from harness.protocol.wire.item import FileChangeItem
 from reference_server.patch.apply import apply_plan
 from reference_server.patch.diff import TurnDiff, file_changes
 from reference_server.patch.parse import PatchError, parse_patch

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from harness.backend.model import Call, ScriptedModel
-from harness.backend.script import ModelStep
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import Call, ScriptedModel
+from harness.model.script import ModelStep
+from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.marks import CallEnd, ModelEnd
 
 Json = dict[str, Any]

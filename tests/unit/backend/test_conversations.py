@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from harness.backend.conversations import Conversations
-from harness.backend.encoder import Encoder
-from harness.backend.model import ScriptedModel
-from harness.backend.script import ModelStep, Script
+from harness.model.conversations import Conversations
+from harness.model.encoder import Encoder
+from harness.model.model import ScriptedModel
+from harness.model.script import ModelStep, Script
 
 pytestmark = pytest.mark.anyio
 

@@ -15,13 +15,13 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.asks import WebSearch, WebSearchBody
-from harness.backend.gates import Gates
-from harness.backend.parts import Disconnect, UsageBody
-from harness.backend.play import Performance, StreamCut
-from harness.backend.script import ModelStep
-from harness.backend.tools import BUILT_IN, Chosen, Offered
-from harness.backend.wire.responses import ResponsesEncoder, ResponsesStream
+from harness.model.asks import WebSearch, WebSearchBody
+from harness.model.gates import Gates
+from harness.model.parts import Disconnect, UsageBody
+from harness.model.play import Performance, StreamCut
+from harness.model.script import ModelStep
+from harness.model.tools import BUILT_IN, Chosen, Offered
+from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.loader import find, load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from harness.backend.gates import Gates
+from harness.model.gates import Gates
 
 
 async def test_stream_waits_until_the_gate_is_opened() -> None:

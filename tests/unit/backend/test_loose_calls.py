@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.script import ModelStep
-from harness.backend.tools import Offered, ToolRow, choose
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.script import ModelStep
+from harness.model.tools import Offered, ToolRow, choose
+from harness.model.wire.responses import ResponsesEncoder
 
 RUN = {"reply": [{"run": "echo caf\u00e9"}]}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from harness.backend.gates import Gates
-from harness.backend.named_pipes import named_pipes
+from harness.model.gates import Gates
+from harness.model.named_pipes import named_pipes
 
 pytestmark = pytest.mark.anyio
 BOUND = 20

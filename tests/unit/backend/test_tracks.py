@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from harness.backend.script import ModelStep, When
-from harness.backend.tracks import Track, Tracks
+from harness.model.script import ModelStep, When
+from harness.model.tracks import Track, Tracks
 
 
 def step(**fields: Any) -> ModelStep:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.backend.model import ScriptedModel
-from harness.backend.play import MAX_TEXT_CHARACTERS, StreamCut
-from harness.backend.script import ModelStep
-from harness.backend.tools import BUILT_IN
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.play import MAX_TEXT_CHARACTERS, StreamCut
+from harness.model.script import ModelStep
+from harness.model.tools import BUILT_IN
+from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
 
 Marks = list[MarkBody]

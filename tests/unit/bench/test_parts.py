@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.mutation.result import Score
-from harness.rules.discovery import all_rules
+from harness.judge.rules.discovery import all_rules
+from harness.search.mutation.result import Score
 from tools.bench import fuzz, measures, one_shot, rules, suite, targets
 from tools.bench.budgets import BUDGETS
 from tools.bench.client import MeasurementFailed, running

@@ -75,12 +75,15 @@ def test_reasons_of_starts_are_the_reports_where_it_has_them() -> None:
 @pytest.mark.parametrize(
     ("stack", "cause"),
     [
-        (["/x/harness/rules/turns/order.py:f", "/x/harness/judge/judge.py:judge"], causes.JUDGING),
+        (
+            ["/x/harness/judge/rules/turns/order.py:f", "/x/harness/judge/judge.py:judge"],
+            causes.JUDGING,
+        ),
         (["/x/harness/scenario/spelling.py:f", "/x/harness/scenario/loader.py:load"], "collection"),
         (["/x/harness/scenario/ending.py:run", "/x/asyncio/events.py:_run"], causes.PLAYING),
         (
             [
-                "/x/harness/wire/item.py:<module>",
+                "/x/harness/protocol/wire/item.py:<module>",
                 "<frozen importlib._bootstrap>:_load",
                 "/x/a.py:f",
             ],

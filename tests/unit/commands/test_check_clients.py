@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.commands.check import Sides, check_files
-from harness.commands.check_clients import check_client
+from harness.cli.commands.check import Sides, check_files
+from harness.cli.commands.check_clients import check_client
 from harness.errors import UsageError
 from harness.trace.store import TraceFormatError
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.commands.explain import explain
-from harness.commands.vocabulary import LEVELS, VERDICTS
+from harness.cli.commands.explain import explain
+from harness.cli.commands.vocabulary import LEVELS, VERDICTS
 from harness.errors import UsageError
+from harness.judge.rules.discovery import every_rule
 from harness.judge.verdict import Level, Verdict
-from harness.rules.discovery import every_rule
+from harness.protocol.spec.findings import finding_kinds
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import Capability
 from harness.scenario.bundled import bundled_files, bundled_ids
 from harness.scenario.loader import load_scenario
-from harness.spec.findings import finding_kinds
-from harness.spec.loading import load_book
-from harness.spec.rows import Capability
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compare.values import Run
+from harness.judge.ledger.observing import Sighting
+from harness.judge.ledger.record import Record
 from harness.judge.verdict import Level, Row, Verdict
-from harness.ledger.observing import Sighting
-from harness.ledger.record import Record
-from harness.results.outcome import ScenarioOutcome
+from harness.report.compare.values import Run
+from harness.report.results.outcome import ScenarioOutcome
 from tests.unit.results.outcomes import ONCE, report_of
 
 SCENARIO = "turns/one"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from harness.compare.between import compare
-from harness.compare.choices import MIN_DISAGREEING_SCENARIOS
-from harness.compare.text import lines
-from harness.compare.values import Comparison, Kind, Where
-from harness.ledger.observing import Sighting
-from harness.ledger.record import Record
-from harness.results.outcome import ScenarioOutcome
+from harness.judge.ledger.observing import Sighting
+from harness.judge.ledger.record import Record
+from harness.report.compare.between import compare
+from harness.report.compare.choices import MIN_DISAGREEING_SCENARIOS
+from harness.report.compare.text import lines
+from harness.report.compare.values import Comparison, Kind, Where
+from harness.report.results.outcome import ScenarioOutcome
 from tests.unit.compare.recorded_runs import played, run
 
 POINT, CHANCE = "turn-start.while-active", "rpc.response-order"

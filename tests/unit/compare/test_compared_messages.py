@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from harness.compare.between import compare
-from harness.compare.schemas import WHY, Sort
-from harness.compare.values import Change, Comparison, Kind
-from harness.ledger.record import Record
-from harness.ledger.spoken import Messages, Speech
-from harness.results.outcome import ScenarioOutcome
-from harness.surface.exec import Exec
+from harness.judge.ledger.record import Record
+from harness.judge.ledger.spoken import Messages, Speech
+from harness.report.compare.between import compare
+from harness.report.compare.schemas import WHY, Sort
+from harness.report.compare.values import Change, Comparison, Kind
+from harness.report.results.outcome import ScenarioOutcome
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
+from harness.trace.surface.agent_exec import Exec
 from harness.trace.trace import Header
 from tests.unit.compare.recorded_runs import played, run
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.compare.between import compare
-from harness.compare.values import Comparison, Kind, Where
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import Finding
+from harness.report.compare.between import compare
+from harness.report.compare.values import Comparison, Kind, Where
+from harness.report.results.outcome import Finding
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 from tests.unit.results.outcomes import ONCE, entry, outcome
 

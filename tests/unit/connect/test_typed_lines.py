@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness.connect.completing import LineCompleter
-from harness.connect.fields import Fields
-from harness.connect.line_place import LinePlace, line_place
-from harness.connect.words import Answer, Command, Raw, Request, params_of, parse_line
+from harness.cli.connect.completing import LineCompleter
+from harness.cli.connect.fields import Fields
+from harness.cli.connect.line_place import LinePlace, line_place
+from harness.cli.connect.words import Answer, Command, Raw, Request, params_of, parse_line
 from harness.errors import UsageError
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.connect.display import ALIKE, MAX_MESSAGES_SHOWN, Display
+from harness.cli.connect.display import ALIKE, MAX_MESSAGES_SHOWN, Display
 from harness.judge.verdict import Level, Row, Verdict
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction, Frame
 from harness.trace.recorder import Recorder
 

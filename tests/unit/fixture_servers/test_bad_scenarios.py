@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.runner.lexicon import protocol_lexicon
+from harness.play.lexicon import protocol_lexicon
 from harness.scenario.loader import ScenarioError, find, load
 from harness.scenario.yaml12 import MAX_DEPTH
 from tests.bad_scenarios import bad_scenarios, write_bad
 
-CAPABILITIES = Path(__file__).resolve().parents[3] / "harness" / "spec" / "capabilities.yaml"
+CAPABILITIES = (
+    Path(__file__).resolve().parents[3] / "harness" / "protocol" / "spec" / "capabilities.yaml"
+)
 GOOD = "title: A scenario\nclient:\n  - start_thread: {as: t}\n"
 EXPECT = re.compile(r"# expect: (\d+):(\d+): (.+)")
 

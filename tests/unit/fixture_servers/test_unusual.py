@@ -20,7 +20,7 @@ from .driver import SERVERS, Session
 from .fake_model import COMPLETED, FakeModel, message
 
 pytestmark = pytest.mark.socket
-SPEC = SERVERS.parents[1] / "harness" / "spec"
+SPEC = SERVERS.parents[1] / "harness" / "protocol" / "spec"
 
 
 def listing() -> list[list[str]]:

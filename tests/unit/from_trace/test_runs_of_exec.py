@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.commands.from_trace import from_trace
-from harness.runner.lexicon import protocol_lexicon
+from harness.cli.commands.from_trace import from_trace
+from harness.play.lexicon import protocol_lexicon
 from harness.scenario.loader import load_text
 
 GOOD = Path(__file__).parents[3] / "fixtures" / "traces" / "good"

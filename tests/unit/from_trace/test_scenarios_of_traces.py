@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.commands.from_trace import from_trace
+from harness.cli.commands.from_trace import from_trace
 from harness.errors import UsageError
-from harness.runner.lexicon import protocol_lexicon
+from harness.play.lexicon import protocol_lexicon
 from harness.scenario.loader import load_text
 from harness.scenario.model import Scenario
 from harness.trace.store import save

@@ -1,6 +1,6 @@
 """Which causes are followed up: another occasion too, but only so often."""
 
-from harness.fuzz.causes import Causes
+from harness.search.fuzz.causes import Causes
 
 
 def followed(causes: Causes, occasions: list[str], most: int) -> list[str]:

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import UsageError
-from harness.fuzz import run
-from harness.fuzz.case import failure_id, kinds_of
-from harness.fuzz.sessions.search import Found, SessionCampaign
-from harness.fuzz.store import Failure, Store, open_store
 from harness.scenario.loader import load
+from harness.search.fuzz import run
+from harness.search.fuzz.case import failure_id, kinds_of
+from harness.search.fuzz.sessions.search import Found, SessionCampaign
+from harness.search.fuzz.store import Failure, Store, open_store
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
 
@@ -104,7 +104,7 @@ def test_a_full_disk_leaves_no_half_file_and_keeps_the_others(
         path.write_text("half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("harness.fuzz.store.save", full)
+    monkeypatch.setattr("harness.search.fuzz.store.save", full)
     with pytest.raises(OSError, match="No space left"):
         store.keep("inputs", _found(), "spec")
     assert list(store.failures()) == [kept]

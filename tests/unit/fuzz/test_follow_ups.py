@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from harness.fuzz.sessions import search
-from harness.fuzz.sessions.following import MIN_SHRINK_SECONDS, SHRINKING, Small
-from harness.fuzz.sessions.play import Played, Problem
-from harness.fuzz.sessions.search import Found, Searcher
 from harness.judge.verdict import Level
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
+from harness.search.fuzz.sessions import search
+from harness.search.fuzz.sessions.following import MIN_SHRINK_SECONDS, SHRINKING, Small
+from harness.search.fuzz.sessions.play import Played, Problem
+from harness.search.fuzz.sessions.search import Found, Searcher
 
 Json = dict[str, Any]
 LATE, TWICE = "turn.completes", "turn.completed-once"

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from harness.fuzz.sessions.following import made_small
-from harness.fuzz.sessions.play import Played, Problem
 from harness.scenario.steps.context import Cast
+from harness.search.fuzz.sessions.following import made_small
+from harness.search.fuzz.sessions.play import Played, Problem
 from harness.trace.marks import StepBegins
 
 Json = dict[str, Any]

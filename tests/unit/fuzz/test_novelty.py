@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from harness.fuzz.sessions.chains import drawn
-from harness.fuzz.sessions.chooser import seeded
-from harness.fuzz.sessions.novelty import Drawn, Meeting, Meetings, chosen
+from harness.search.fuzz.sessions.chains import drawn
+from harness.search.fuzz.sessions.chooser import seeded
+from harness.search.fuzz.sessions.novelty import Drawn, Meeting, Meetings, chosen
 
 
 def session(*names: str, steps: int = 10) -> Drawn:

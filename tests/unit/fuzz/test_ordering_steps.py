@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.fuzz.sessions import shrinking
-from harness.fuzz.sessions.cuts import one_after_another, only, ordering
-from harness.fuzz.sessions.shrinking import Wrong, shrunk
+from harness.search.fuzz.sessions import shrinking
+from harness.search.fuzz.sessions.cuts import one_after_another, only, ordering
+from harness.search.fuzz.sessions.shrinking import Wrong, shrunk
 
 Json = dict[str, Any]
 ASKED = "item/commandExecution/requestApproval"

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from harness.fuzz.sessions.cuts import only, sound
-from harness.fuzz.sessions.pinning import pinned
-from harness.fuzz.sessions.play import Played
-from harness.fuzz.sessions.turns import COMMAND, FILE
 from harness.scenario.player import Unmet, UnmetKind
 from harness.scenario.steps.context import Cast
+from harness.search.fuzz.sessions.cuts import only, sound
+from harness.search.fuzz.sessions.pinning import pinned
+from harness.search.fuzz.sessions.play import Played
+from harness.search.fuzz.sessions.turns import COMMAND, FILE
 from harness.trace.marks import EndingBegins, StepBegins
 from tests.rules.traces import THREAD, TURN, Talk
 

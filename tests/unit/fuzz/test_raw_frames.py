@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from harness.fuzz.frames import frame_document
-from harness.fuzz.sessions.chooser import seeded
 from harness.scenario.client_steps import SendRaw
 from harness.scenario.loader import load_text
 from harness.scenario.written import as_text
+from harness.search.fuzz.frames import frame_document
+from harness.search.fuzz.sessions.chooser import seeded
 
 SEEDS = range(40)
 

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from harness.fuzz.sessions.chains import generated
-from harness.fuzz.sessions.chooser import seeded
-from harness.fuzz.sessions.lacking import shown, tells, unasked
-from harness.fuzz.sessions.session import Offers, approvals_under
-from harness.fuzz.sessions.turns import COMMAND
-from harness.runner.run import Run
+from harness.play.run import Run
 from harness.scenario.player import Unmet, UnmetKind
+from harness.search.fuzz.sessions.chains import generated
+from harness.search.fuzz.sessions.chooser import seeded
+from harness.search.fuzz.sessions.lacking import shown, tells, unasked
+from harness.search.fuzz.sessions.session import Offers, approvals_under
+from harness.search.fuzz.sessions.turns import COMMAND
 from harness.trace.marks import StepBegins
 from harness.trace.trace import End
 from tests.rules.traces import TURN, Talk, command

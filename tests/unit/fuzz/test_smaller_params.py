@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.fuzz.inputs import input_document, marked
-from harness.fuzz.params import Request
-from harness.fuzz.sessions.shrinking import Wrong, shrunk
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
+from harness.search.fuzz.inputs import input_document, marked
+from harness.search.fuzz.params import Request
+from harness.search.fuzz.sessions.shrinking import Wrong, shrunk
 
 BOOK = load_book()
 Json = dict[str, Any]

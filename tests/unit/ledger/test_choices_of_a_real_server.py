@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.record import Record, recorded
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
-from harness.target.profile import load_profile
+from harness.client.target.profile import load_profile
+from harness.judge.ledger.record import Record, recorded
+from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
+from harness.trace.surface.known import classify_of
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "traces" / "real-0.107.0"
 BOOK = load_book()

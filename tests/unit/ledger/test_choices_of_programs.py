@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.ledger.record import recorded
-from harness.spec.loading import load_book
+from harness.judge.ledger.record import recorded
+from harness.protocol.spec.loading import load_book
 from harness.trace.marks import CallEnd, ModelEnd
 from tests.rules import open_commands as odd
 from tests.rules import open_exec as odd_exec

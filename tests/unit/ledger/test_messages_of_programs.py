@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from harness.ledger.record import recorded
-from harness.spec.loading import load_book
+from harness.judge.ledger.record import recorded
+from harness.protocol.spec.loading import load_book
 from tests.rules.case import Written
 from tests.rules.command_talk import CommandTalk
 from tests.rules.sdk_talk import SdkTalk

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.discovery import all_observers
-from harness.ledger.observing import BROKEN
-from harness.ledger.record import Record, recorded
-from harness.spec.loading import load_book
-from harness.surface.known import SURFACES, classify_of
+from harness.judge.ledger.discovery import all_observers
+from harness.judge.ledger.observing import BROKEN
+from harness.judge.ledger.record import Record, recorded
+from harness.protocol.spec.loading import load_book
 from harness.trace.names import Renamer
 from harness.trace.store import load
+from harness.trace.surface.known import SURFACES, classify_of
 
 
 def beginning(path: Path) -> str:

@@ -9,12 +9,12 @@ import pytest
 
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
-from harness.mutation import campaign as campaigns
-from harness.mutation.campaign import Campaign
-from harness.mutation.occasions import covering, known_occasions, looked_at_first
-from harness.mutation.plan import Place
-from harness.mutation.result import Attempt, Score
 from harness.scenario.bundled import bundled_ids, bundled_on
+from harness.search.mutation import campaign as campaigns
+from harness.search.mutation.campaign import Campaign
+from harness.search.mutation.occasions import covering, known_occasions, looked_at_first
+from harness.search.mutation.plan import Place
+from harness.search.mutation.result import Attempt, Score
 from harness.trace.surfaces import SESSION, scenario_of, surface_of
 
 TWICE = "turn-ends-twice"

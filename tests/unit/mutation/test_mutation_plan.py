@@ -6,7 +6,8 @@ import pytest
 
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
-from harness.mutation.plan import (
+from harness.protocol.spec.loading import load_book
+from harness.search.mutation.plan import (
     MAX_PLAYS,
     Place,
     Plan,
@@ -14,9 +15,8 @@ from harness.mutation.plan import (
     places_on,
     put_into_traces,
 )
-from harness.spec.loading import load_book
-from harness.surface.known import classify_of
 from harness.trace.store import load
+from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
 
 GOOD = Path("fixtures/traces/good")

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from harness.commands.mutate import sampled, status
+from harness.cli.commands.mutate import sampled, status
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
-from harness.mutation.result import Attempt, FaultResult, Score, settled
-from harness.mutation.telling import lines
+from harness.search.mutation.result import Attempt, FaultResult, Score, settled
+from harness.search.mutation.telling import lines
 
 KILLED, SURVIVED, MASKED, NOT_APPLIED = (
     Outcome.KILLED,

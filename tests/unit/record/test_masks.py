@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness.record.masks import MAX_SECRETS, Masker, secret_values
+from harness.trace.record.masks import MAX_SECRETS, Masker, secret_values
 
 SECRETS = [
     ('{"headers":{"Authorization":"Bearer abcdefgh12345678"}}', "abcdefgh12345678"),

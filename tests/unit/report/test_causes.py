@@ -1,10 +1,10 @@
 """Findings that are alike are one cause; the server's own words are told beside it."""
 
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.protocol.spec.loading import load_book
 from harness.report.causes import Words, causes
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
 from tests.rules.traces import TROUBLE, Talk, agent_message
 
 

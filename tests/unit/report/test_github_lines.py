@@ -8,7 +8,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.github import annotations, command, paused, resumed
-from harness.results.report import Issue
+from harness.report.results.report import Issue
 from tests.actions_runner import Command, commands
 from tests.unit.results.outcomes import Finding, failed, outcome, report_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.report.jsonform import VERSION, from_plain, to_plain
-from harness.results.report import Issue, Proof, Report, RuleResult, ScenarioResult
+from harness.report.results.report import Issue, Proof, Report, RuleResult, ScenarioResult
 
 
 def report() -> Report:

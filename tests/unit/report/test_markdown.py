@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.markdown import code, markdown
-from harness.results.report import Report
+from harness.report.results.report import Report
 from tests.unit.results.outcomes import BOOK, Finding, entry, failed, outcome, passed, report_of
 
 READ = MarkdownIt("commonmark").enable("table")

@@ -6,8 +6,8 @@ import pytest
 
 from harness.judge.ending_known import Decision, Owing, decide
 from harness.judge.judge import judged
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.judge.rules.discovery import all_rules
+from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import read
 from harness.trace.marks import Closed
 from harness.trace.trace import End, Trace

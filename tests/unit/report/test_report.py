@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.judge.verdict import Level, Row, Verdict
-from harness.results.report import Issue, Proof, Report, RuleResult, ScenarioResult, is_red
+from harness.report.results.report import Issue, Proof, Report, RuleResult, ScenarioResult, is_red
 
 
 def rule(*rows: tuple[Verdict, Level], verdict: Verdict = Verdict.FAIL) -> RuleResult:

@@ -1,9 +1,9 @@
 """The stories of scenarios that fail alike: the first are whole, the others name them."""
 
 from harness.judge.verdict import Verdict
+from harness.report.results.outcome import Finding
+from harness.report.results.rerun_command import Programs
 from harness.report.scenario_story import ALIKE, Stories
-from harness.results.outcome import Finding
-from harness.results.rerun_command import Programs
 from tests.unit.results.outcomes import outcome
 
 

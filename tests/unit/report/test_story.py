@@ -9,10 +9,10 @@ from shlex import quote
 import pytest
 
 from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.protocol.spec.loading import load_book
+from harness.report.results.report import Issue, Proof, Report, RuleResult
 from harness.report.story import issue_story, rule_story
 from harness.report.wirelines import frame_line
-from harness.results.report import Issue, Proof, Report, RuleResult
-from harness.spec.loading import load_book
 from harness.trace.frame import Damage, DamageKind, Direction
 from harness.trace.recorder import Recorder
 from harness.trace.store import save

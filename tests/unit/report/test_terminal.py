@@ -3,11 +3,11 @@
 import pytest
 
 from harness.judge.verdict import Level, Row, Verdict
+from harness.protocol.spec.loading import load_book
 from harness.report.jsonform import from_plain, to_plain
+from harness.report.results.report import Proof, Report, RuleResult, ScenarioResult
+from harness.report.results.starts import ServerStart, StartReason
 from harness.report.terminal import summary
-from harness.results.report import Proof, Report, RuleResult, ScenarioResult
-from harness.results.starts import ServerStart, StartReason
-from harness.spec.loading import load_book
 
 
 def lines(report: Report, *, names: bool = False, whole: bool = False) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from harness.client.target.profile import Deviation, Profile
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
-from harness.results.merge import merge
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.results.report import Report
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
-from harness.target.profile import Deviation, Profile
+from harness.protocol.spec.loading import load_book
+from harness.report.results.merge import merge
+from harness.report.results.outcome import Finding, ScenarioOutcome
+from harness.report.results.report import Report
 
 BOOK, RULES = load_book(), all_rules()
 ONCE, LAST = "turn.completed-once", "turn.completed-last"

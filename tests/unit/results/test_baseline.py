@@ -6,10 +6,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from harness.client.target.profile import Deviation
 from harness.judge.verdict import Row, Verdict
-from harness.results.baseline import known_finding, known_row, load_baseline
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.target.profile import Deviation
+from harness.report.results.baseline import known_finding, known_row, load_baseline
+from harness.report.results.outcome import Finding, ScenarioOutcome
 from tests.unit.results.outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.profile import builtin_names, load_profile
+from harness.client.target.tomltext import Where
 from harness.errors import UsageError
-from harness.results.baseline_globs import Spoken, check_globs
+from harness.report.results.baseline_globs import Spoken, check_globs
 from harness.scenario.bundled import bundled_folder
-from harness.target.profile import builtin_names, load_profile
-from harness.target.tomltext import Where
 
 BUNDLED = [bundled_folder()]
 

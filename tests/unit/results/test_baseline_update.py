@@ -10,8 +10,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
-from harness.results.baseline import load_baseline
-from harness.results.baseline_update import (
+from harness.report.results.baseline import load_baseline
+from harness.report.results.baseline_update import (
     MAX_SCENARIOS_NAMED,
     Change,
     changed_text,
@@ -19,7 +19,7 @@ from harness.results.baseline_update import (
     new_entries,
     replace_file,
 )
-from harness.results.rejudge import take_as_known
+from harness.report.results.rejudge import take_as_known
 from tests.unit.results.outcomes import LAST, ONCE, Finding, entry, failed, outcome, passed
 
 FILE = '''\

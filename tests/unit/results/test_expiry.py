@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from harness.judge.verdict import Level
-from harness.results.expiry import alive, expiring
+from harness.report.results.expiry import alive, expiring
 from tests.unit.results.outcomes import entry, outcome, passed, report_of
 
 DAY = date(2027, 1, 31)

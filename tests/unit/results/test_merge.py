@@ -11,14 +11,14 @@ from harness.judge.verdict import Level, Row, Verdict
 from harness.report.jsonform import to_plain
 from harness.report.markdown import markdown
 from harness.report.requirements import judged_requirements
-from harness.report.terminal import rule_line, summary
-from harness.results.outcome import (
+from harness.report.results.outcome import (
     Finding,
     ScenarioOutcome,
     finding_from_plain,
     finding_to_plain,
 )
-from harness.results.report import Report, RuleResult
+from harness.report.results.report import Report, RuleResult
+from harness.report.terminal import rule_line, summary
 from tests.unit.results.outcomes import (
     BOOK,
     LAST,

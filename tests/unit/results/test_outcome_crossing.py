@@ -3,7 +3,7 @@
 import json
 
 from harness.judge.verdict import Level, Place, Row, Verdict
-from harness.results.outcome import (
+from harness.report.results.outcome import (
     Finding,
     ScenarioOutcome,
     finding_from_plain,

@@ -2,12 +2,12 @@
 
 import pytest
 
+from harness.client.target.profile import Deviation
 from harness.judge.verdict import Verdict
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.results.report import Report
-from harness.results.rerun import Again, owned
-from harness.results.rerun_command import Programs
-from harness.target.profile import Deviation
+from harness.report.results.outcome import Finding, ScenarioOutcome
+from harness.report.results.report import Report
+from harness.report.results.rerun import Again, owned
+from harness.report.results.rerun_command import Programs
 
 REPORT = Report("p", "serve 'a b' {listen}", profile="my profile.toml")
 TARGET = "--target 'my profile.toml' --server-cmd 'serve '\"'\"'a b'\"'\"' {listen}'"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.users_scenarios import own_of
+from harness.report.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_folder
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.runner.agent_notes import AgentNotes
+from harness.play.sdk.agent_notes import AgentNotes
 
 EVENT = {"type": "turn.started"}
 

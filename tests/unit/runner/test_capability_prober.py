@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.script import Script
-from harness.backend.wire.responses import ResponsesEncoder
-from harness.runner.capability_evidence import METHODS
-from harness.runner.capability_prober import CapabilityProber, probes, shown_absent
-from harness.runner.run import Run
+from harness.client.target.profile import Profile
+from harness.model.model import ScriptedModel
+from harness.model.script import Script
+from harness.model.wire.responses import ResponsesEncoder
+from harness.play.capability_evidence import METHODS
+from harness.play.run import Run
+from harness.play.session.capability_prober import CapabilityProber, probes, shown_absent
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.context import UnmetKind
-from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End

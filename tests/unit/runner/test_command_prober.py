@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness.runner.command_prober import UNKNOWN, CommandProber, refused_alike
-from harness.runner.command_run import Finished
-from harness.runner.config import configure
-from harness.target.profile import ExecProgram, Profile
+from harness.client.target.profile import ExecProgram, Profile
+from harness.play.agent_mcp.prober import UNKNOWN, CommandProber, refused_alike
+from harness.play.agent_mcp.run import Finished
+from harness.play.config import configure
 
 Agent = Callable[[Sequence[str]], Finished]
 

@@ -13,20 +13,20 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.script import ModelStep
 from harness.client.inbox import TargetGone
+from harness.client.target.profile import load_profile
 from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Verdict
-from harness.rules.discovery import all_rules
-from harness.runner.bench import Bench, open_bench
-from harness.runner.conversation import Needs
+from harness.model.script import ModelStep
+from harness.play.bench import Bench, open_bench
+from harness.play.session.conversation import Needs
+from harness.protocol.spec.loading import load_book
+from harness.protocol.values import dig
 from harness.scenario.loader import load_text
-from harness.spec.loading import load_book
-from harness.target.profile import load_profile
 from harness.trace.frame import Frame
 from harness.trace.marks import Setup
 from harness.trace.trace import End
-from harness.trace.values import dig
 
 pytestmark = [pytest.mark.anyio, pytest.mark.socket, pytest.mark.slow]
 

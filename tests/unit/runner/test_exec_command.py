@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.runner.exec_command import Wanted, command_line, prompt_of
+from harness.client.target.profile import ExecProgram
+from harness.play.agent_exec.command_line import Wanted, command_line, prompt_of
 from harness.scenario.steps.context import StepFailed
-from harness.target.profile import ExecProgram
 
 USUAL = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from harness.fuzz.sessions.play import loaded_from
-from harness.runner.given import given_by
-from harness.runner.lexicon import protocol_lexicon
+from harness.play.lexicon import protocol_lexicon
+from harness.play.trace_head import given_by
 from harness.scenario.loader import Loaded, load, load_text
+from harness.search.fuzz.sessions.play import loaded_from
 from harness.trace import store
 from harness.trace.trace import End, Header, Trace
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.client.target.profile import Profile
 from harness.judge.verdict import Verdict
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.runner.judging import blocked_outcome, outcome_of
-from harness.runner.run import Run
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
+from harness.play.judging import blocked_outcome, outcome_of
+from harness.play.run import Run
+from harness.report.results.outcome import Finding, ScenarioOutcome
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.context import UnmetKind
-from harness.target.profile import Profile
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End

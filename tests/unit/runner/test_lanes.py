@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import Finding, ScenarioOutcome
-from harness.runner.interruption import Interrupted, Interruption
-from harness.runner.lanes import Job, Lanes, LaneWaits, Outcome, is_settled, lanes_by_default
-from harness.runner.session import WorkerSession
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.lanes import Job, Lanes, LaneWaits, Outcome, is_settled, lanes_by_default
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import Finding, ScenarioOutcome
 from tests.unit.results.outcomes import LAST, ONCE, outcome
 from tests.unit.results.outcomes import failed as broken
 

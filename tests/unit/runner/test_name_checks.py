@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.backend.asks import McpCall, ViewImage
-from harness.backend.tools import VALUES, intent_of
+from harness.client.target.profile import builtin_names, load_profile
 from harness.errors import UsageError
-from harness.runner.config import configure
-from harness.runner.name_checks import check_profile
-from harness.spec.loading import load_book
-from harness.target.profile import builtin_names, load_profile
+from harness.model.asks import McpCall, ViewImage
+from harness.model.tools import VALUES, intent_of
+from harness.play.config import configure
+from harness.play.name_checks import check_profile
+from harness.protocol.spec.loading import load_book
 
 HEAD = f'name = "mine"\ncommand = ["{sys.executable}", "-c", "pass"]\n'
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
-from harness.runner.plays import Wanted, repeated, retried, wanted
+from harness.play.plays import Wanted, repeated, retried, wanted
+from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
 from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
 
 Players = Callable[[Iterable[ScenarioOutcome]], Callable[[], ScenarioOutcome]]

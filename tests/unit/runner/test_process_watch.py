@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from harness.client.peer import Peer
+from harness.client.target.process import ProcessExit
 from harness.judge.verdict import Level
-from harness.runner import process_watch as watching
-from harness.runner.hygiene import Hygiene
-from harness.runner.process_watch import GROWTH, WINDOW, Watch
-from harness.target.process import ProcessExit
+from harness.play.hygiene import Hygiene
+from harness.play.session import process_watch as watching
+from harness.play.session.process_watch import GROWTH, WINDOW, Watch
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header

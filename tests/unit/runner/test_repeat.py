@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.results.outcome import LEAKS, UNSTEADY, Finding
-from harness.runner.repeat import REPLAYED, SCENARIOS_TO_CONFIRM, Attempt, Repeats, failures
+from harness.play.repeat import REPLAYED, SCENARIOS_TO_CONFIRM, Attempt, Repeats, failures
+from harness.report.results.outcome import LEAKS, UNSTEADY, Finding
 from harness.scenario.loader import Loaded, load_text
 from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
-from harness.runner.run import Run
-from harness.runner.sanity import SANITY, proves, trouble
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
+from harness.play.run import Run
+from harness.play.session.sanity import SANITY, proves, trouble
 from harness.scenario.ending import Ended
 from harness.scenario.player import Cast, Unmet
 from harness.scenario.steps.context import UnmetKind

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.runner.server_name import server_name
+from harness.play.session.server_name import server_name
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 

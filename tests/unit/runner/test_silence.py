@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.judge.verdict import Verdict
-from harness.results.outcome import Finding
-from harness.runner.first_turn import silence_of
-from harness.runner.run import Run
-from harness.runner.silence import (
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
+from harness.play.run import Run
+from harness.play.session.first_turn import silence_of
+from harness.play.session.silence import (
     MIN_SHORT_SECONDS,
     SAME_SILENCE,
     SCENARIOS_TO_SUSPECT,
@@ -20,6 +19,7 @@ from harness.runner.silence import (
     awaited,
     traits_of,
 )
+from harness.report.results.outcome import Finding
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast, Unmet

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.runner.unseen import may_still_run
+from harness.play.session.unfinished_turns import may_still_run
 from harness.trace.frame import Direction
 from harness.trace.marks import ServerEnded
 from harness.trace.recorder import Recorder

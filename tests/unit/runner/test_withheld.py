@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.host import Lack
+from harness.client.target.profile import Profile, Program
 from harness.errors import UsageError
 from harness.judge.verdict import Verdict
+from harness.play.config import configure
+from harness.play.withheld import withdraw, withheld_outcome
+from harness.play.worker_session import WorkerSession
 from harness.report.jsonform import from_plain, to_plain
+from harness.report.results.merge import merge
+from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
+from harness.report.results.report import Report
 from harness.report.terminal import summary
-from harness.results.merge import merge
-from harness.results.outcome import RaceOutcome, ScenarioOutcome
-from harness.results.report import Report
-from harness.runner.config import configure
-from harness.runner.session import WorkerSession
-from harness.runner.withheld import withdraw, withheld_outcome
 from harness.scenario.loader import Loaded, load_text
-from harness.target.host import Lack
-from harness.target.profile import Profile, Program
 from tests.unit.results.outcomes import BOOK, ONCE, RULES, entry, outcome, passed
 
 KNOWN = [one.id for one in BOOK.capabilities]

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.faults.live.chain import FaultChain
-from harness.runner.written_faults import live_faults
+from harness.play.written_faults import live_faults
 from harness.scenario.faults import FaultEntry
 from harness.scenario.loader import load_text
 from harness.trace.frame import Direction

@@ -14,10 +14,10 @@ import anyio
 from anyio.abc import ByteStream
 
 from harness.client.peer import Peer
+from harness.client.transport.jsonl import LineSplitter
+from harness.client.transport.streams import LineTransport, memory_pair
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.recorder import Recorder
-from harness.transport.jsonl import LineSplitter
-from harness.transport.streams import LineTransport, memory_pair
 
 Json = dict[str, Any]
 Answer = Callable[[Json], Json | None]

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from harness.backend.asks import Run
-from harness.backend.parts import Part
-from harness.backend.script import ModelStep
+from harness.client.target.profile import load_profile
+from harness.model.asks import Run
+from harness.model.parts import Part
+from harness.model.script import ModelStep
+from harness.protocol.spec.loading import load_book
+from harness.protocol.values import obj
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import WAITED_FOR, AnswerStep, ClientStep
 from harness.scenario.loader import Loaded, find, load, scenario_id
 from harness.scenario.model import Scenario
-from harness.spec.loading import load_book
-from harness.target.profile import load_profile
-from harness.trace.values import obj
 
 # What a step of its own sends.
 SENT = {

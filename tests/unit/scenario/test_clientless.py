@@ -6,7 +6,7 @@ import pytest
 from jsonschema_rs import validator_for
 from typer.testing import CliRunner
 
-from harness.cli import app
+from harness.cli.main import app
 from harness.scenario.loader import ScenarioError, load, load_all, load_scenario, load_text
 from harness.scenario.schema import json_schema
 

@@ -11,16 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds
+from harness.client.transport.streams import LineTransport
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.ending import QUIET, TICK, Ended, TraceFinisher
-from harness.target.profile import Bounds
 from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
 from harness.trace.owed_on_connections import OwedOnConnections
 from harness.trace.trace import End
-from harness.transport.streams import LineTransport
 
 from .fake_server import (
     THREAD,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.expect import OfSession, Problem, unmet
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.commands.shipped import scenario_text
+from harness.cli.commands.shipped import scenario_text
 from harness.errors import UsageError
-from harness.results.users_scenarios import own_of
+from harness.report.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.families import load_family

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.backend.mcp_script import McpServer
+from harness.model.mcp_script import McpServer
 from harness.scenario.loader import load_text
 from harness.scenario.yaml12 import ScenarioError
 

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.client.target.profile import Bounds
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import ScenarioError, load_text
 from harness.scenario.player import Player, Unmet
 from harness.scenario.steps.context import UnmetKind
-from harness.target.profile import Bounds
 
 from .fake_server import FakeServer, connected
 

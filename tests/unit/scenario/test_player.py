@@ -7,14 +7,14 @@ from typing import Any
 
 import anyio
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast, Player, Unmet
 from harness.scenario.steps.awaited import ANSWER
 from harness.scenario.steps.context import UnmetKind
-from harness.target.profile import Bounds
 from harness.trace.marks import Setup, StepBegins
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.backend.parts import Hold
-from harness.backend.script import Script
+from harness.model.parts import Hold
+from harness.model.script import Script
 from harness.scenario.loader import Loaded, ScenarioError, load_text
 from harness.scenario.positions import GATE, Position, positions, spelled_out, with_gate
 

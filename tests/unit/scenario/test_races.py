@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.suite.selection import ALL, Selection, selection
+from harness.client.target.profile import Deviation
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
-from harness.results.baseline import known_row
+from harness.report.results.baseline import known_row
 from harness.scenario.client_steps import AnswerStep, OpenStep
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
 from harness.scenario.races import Placement, derived, placements
-from harness.suite.selection import ALL, Selection, selection
-from harness.target.profile import Deviation
 
 ASKS = """
 title: asked once

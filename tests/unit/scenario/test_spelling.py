@@ -10,17 +10,17 @@ from typing import get_args
 
 import pytest
 
-from harness.runner.lexicon import protocol_lexicon
+from harness.play.lexicon import protocol_lexicon
+from harness.protocol.spec.listed import unlisted
+from harness.protocol.spec.loading import load_book
+from harness.protocol.wire.methods import METHODS
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.lexicon import Kind
 from harness.scenario.loader import Loaded, ScenarioError, find, load, load_text
 from harness.scenario.words import words
-from harness.spec.listed import unlisted
-from harness.spec.loading import load_book
-from harness.wire.methods import METHODS
 
 BOOK, LEXICON = load_book(), protocol_lexicon()
-PROBES = Path(__file__).resolve().parents[3] / "harness/runner/probes"
+PROBES = Path(__file__).resolve().parents[3] / "harness/play/session/probes"
 EVERY = find([bundled_folder(), PROBES])
 AREAS = sorted({path.relative_to(root).parts[0] for root, path in EVERY})
 

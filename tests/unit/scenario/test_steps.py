@@ -9,14 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
 from harness.client.peer import Peer
+from harness.client.target.profile import Bounds
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
 from harness.scenario.player import Player, Unmet
 from harness.scenario.steps.context import UnmetKind
 from harness.scenario.yaml12 import ScenarioError
-from harness.target.profile import Bounds
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from harness.results.baseline import known_finding
-from harness.results.outcome import Finding
+from harness.client.target.profile import Deviation
+from harness.report.results.baseline import known_finding
+from harness.report.results.outcome import Finding
 from harness.scenario.bundled import bundled_on, bundled_scenario
 from harness.scenario.loader import ScenarioError, load_text
 from harness.scenario.surfaces import needs_agent
-from harness.target.profile import Deviation
 from harness.trace.surfaces import EXEC, scenario_of, surface_id, surface_of
 
 HEAD = """
@@ -95,7 +95,7 @@ def test_an_entry_is_about_the_surface_that_it_names(
 
 
 def test_item_types_of_exec_are_words_of_its_own_scenarios_alone() -> None:
-    from harness.runner.lexicon import protocol_lexicon
+    from harness.play.lexicon import protocol_lexicon
 
     own = text('start_turn: {thread: t, text: "a", as: u}') + "expect: {items: [todo_list]}\n"
     alone = own.replace("[session, exec]", "[exec]")

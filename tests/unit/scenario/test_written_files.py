@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from harness.backend.model import ScriptedModel
-from harness.backend.wire.responses import ResponsesEncoder
+from harness.client.target.profile import Bounds
+from harness.model.model import ScriptedModel
+from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
 from harness.scenario.player import Player, Unmet
 from harness.scenario.yaml12 import ScenarioError
-from harness.target.profile import Bounds
 from harness.trace.marks import FileWritten, ModelCall, Place
 from harness.trace.trace import Trace
 

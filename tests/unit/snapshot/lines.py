@@ -2,7 +2,7 @@
 
 import json
 
-from harness.snapshot.message import Message, Transcript
+from harness.report.snapshot.message import Message, Transcript
 from harness.trace.frame import Direction, Origin, classify
 from harness.trace.frame import Frame as WireFrame
 from harness.trace.marks import MarkBody, Place

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import TargetError
-from harness.snapshot.folder import Folder
-from harness.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
+from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
 from harness.trace.trace import Trace
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, traced
 

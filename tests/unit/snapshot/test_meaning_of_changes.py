@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.snapshot.changes import headline, meaning
-from harness.snapshot.message import VARIES, Transcript
-from harness.snapshot.stability import common, freed
+from harness.report.snapshot.changes import headline, meaning
+from harness.report.snapshot.message import VARIES, Transcript
+from harness.report.snapshot.stability import common, freed
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
 
 PLAIN = said(START, ANSWER, STARTED, ITEM, COMPLETED)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.snapshot.message import Transcript, dumped
-from harness.snapshot.portable import transcript_of
+from harness.report.snapshot.message import Transcript, dumped
+from harness.report.snapshot.portable import transcript_of
 from harness.trace.marks import Place, Setup
 from harness.trace.trace import Mark, Trace
 from tests.unit.snapshot.lines import traced

@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 
 from harness.errors import UsageError
-from harness.snapshot.files import Snapshot, written
-from harness.snapshot.folder import Folder, State
-from harness.snapshot.message import Transcript
-from harness.snapshot.review import Review, sentences
-from harness.snapshot.summary import code, markdown
+from harness.report.snapshot.files import Snapshot, written
+from harness.report.snapshot.folder import Folder, State
+from harness.report.snapshot.message import Transcript
+from harness.report.snapshot.review import Review, sentences
+from harness.report.snapshot.summary import code, markdown
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
 
 PLAIN = said(START, ANSWER, STARTED, COMPLETED)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.snapshot.files import Snapshot, SnapshotError, read, written
-from harness.snapshot.message import Message, Transcript
+from harness.report.snapshot.files import Snapshot, SnapshotError, read, written
+from harness.report.snapshot.message import Message, Transcript
 from tests.unit.snapshot.lines import ANSWER, ITEM, PLAN, START, STARTED, said
 
 KEPT = Snapshot("turns/plain-turn", "reference", said(START, ANSWER, STARTED, ITEM))

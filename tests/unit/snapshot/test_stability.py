@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.snapshot.message import VARIES, Transcript
-from harness.snapshot.stability import common, freed, shows
+from harness.report.snapshot.message import VARIES, Transcript
+from harness.report.snapshot.stability import common, freed, shows
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
 
 PLAIN = said(START, ANSWER, STARTED, COMPLETED)

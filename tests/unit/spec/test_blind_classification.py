@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
+from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.rules.discovery import all_rules
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "blind"
 CLASSES = {"STATED", "DERIVED", "CHOSEN", "WRONG"}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness.spec.errors import SchemaError, show_path, show_value
-from harness.spec.loading import load_book
-from harness.spec.schemas import MAX_ERRORS, SchemaBook, without_lone_surrogates
-from harness.spec.yamlfile import BookError
+from harness.protocol.spec.errors import SchemaError, show_path, show_value
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.schemas import MAX_ERRORS, SchemaBook, without_lone_surrogates
+from harness.protocol.spec.yamlfile import BookError
 from spec.examples import EVENTS, THREAD, TURN, WHERE, changed, item
 
 BOOK = load_book()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.spec.loading import load_book
-from harness.spec.yamlfile import BookError, parse_rows
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.yamlfile import BookError, parse_rows
 from tools import citations
 from tools.citations import (
     Hashes,
@@ -128,7 +128,7 @@ def test_the_module_writes_the_committed_file(tmp_path: Path, monkeypatch: pytes
         (tmp_path / document.file).write_text(f"of {document.name}\n", "utf-8")
 
     def package(name: str) -> Path:
-        assert name == "harness.spec"
+        assert name == "harness.protocol.spec"
         return tmp_path
 
     monkeypatch.setattr(citations, "files", package)

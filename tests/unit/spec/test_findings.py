@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.rules.discovery import all_rules
-from harness.spec.findings import accepted_ids, finding_kinds
+from harness.judge.rules.discovery import all_rules
+from harness.protocol.spec.findings import accepted_ids, finding_kinds
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(
@@ -23,12 +23,12 @@ FOLDERS = tuple(
 MODULES = {
     "setup.py",
     "setup.cfg",
-    "harness.plugin",
-    "harness.suite",
-    "harness.target",
-    "harness.rules",
-    "harness.spec",
-    "harness.wire",
+    "harness.cli.plugin",
+    "harness.cli.suite",
+    "harness.client.target",
+    "harness.judge.rules",
+    "harness.protocol.spec",
+    "harness.protocol.wire",
     "harness.faults",
 }
 
@@ -44,7 +44,7 @@ def _given() -> Iterator[str]:
                     yield value
             if path.name == "outcome.py":
                 yield from re.findall(r'"(leaks-state|unsteady)"', path.read_text("utf-8"))
-    hygiene = (ROOT / "harness/runner/hygiene.py").read_text("utf-8")
+    hygiene = (ROOT / "harness/play/hygiene.py").read_text("utf-8")
     for name in re.findall(r'self\._add\(\s*"([a-z-]+)"', hygiene):
         yield f"hygiene.{name}"
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from harness.spec.item_types import (
+from harness.protocol.spec.item_types import (
     TRAITS,
     delta_types,
     members_about,
     read_definitions,
     types_with,
 )
-from harness.spec.loading import load_book
-from harness.spec.yamlfile import BookError, load_schemas
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.yamlfile import BookError, load_schemas
 
 DOCUMENT = load_schemas(["item.json"])["item.json"]
 TYPES = DOCUMENT["$defs"]["ThreadItem"]["properties"]["type"]["enum"]

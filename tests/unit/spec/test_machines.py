@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.spec.loading import load_book
-from harness.spec.machines import (
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.machines import (
     COUPLINGS,
     INVARIANTS,
     ITEM,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.spec.loading import load_book
-from harness.spec.members import Member, Shape, Variant, all_shapes, shape_of, type_words
-from harness.spec.yamlfile import BookError
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.members import Member, Shape, Variant, all_shapes, shape_of, type_words
+from harness.protocol.spec.yamlfile import BookError
 
 SCHEMAS = load_book().schemas
 

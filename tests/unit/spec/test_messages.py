@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from spec.examples import EVENTS, ITEMS, PARAMS, RESULTS, TURN, WHERE, changed, item, without
 
 BOOK = load_book()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.spec.loading import load_book
+from harness.protocol.spec.loading import load_book
 from spec.examples import (
     PARAMS,
     RESULTS,

@@ -6,10 +6,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from harness.spec import yamlfile
-from harness.spec.loading import load_book
-from harness.spec.schemas import FILES, SchemaBook, cited
-from harness.spec.yamlfile import BookError, load_schemas
+from harness.protocol.spec import yamlfile
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.schemas import FILES, SchemaBook, cited
+from harness.protocol.spec.yamlfile import BookError, load_schemas
 
 SCHEMAS = load_schemas(FILES)
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.rules.discovery import every_rule
-from harness.spec import loading
-from harness.spec.book import Book
-from harness.spec.check import check_book
-from harness.spec.loading import load_book
-from harness.spec.rows import (
+from harness.judge.rules.discovery import every_rule
+from harness.protocol.spec import loading
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.check import check_book
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import (
     LEVELS,
     make_capability,
     make_document,
@@ -24,8 +24,8 @@ from harness.spec.rows import (
     make_unspecified,
     read_table,
 )
-from harness.spec.schemas import SchemaBook
-from harness.spec.yamlfile import BookError, names_in, parse_rows, read_text
+from harness.protocol.spec.schemas import SchemaBook
+from harness.protocol.spec.yamlfile import BookError, names_in, parse_rows, read_text
 
 BOOK = load_book()
 DOCUMENTS = Path(__file__).parents[4] / "shared" / "spec"

@@ -2,11 +2,11 @@
 
 import pytest
 
+from harness.judge.rules.discovery import every_rule
 from harness.judge.verdict import Level
-from harness.rules.discovery import every_rule
-from harness.spec.loading import load_book
-from harness.spec.rows import make_requirement
-from harness.spec.yamlfile import BookError
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import make_requirement
+from harness.protocol.spec.yamlfile import BookError
 
 WEIGHT = {Level.INFO: 0, Level.SHOULD: 1, Level.MUST: 2}
 JUDGED = [row for row in load_book().requirements if row.rules]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.suite.unraced import unraced
 from harness.scenario.bundled import bundled_files
-from harness.suite.unraced import unraced
 
 PLAIN = """
 title: a plain turn

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.target.descriptors import held
+from harness.client.target.descriptors import held
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 

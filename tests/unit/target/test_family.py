@@ -9,8 +9,8 @@ import sys
 import psutil
 import pytest
 
-from harness.target import family
-from harness.target.family import MARK, Descendants, marked, wait
+from harness.client.target import family
+from harness.client.target.family import MARK, Descendants, marked, wait
 
 pytestmark = [pytest.mark.socket]
 

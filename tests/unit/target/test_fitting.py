@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.target.overrides import model_told, places, with_overrides
-from harness.target.profile import Profile, load_profile, parse_profile
+from harness.client.target.overrides import model_told, places, with_overrides
+from harness.client.target.profile import Profile, load_profile, parse_profile
 
 PLAIN = Profile(
     name="p",

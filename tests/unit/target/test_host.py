@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target import host
+from harness.client.target.host import Lack, lacks_of
+from harness.client.target.profile import Profile, Program, parse_profile
 from harness.errors import UsageError
-from harness.target import host
-from harness.target.host import Lack, lacks_of
-from harness.target.profile import Profile, Program, parse_profile
 
 
 def program(folder: Path, script: str, name: str = "confine") -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.profile import Profile, builtin_names, load_profile, parse_profile
 from harness.errors import UsageError
-from harness.target.profile import Profile, builtin_names, load_profile, parse_profile
 
 SPEC = load_profile("spec")
 
@@ -192,7 +192,7 @@ def test_a_mistake_in_what_is_extended_has_its_place_there(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", builtin_names())
 def test_a_built_in_profile_is_what_its_file_says_and_no_more(name: str) -> None:
-    file = resources.files("harness.target") / "profiles" / f"{name}.toml"
+    file = resources.files("harness.client.target") / "profiles" / f"{name}.toml"
     assert (
         load_profile(name).model_dump()
         == Profile.model_validate(tomllib.loads(file.read_text("utf-8"))).model_dump()

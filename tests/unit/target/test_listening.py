@@ -9,13 +9,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from harness.client.target.launch import launch
+from harness.client.target.place import RunFolder
+from harness.client.target.process import ServerProcess, start
+from harness.client.target.profile import Bounds, Listening, Profile, parse_profile
+from harness.client.target.ready import free_address
+from harness.client.transport.connect import check
 from harness.errors import TargetError, TargetGone, UsageError
-from harness.target.launch import launch
-from harness.target.place import RunFolder
-from harness.target.process import ServerProcess, start
-from harness.target.profile import Bounds, Listening, Profile, parse_profile
-from harness.target.ready import free_address
-from harness.transport.connect import check
 
 pytestmark = [pytest.mark.socket]
 

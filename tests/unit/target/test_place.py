@@ -11,9 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.errors import UsageError
-from harness.target.family import MARK
-from harness.target.place import (
+from harness.client.target.family import MARK
+from harness.client.target.place import (
     HISTORY,
     KEPT_LARGE,
     KEPT_RUNS,
@@ -27,7 +26,8 @@ from harness.target.place import (
     kept,
     sweep,
 )
-from harness.target.profile import parse_profile
+from harness.client.target.profile import parse_profile
+from harness.errors import UsageError
 
 WAIT = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 

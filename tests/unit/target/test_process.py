@@ -16,10 +16,10 @@ import anyio
 import psutil
 import pytest
 
+from harness.client.target.process import ProcessExit, ServerProcess, environment, start
+from harness.client.target.program import find_program
 from harness.errors import TargetGone, UsageError
-from harness.record.masks import secret_values
-from harness.target.process import ProcessExit, ServerProcess, environment, start
-from harness.target.program import find_program
+from harness.trace.record.masks import secret_values
 
 pytestmark = [pytest.mark.socket]
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.target.profile import (
+from harness.client.target.profile import (
     PLACEHOLDERS,
     Bounds,
     builtin_names,
@@ -19,6 +18,7 @@ from harness.target.profile import (
     parse_profile,
     split_command,
 )
+from harness.errors import UsageError
 
 
 @pytest.mark.parametrize("name", builtin_names())

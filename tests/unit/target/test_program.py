@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.target.process import start
-from harness.target.program import NotStarted, find_program, from_anywhere
+from harness.client.target.process import start
+from harness.client.target.program import NotStarted, find_program, from_anywhere
 
 
 def written(folder: Path, name: str, content: bytes, mode: int = 0o755) -> str:

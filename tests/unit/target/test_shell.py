@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.client.target.profile import split_command
+from harness.client.target.program import find_program
+from harness.client.target.shell import left_alone
 from harness.errors import UsageError
-from harness.target.profile import split_command
-from harness.target.program import find_program
-from harness.target.shell import left_alone
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.client.target.profile import builtin_names
+from harness.client.target.tomltext import Loc, dotted, read_toml, steps_of
 from harness.errors import UsageError
-from harness.target.profile import builtin_names
-from harness.target.tomltext import Loc, dotted, read_toml, steps_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = '''\
@@ -92,7 +92,7 @@ def test_every_part_of_a_text_in_all_the_ways_of_toml_has_its_place() -> None:
 
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_part_of_a_built_in_profile_has_its_place(name: str) -> None:
-    path = ROOT / f"harness/target/profiles/{name}.toml"
+    path = ROOT / f"harness/client/target/profiles/{name}.toml"
     assert_every_part_has_its_place(path.read_text("utf-8"))
 
 

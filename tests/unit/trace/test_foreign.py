@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from harness.protocol.values import MISSING, dig
 from harness.trace import foreign
 from harness.trace.foreign import guessed_names, load_any, read
 from harness.trace.frame import Damage, DamageKind, Direction, Frame, Kind, Origin
 from harness.trace.marks import RecorderNote
 from harness.trace.store import TraceFormatError, save
 from harness.trace.trace import End, Mark, Trace
-from harness.trace.values import MISSING, dig
 from tests.rules.traces import Talk
 
 NAMES = {"TurnError.agentErrorInfo": "otherErrorInfo"}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from harness.protocol.values import MISSING, at, read_path, show_path
 from harness.trace.difference import LIMIT, difference, literal
-from harness.trace.values import MISSING, at, read_path, show_path
 
 # Letters that repeat, quotes, escapes, control characters, lone surrogates, signs beyond 16 bits.
 TEXTS = st.text(

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.protocol.values import Path, at
 from harness.trace.excerpt import Spot, excerpt, locate
-from harness.trace.values import Path, at
 
 LIMIT = 240
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse, why_no_json
-from harness.trace.values import MISSING, arr, dig, obj, text
 
 
 def frame(raw: bytes) -> Frame:

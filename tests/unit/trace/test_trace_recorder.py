@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from harness.protocol.values import MISSING
 from harness.trace.frame import Damage, DamageKind, Direction, Frame, Origin
 from harness.trace.marks import GateOpened
 from harness.trace.names import Path, Renamer
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import Mark
-from harness.trace.values import MISSING
 
 IN, OUT = Direction.FROM_TARGET, Direction.TO_TARGET
 PLACES: dict[tuple[str, str, str], tuple[Path, ...]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.client.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 from harness.trace.frame import Damage, DamageKind
-from harness.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
 
 CUT_OFF = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
 LIMIT = 4 * KEPT_OF_LONG_LINE

@@ -3,15 +3,15 @@
 import pytest
 from pydantic import ValidationError
 
-from harness.wire.base import WireModel
-from harness.wire.error import TurnError
-from harness.wire.initialize import InitializeParams
-from harness.wire.input import TextInput
-from harness.wire.item import AgentMessageItem
-from harness.wire.methods import METHODS
-from harness.wire.settings import WorkspaceWrite
-from harness.wire.thread import IdleStatus, Thread, ThreadStartParams
-from harness.wire.turn import Turn, TurnStartParams
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.error import TurnError
+from harness.protocol.wire.initialize import InitializeParams
+from harness.protocol.wire.input import TextInput
+from harness.protocol.wire.item import AgentMessageItem
+from harness.protocol.wire.methods import METHODS
+from harness.protocol.wire.settings import WorkspaceWrite
+from harness.protocol.wire.thread import IdleStatus, Thread, ThreadStartParams
+from harness.protocol.wire.turn import Turn, TurnStartParams
 
 WRITE = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
 START = {"threadId": "thr_1", "input": [{"type": "text", "text": "hi"}]}

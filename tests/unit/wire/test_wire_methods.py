@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from harness.wire.item_events import ItemStartedNotification, PlanDeltaNotification
-from harness.wire.methods import BY_METHOD, BY_PARAMS, METHODS, Direction, Scope, Stability
-from harness.wire.turn import TurnStartParams
+from harness.protocol.wire.item_events import ItemStartedNotification, PlanDeltaNotification
+from harness.protocol.wire.methods import BY_METHOD, BY_PARAMS, METHODS, Direction, Scope, Stability
+from harness.protocol.wire.turn import TurnStartParams
 
 
 def of(direction: Direction) -> list[str]:
@@ -125,12 +125,16 @@ def loaded(code: str) -> set[str]:
     script = f"import json, sys; {code}; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     found: list[str] = json.loads(done.stdout)
-    return {name for name in found if name.startswith("harness.wire.")}
+    return {name for name in found if name.startswith("harness.protocol.wire.")}
 
 
 @pytest.mark.slow
 def test_the_table_imports_no_model_until_one_is_asked_for() -> None:
-    table = "from harness.wire.methods import BY_METHOD"
-    assert loaded(table) == {"harness.wire.base", "harness.wire.methods"}
+    table = "from harness.protocol.wire.methods import BY_METHOD"
+    assert loaded(table) == {"harness.protocol.wire.base", "harness.protocol.wire.methods"}
     asked = loaded(f"{table}; BY_METHOD['skills/list'].params")
-    assert asked == {"harness.wire.base", "harness.wire.methods", "harness.wire.skills"}
+    assert asked == {
+        "harness.protocol.wire.base",
+        "harness.protocol.wire.methods",
+        "harness.protocol.wire.skills",
+    }

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.wire.approval import (
+from harness.protocol.wire.approval import (
     AcceptWithExecpolicyAmendment,
     ApplyNetworkPolicyAmendment,
     CommandApprovalResult,
     FileChangeApprovalResult,
 )
-from harness.wire.error import TurnError
-from harness.wire.item import (
+from harness.protocol.wire.error import TurnError
+from harness.protocol.wire.item import (
     AddKind,
     CommandExecutionItem,
     DynamicToolCallItem,
@@ -24,9 +24,15 @@ from harness.wire.item import (
     UnknownAction,
     UpdateKind,
 )
-from harness.wire.skills import SkillErrorInfo, SkillsListEntry
-from harness.wire.thread import ActiveStatus
-from harness.wire.tool import InputImage, InputText, McpToolError, McpToolResult, ToolCallResult
+from harness.protocol.wire.skills import SkillErrorInfo, SkillsListEntry
+from harness.protocol.wire.thread import ActiveStatus
+from harness.protocol.wire.tool import (
+    InputImage,
+    InputText,
+    McpToolError,
+    McpToolResult,
+    ToolCallResult,
+)
 
 
 def command_with(action: Any) -> CommandExecutionItem:

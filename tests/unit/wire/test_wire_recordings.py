@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from harness.wire.base import WireModel
-from harness.wire.methods import BY_METHOD
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.methods import BY_METHOD
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "traces" / "real-0.107.0"
 

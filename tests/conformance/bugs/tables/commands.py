@@ -10,7 +10,7 @@ import anyio
 from tests.conformance.bugs.planting import Message, items, sent, swap
 from tests.conformance.bugs.registry import bug
 
-PROCESS = "reference_server.exec.process"
+PROCESS = "reference_server.sandbox.process"
 A_WHILE = 2.6
 """Seconds that something hangs: longer than a step is waited for."""
 SHELL = "reference_server.engine.tools.shell"

@@ -1,0 +1,1 @@
+"""The commands of `harness`, a module for each."""

@@ -1,0 +1,119 @@
+"""`harness check`: judges stored traces and recordings, and counts their findings."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from harness.cli.commands.check_clients import CheckedClient, check_client
+from harness.cli.commands.stored_traces import SETTLE, Checked, check_trace, counted
+from harness.client.target.place import kept
+from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
+from harness.errors import UsageError
+from harness.judge.verdict import Row
+from harness.report.results.baseline import reason_of
+from harness.trace.store import TraceFormatError
+
+BROKEN: Final = 1
+UNUSABLE: Final = 2
+
+
+class Sides(StrEnum):
+    """The sides whose messages are judged."""
+
+    SERVER = "server"
+    CLIENT = "client"
+    BOTH = "both"
+
+
+def check_files(
+    paths: Iterable[Path],
+    *,
+    target: str = "",
+    settled: bool = False,
+    side: Sides = Sides.SERVER,
+    json_file: Path | None = None,
+    say: Callable[[str], None],
+) -> int:
+    """Judge each file that can be read and say what was found; gives the exit status.
+
+    1 where a MUST rule is broken, else 2 where a file cannot be read, else 0. The verdicts on the
+    duties of clients go to `json_file`. Raises `UsageError` where there is no such target, where
+    the server's side alone is judged and a file is asked for, and where it cannot be written.
+    """
+    if json_file is not None and side is Sides.SERVER:
+        raise UsageError("--json holds the verdicts on clients: it needs --side client, or both")
+    profile = load_profile(target) if target else None
+    checked: list[Checked | CheckedClient] = []
+    unread = 0
+    for path in paths:
+        try:
+            found = list(_checked(kept(path), profile, settled=settled, side=side))
+        except TraceFormatError as error:
+            _cannot(str(error))
+            unread += 1
+        except OSError as error:
+            _cannot(f"{path}: {os.strerror(error.errno) if error.errno else error}")
+            unread += 1
+        else:
+            checked += found
+            for line in (line for one in found for line in one.lines()):
+                say(line)
+    if json_file is not None:
+        _write(json_file, [one for one in checked if isinstance(one, CheckedClient)])
+    if len(checked) + unread > 1:
+        say(_total(checked, unread))
+    if any(one.red for one in checked):
+        return BROKEN
+    return UNUSABLE if unread else 0
+
+
+def _checked(
+    path: Path, profile: Profile | None, *, settled: bool, side: Sides
+) -> Iterator[Checked | CheckedClient]:
+    """The judgements of one file: of its server, of its client, or of both."""
+    names = profile.names if profile else None
+    known = [load_profile(name).names for name in builtin_names()]
+    settle = profile.bounds.settle if profile else SETTLE
+    if side is not Sides.CLIENT:
+        marked = _marked(profile.deviations if profile else ())
+        yield check_trace(path, names, known=known, marked=marked, settle=settle, settled=settled)
+    if side is not Sides.SERVER:
+        yield check_client(path, names, known=known, settle=settle, settled=settled)
+
+
+def _write(path: Path, found: Sequence[CheckedClient]) -> None:
+    verdict = "RED" if any(one.red for one in found) else "GREEN"
+    report = {"verdict": verdict, "files": [one.json() for one in found]}
+    try:
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {os.strerror(error.errno or 0)}") from error
+
+
+def _marked(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
+    """The reason why a row is known, by `entries`; in a recording, for any scenario."""
+    anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
+
+    def reason(row: Row, scenario: str) -> str:
+        return reason_of(row, scenario, entries if scenario else anywhere)
+
+    return reason
+
+
+def _total(checked: Sequence[Checked | CheckedClient], unread: int) -> str:
+    counts = sum((one.counts() for one in checked), Counter[str]())
+    broken = sum(one.red for one in checked)
+    parts = [f"{len(checked)} file(s): {counted(counts) or 'nothing found'}"]
+    parts += [f"a MUST is broken in {broken} of them"] if broken else []
+    parts += [f"{unread} file(s) could not be read"] if unread else []
+    return "; ".join(parts)
+
+
+def _cannot(words: str) -> None:
+    typer.echo(f"harness: {words}", err=True)

@@ -1,0 +1,66 @@
+"""`harness compare RUN RUN`: what changed between two recorded runs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.client.target.place import HISTORY, base_folder, kept
+from harness.errors import UsageError
+from harness.report.compare.between import compare
+from harness.report.compare.plain import to_plain
+from harness.report.compare.text import lines, markdown
+from harness.report.compare.values import Run
+from harness.report.jsonform import read_report
+from harness.scenario.explain import unknown
+
+# The runs that need no name, counted from the end.
+LAST = ("last", "previous")
+
+
+def compare_runs(before: str, after: str, *, say: Callable[[str], None], form: str = "text") -> int:
+    """Print the differences as text, markdown or json (`form`).
+
+    Gives 1 where something got worse or may break a client, else 0. Raises `UsageError`.
+    """
+    found = compare(find_run(before), find_run(after))
+    if form == "json":
+        say(json.dumps(to_plain(found), ensure_ascii=False, indent=1))
+    else:
+        for line in markdown(found) if form == "markdown" else lines(found):
+            say(line)
+    return 1 if found.worse else 0
+
+
+def find_run(word: str) -> Run:
+    """A run by its JSON report, by its name in `.harness/reports`, or the `last`, or `previous`.
+
+    Raises `UsageError` where there is none, or it cannot be read.
+    """
+    path = _file(word)
+    name = word if path.stem == "report" else path.stem
+    try:
+        return Run(name, read_report(path))
+    except OSError as error:
+        raise UsageError(f"{word}: {error.strerror}") from error
+    except ValueError as error:
+        why = str(error).splitlines()[0]
+        raise UsageError(f"{word}: no report of a run that this can read: {why}") from error
+
+
+def _file(word: str) -> Path:
+    path = kept(Path(word))
+    if path.is_file():
+        return path
+    base = base_folder()
+    named = base / "reports" / f"{word}.json"
+    if named.is_file():
+        return named
+    if word in LAST:
+        reports = sorted((base / HISTORY).glob("*/report.json"))
+        if len(reports) > LAST.index(word):
+            return reports[-1 - LAST.index(word)]
+        raise UsageError(f"{word}: there is no such run yet; harness run records each")
+    known = sorted(one.stem for one in (base / "reports").glob("*.json"))
+    if "/" in word or word.endswith(".json"):
+        raise UsageError(f"{word}: there is no such file; harness run … --json FILE writes one")
+    raise UsageError(unknown("run", word, [*known, *LAST]))

@@ -1,0 +1,74 @@
+"""`harness connect`: what is asked for, checked before anything is started."""
+
+import math
+
+from harness.cli.connect.display import Write
+from harness.cli.connect.run import run
+from harness.cli.connect.serving import Wanted
+from harness.cli.connect.talk import Judging
+from harness.client.target.place import base_folder
+from harness.client.target.profile import Profile, load_profile
+from harness.client.transport.connect import check
+from harness.errors import UsageError
+from harness.judge.base import judges
+from harness.judge.rules.discovery import all_rules
+from harness.play.config import configure
+from harness.play.lexicon import protocol_lexicon
+from harness.protocol.spec.loading import load_book
+from harness.scenario.loader import Loaded, load
+from harness.scenario.named import named_files
+from harness.trace.surfaces import SESSION
+
+
+def by_hand(
+    *,
+    server_cmd: str,
+    address: str,
+    target: str,
+    scenario: str,
+    model_port: int,
+    scale: float,
+    write: Write,
+    complain: Write,
+) -> int:
+    """Hold a conversation by hand; gives the exit status. Raises `UsageError`."""
+    if server_cmd and address:
+        raise UsageError("--server-cmd starts a server and --connect finds one; give one of them")
+    if not 0 < scale < math.inf:
+        raise UsageError("--timeout-scale must be a number greater than 0")
+    profile = _profile(server_cmd, address, target, scale)
+    # What we send ourselves is the user's, and judged by nobody.
+    rules = {
+        name: one
+        for name, one in all_rules().items()
+        if judges(one, SESSION) and not name.startswith("harness.")
+    }
+    wanted = Wanted(
+        profile=profile,
+        bounds=profile.bounds.scaled(scale),
+        address=address,
+        scenario=_scenario(scenario) if scenario else None,
+        model_port=model_port,
+    )
+    judging = Judging(load_book(), profile, rules)
+    return run(wanted, judging, base_folder(), write, complain)
+
+
+def _profile(server_cmd: str, address: str, target: str, scale: float) -> Profile:
+    if address:
+        check(address)
+        return load_profile(target)
+    given = load_profile(target)
+    if not server_cmd and not given.command:
+        raise UsageError(
+            f"the profile {given.name!r} has no command; give --server-cmd 'program arguments', or "
+            "--connect ADDRESS of a server that runs"
+        )
+    return configure(target=target, server_cmd=server_cmd, scale=scale).profile
+
+
+def _scenario(word: str) -> Loaded:
+    files = named_files([word])
+    if len(files) != 1:
+        raise UsageError(f"{word}: {len(files)} scenarios; name one")
+    return load(files[0], lexicon=protocol_lexicon())

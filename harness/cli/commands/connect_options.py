@@ -1,0 +1,47 @@
+"""The command `harness connect`: its options, and printing what the parts give, as in cli."""
+
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.recorded import errors
+
+
+def connect(
+    *,
+    server_cmd: Annotated[
+        str, typer.Option("--server-cmd", help="the server, run without a shell")
+    ] = "",
+    connect: Annotated[
+        str, typer.Option("--connect", metavar="ADDRESS", help="ws://…, unix:PATH or ws+unix:PATH")
+    ] = "",
+    target: Annotated[str, typer.Option("--target", help="a profile's name or path")] = "spec",
+    scenario: Annotated[
+        str, typer.Option("--scenario", metavar="FILE|ID", help="what the model says; its files")
+    ] = "",
+    model_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="the port of the model; 0 is any free one")
+    ] = 0,
+    timeout_scale: Annotated[
+        float, typer.Option("--timeout-scale", help="multiply every bound")
+    ] = 1.0,
+) -> None:
+    """Speak to a server by hand: every message is judged as it comes.
+
+    In a terminal Tab completes methods and members; from a pipe each line is done and waited for.
+    :help lists the commands. Exit status 1 if a MUST was broken, 2 if a line could not be done.
+    """
+    with errors():
+        from harness.cli.commands.connect import by_hand
+
+        status = by_hand(
+            server_cmd=server_cmd,
+            address=connect,
+            target=target,
+            scenario=scenario,
+            model_port=model_port,
+            scale=timeout_scale,
+            write=typer.echo,
+            complain=lambda line: typer.echo(f"harness: {line}", err=True),
+        )
+    raise typer.Exit(status)

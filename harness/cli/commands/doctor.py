@@ -1,0 +1,229 @@
+"""`harness doctor`: says in seconds whether a server can be judged, and what to do if not.
+
+It plays one plain turn on its own bench and judges nothing.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from anyio.from_thread import start_blocking_portal
+
+from harness.cli.commands.exec_doctor import examine_agent
+from harness.cli.commands.sdk_doctor import examine_sdk
+from harness.client.target.profile import Bounds, Profile, builtin_names, load_profile
+from harness.client.target.shell import left_alone
+from harness.play.bench import open_bench
+from harness.play.config import Config
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.run import Run
+from harness.play.session.servers import SetupFailed
+from harness.play.session.setup_diagnosis import (
+    Check,
+    last_words,
+    noise_check,
+    not_usable,
+    partial_of,
+)
+from harness.protocol.values import arr, dig, obj, text
+from harness.scenario.loader import load_text
+from harness.trace.frame import Kind
+from harness.trace.marks import EndingBegins
+from harness.trace.surfaces import EXEC, SDK, SESSION
+
+# Short bounds, since somebody waits: even if all expire, it takes a few seconds. Bounds that a
+# profile sets itself are kept: a server that is known to be slow must not count as hanging.
+BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
+
+_TURN = """
+title: a plain turn
+model: [{reply: [{message: "hello"}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "hello", as: u}
+  - wait: {turn: u}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The run of the plain turn, and the model's address."""
+
+    run: Run
+    profile: Profile
+    model_url: str
+
+
+def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
+    """Yield the checks in order; stop after one that makes the rest meaningless, or when a signal
+    comes to `interruption`.
+    """
+    interruption = interruption or Interruption(config.base)
+    healthy, over = True, False
+    for examined, surface in ((_server, SESSION), (examine_agent, EXEC), (examine_sdk, SDK)):
+        for check in examined(config, interruption) if surface in config.surfaces else ():
+            healthy = healthy and check.good is not False
+            over = over or check.last
+            yield check
+        if over:
+            return
+    for lack in config.lacks:
+        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
+        yield Check(None, text, lack.advice)
+    if healthy:
+        yield Check(None, "next: judge it", next_command(config))
+    else:
+        yield Check(None, "next: fix the first FAIL above, and ask again")
+
+
+def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
+    """The checks of a server; the last one says so where it makes all else meaningless."""
+    loaded = load_text(_TURN, name="doctor")
+    profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
+    for word in left_alone(profile.command):
+        yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(
+            open_bench(profile, config.book, base=config.base, worker="doctor", scale=config.scale)
+        ) as bench,
+    ):
+        try:
+            run = interruption.wait(portal.start_task_soon(bench.run, loaded))
+        except Interrupted as signal:
+            message = f"interrupted ({signal}): whether it can be judged is not known"
+            yield Check(None, message, last=True)
+            return
+        except SetupFailed as failed:
+            *others, last = not_usable(failed, profile)
+            yield from others
+            yield replace(last, last=True)
+            return
+        asked = _Asked(run, profile, bench.model_url)
+    yield from _answers(asked)
+
+
+def bounds_of(profile: Profile) -> Bounds:
+    """The short bounds, except for those that the profile, or one that it extends, sets itself."""
+    own = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
+    if "step" in own:
+        # Three steps are awaited; never longer than in `harness run`.
+        whole = min(3 * profile.bounds.step, profile.bounds.scenario)
+        own.setdefault("scenario", max(BOUNDS.scenario, whole))
+    return BOUNDS.model_copy(update=own)
+
+
+def next_command(config: Config) -> str:
+    """The `harness run` command for the same target."""
+    return shlex.join(["harness", "run", *target_words(config)])
+
+
+def target_words(config: Config) -> list[str]:
+    """The options that name this target again, as `--target` and the commands take them."""
+    words: list[str] = []
+    if config.option not in ("", "spec"):
+        words += ["--target", config.option]
+    own = load_profile(config.option or "spec").command
+    # Given one of them alone, a run plays that one.
+    several = bool({EXEC, SDK} & {*config.surfaces})
+    if SESSION in config.surfaces and (several or config.profile.command != own):
+        words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
+    if EXEC in config.surfaces:
+        words += ["--agent-cmd", " ".join(map(_quoted, config.profile.exec.command))]
+    if SDK in config.surfaces:
+        words += ["--sdk-cmd", " ".join(map(_quoted, config.profile.sdk.command))]
+    return words
+
+
+def _quoted(word: str) -> str:
+    """As `shlex.quote`, but placeholders in braces are not quoted: no shell expands them."""
+    return word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word)
+
+
+def _answers(asked: _Asked) -> Iterator[Check]:
+    run, frames = asked.run, asked.run.trace.frames
+    yield Check(True, "the server starts")
+    yield noise_check(frames, asked.profile, partial_of(run.trace))
+    first = next((f for f in frames if f.from_target and f.kind in _ANSWERS), None)
+    if first is not None and asked.profile.handshake != "none":
+        how = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
+        yield Check(True, f"it answers initialize ({how}, after {first.at * 1000:.0f} ms)")
+    yield from _model(asked)
+    yield from _turn(asked)
+
+
+def _others(profile: Profile) -> str:
+    return ", ".join(name for name in builtin_names() if name not in (profile.name, "spec"))
+
+
+_ANSWERS = (Kind.RESPONSE, Kind.ERROR)
+
+
+def _model(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    if not run.cast.turns and not run.model.calls:
+        yield Check(None, "whether it calls the model is not known: no turn was started")
+    elif not run.model.calls:
+        yield Check(
+            False,
+            f"a turn was started, and the model at {asked.model_url} was not called",
+            "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
+            f"config.toml in ${asked.profile.home_env}, or write {{model_url}} into --server-cmd\n"
+            f"a server that wants other settings has a profile: --target {_others(asked.profile)}\n"
+            "what the model is and is asked: harness docs servers#the-model-that-it-must-call",
+        )
+    else:
+        tools = [
+            text(obj(tool).get("name")) or text(obj(tool).get("type")) or "?"
+            for tool in arr(run.model.calls[0].body.get("tools"))
+        ]
+        yield Check(True, f"it calls the model ({len(run.model.calls)} call(s))")
+        none = "none, so that scenarios about commands and files do not apply"
+        yield Check(None, f"tools offered to the model: {', '.join(tools) or none}")
+
+
+def _turn(asked: _Asked) -> Iterator[Check]:
+    run = asked.run
+    ends = [
+        dig(frame.params, "turn")
+        for frame in run.trace.frames
+        if frame.from_target and frame.method == "turn/completed"
+    ]
+    status = text(dig(ends[0], "status")) if ends else ""
+    if run.died:
+        how = "closed its output" if run.status is None else f"ended, exit status {run.status},"
+        said = last_words(run.stderr)
+        yield Check(False, f"the server {how} in the middle of a plain turn{said}", _LIVES)
+    elif run.unmet is not None:
+        yield Check(
+            False,
+            f"a plain turn does not come to its end: {run.unmet.step}: {run.unmet.message}"
+            f"{_last_message(run)}{last_words(run.stderr)}",
+            "thread/start and turn/start want an answer at once, and each turn ends with "
+            "turn/completed; a server that does it in 200 lines: harness example minimal\n"
+            "what it must answer: harness docs servers#the-least-that-it-must-answer\n"
+            "if the server is only slow, give --timeout-scale 3",
+        )
+    elif status != "completed":
+        why = text(dig(ends[0], "error", "message")) if ends else ""
+        advice = "the model answered with one message and no tool call: what went wrong with it?"
+        if not run.model.calls:
+            advice = "reach the model first: see above"
+        yield Check(False, f"a plain turn ends as {status or '?'}: {why or 'no reason'}", advice)
+    else:
+        yield Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
+
+
+_LIVES = (
+    "a server lives until its input ends, whatever becomes of a turn; what it wrote may say why"
+)
+
+
+def _last_message(run: Run) -> str:
+    """The last message of the server, which shows where it stopped."""
+    sent = [frame for frame in run.trace.frames if frame.from_target]
+    # The answer to the harness's own barrier request comes after the end and says nothing.
+    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
+    sent = [frame for frame in sent if frame.at < over]
+    return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"

@@ -1,0 +1,144 @@
+"""`harness explain` and `harness list`: what a rule, a requirement or a finding means."""
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+
+from harness.cli.commands import fault_list, vocabulary
+from harness.errors import UsageError
+from harness.faults.base import all_faults
+from harness.faults.client_duties import client_faults
+from harness.judge.base import Monitor, Side
+from harness.judge.rules.discovery import every_rule
+from harness.protocol.spec.findings import FindingKind, finding_kinds
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import Requirement
+from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.explain import unknown
+
+# The ids that people ask for most are those of rules.
+_LISTED = "harness list"
+
+
+def explain(name: str) -> Iterator[str]:
+    """The lines of an explanation. Raises `UsageError` for an id that nothing has.
+
+    A rule and a requirement can have one id: then both are explained, the rule first.
+    """
+    rules, kinds = every_rule(), finding_kinds()
+    requirements = {one.id: one for one in load_book().requirements}
+    # The form that pytest prints: rules::turn.completes, findings::setup.not-started.
+    wanted = name.split("::", 1)[-1]
+    if wanted in kinds:
+        yield from _finding(kinds[wanted])
+    elif wanted in rules:
+        yield from _rule(rules[wanted], alone=wanted not in requirements)
+    elif wanted in requirements:
+        yield from _requirement(requirements[wanted])
+    elif wanted in vocabulary.names() or wanted.upper() in vocabulary.names():
+        yield from vocabulary.explain_word(wanted)
+    elif wanted in fault_list.known():
+        yield from fault_list.explained(wanted)
+    else:
+        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.known()})
+        raise UsageError(unknown("id", wanted, ids, listed=_LISTED))
+
+
+def _finding(kind: FindingKind) -> Iterator[str]:
+    yield f"{kind.id} (finding)"
+    yield ""
+    yield from _wrapped(kind.means[0].upper() + kind.means[1:] + ".")
+    yield ""
+    yield "usual causes:"
+    for cause in kind.causes:
+        yield from _wrapped(cause, "- ")
+    yield ""
+    yield "what to do:"
+    yield from _wrapped(kind.advice, "  ")
+    yield ""
+    if kind.accepted:
+        yield "known and accepted? name it in a baseline or a profile:"
+        yield f'  [[deviations]] with rule = "{kind.id}" and a reason'
+    else:
+        yield "no baseline can accept it"
+
+
+def _requirement(requirement: Requirement) -> Iterator[str]:
+    yield from _clause(requirement)
+    yield ""
+    yield f"binds: {requirement.clause.bound}; level {requirement.clause.level}"
+    if requirement.drawn_from:
+        yield f"drawn from: {', '.join(requirement.drawn_from)}"
+    if requirement.lighter:
+        yield from _wrapped(f"no MUST, since: {requirement.lighter}")
+    if requirement.excluded:
+        yield from _wrapped(f"no rule judges it: {requirement.excluded}")
+    if requirement.owed:
+        yield "no rule judges it yet"
+    rules = every_rule()
+    for name in requirement.rules:
+        yield f"judged by: {name} ({rules[name].level}): {rules[name].title}"
+    if requirement.rules:
+        yield f"more: harness explain {requirement.rules[0]}"
+
+
+def _clause(requirement: Requirement) -> Iterator[str]:
+    clause = requirement.clause
+    yield f"requirement {requirement.id} ({clause.basis})"
+    yield from _wrapped(clause.statement, "  ")
+    yield f"  {clause.document}, {clause.heading!r}, line {clause.line}"
+
+
+def _wrapped(text: str, first: str = "") -> list[str]:
+    indent = " " * len(first)
+    return textwrap.wrap(
+        # Something to type, such as `--timeout-scale 3`, is not broken over lines.
+        text,
+        96,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
+    yield f"{rule.id} ({rule.level}): {rule.title}"
+    yield ""
+    yield from _wrapped(" ".join((inspect.getdoc(rule) or "").split()))
+    yield ""
+    judged = load_book().requirements_of(rule.id)
+    for requirement in judged:
+        yield from _clause(requirement)
+    if not alone and all(one.id != rule.id for one in judged):
+        yield from _clause(load_book().requirement(rule.id))
+    yield ""
+    if rule.side is Side.CLIENT:
+        yield "a duty of clients, judged by harness check --side client and behind"
+        yield "agent app-server --scenario; no server is judged by it"
+        for fault in client_faults().values():
+            if fault.rule == rule.id:
+                yield f"broken for example where: {fault.reason}"
+        return
+    if rule.needs:
+        yield f"needs: {', '.join(rule.needs)}"
+    covering = [
+        name for name in bundled_files() if rule.id in bundled_scenario(name).scenario.covers
+    ]
+    yield f"scenarios that cover it: {', '.join(covering) or 'none by name; see harness status'}"
+    killers = [fault for fault in all_faults().values() if fault.rule == rule.id]
+    for fault in killers:
+        yield f"caught by it: {fault.id}: {fault.reason}"
+
+
+def rule_table(*, markdown: bool = False) -> Iterator[str]:
+    """All rules, one line each."""
+    rules = every_rule().values()
+    if markdown:
+        yield "| rule | level | title |"
+        yield "|---|---|---|"
+        for rule in rules:
+            yield f"| `{rule.id}` | {rule.level} | {rule.title} |"
+        return
+    width = max(len(rule.id) for rule in rules)
+    for rule in rules:
+        yield f"{rule.id:{width}}  {rule.level:6}  {rule.title}"

@@ -1,0 +1,72 @@
+"""The command `harness faulty`: its options, and printing what the parts give, as in cli."""
+
+import contextlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.commands.recorded import errors
+
+if TYPE_CHECKING:
+    from harness.faults.live.chain import FaultChain
+
+_HELP = "the server and its arguments, behind --; with --list: words to look for"
+
+
+def faulty(
+    server: Annotated[list[str] | None, typer.Argument(metavar="[SERVER…]", help=_HELP)] = None,
+    *,
+    fault: Annotated[list[str] | None, typer.Option(help="a fault's id; may be repeated")] = None,
+    scenario: Annotated[
+        str, typer.Option(metavar="FILE|ID", help="the faults that a scenario writes down")
+    ] = "",
+    after: Annotated[int, typer.Option(min=0, help="spare so many places of each fault")] = 0,
+    once: Annotated[bool, typer.Option("--once", help="act at one place only")] = False,
+    quiet: Annotated[
+        float, typer.Option(min=0.01, help="seconds of silence after which held lines go on")
+    ] = 5.0,
+    listen: Annotated[
+        str, typer.Option(metavar="ws://…|unix:…", help="take clients there, not on standard input")
+    ] = "",
+    list_: Annotated[bool, typer.Option("--list", help="print the faults")] = False,
+    rule: Annotated[str, typer.Option(help="with --list: those of a rule, or of a family")] = "",
+    json: Annotated[bool, typer.Option("--json", help="with --list: as JSON")] = False,
+) -> None:
+    """Run a server that misbehaves on cue: a proxy on standard input and output.
+
+    What each fault did is said on standard error. The exit status is the server's.
+    """
+    from harness.cli.commands import fault_list
+
+    with errors():
+        if list_:
+            found = fault_list.rows(server or (), rule)
+            if json:
+                typer.echo(fault_list.json_text(found))
+            else:
+                for line in fault_list.text_lines(found):
+                    typer.echo(line)
+            return
+        from harness.cli.commands.faulty import chain, serve
+        from harness.cli.commands.proxy import end_like
+
+        if listen:
+            from harness.cli.commands import faulty_sockets
+
+            def of_client(number: int) -> "FaultChain":
+                def say(line: str) -> None:
+                    _say(line.replace("faulty: ", f"faulty: client {number}: ", 1))
+
+                return chain(fault or (), scenario=scenario, after=after, once=once, say=say)
+
+            status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say)
+        else:
+            live = chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
+            status = serve(server or (), live, quiet=quiet, say=_say)
+    end_like(status)
+
+
+def _say(line: str) -> None:
+    # Nobody may read it; the conversation goes on.
+    with contextlib.suppress(OSError, ValueError):
+        typer.echo(line, err=True)

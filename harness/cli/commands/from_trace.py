@@ -1,0 +1,185 @@
+"""`harness scenario from-trace`: turns a session that was recorded, or played, into a scenario."""
+
+import json
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from harness.client.target.place import kept
+from harness.client.target.profile import ExecProgram, builtin_names, load_profile
+from harness.errors import UsageError
+from harness.judge.judge import judged
+from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Level, Row, Verdict
+from harness.play.lexicon import protocol_lexicon
+from harness.protocol.spec.loading import load_book
+from harness.scenario.from_trace.making import MadeScenario, scenario_of
+from harness.scenario.from_trace.story import Story
+from harness.scenario.from_trace.titles import title_of
+from harness.scenario.identity import SUFFIX
+from harness.scenario.race_id import RaceId
+from harness.trace.foreign import load_any
+from harness.trace.marks import Closed
+from harness.trace.store import TraceFormatError
+from harness.trace.surface.known import classify_of
+from harness.trace.surfaces import EXEC, SESSION
+from harness.trace.trace import Trace
+
+# Of the rules that judged something, as many are named; those of these families say most of what
+# the session was about, the first of all.
+MAX_RULES_COVERED: Final = 4
+_TELLING: Final = (
+    "approval",
+    "steer",
+    "interrupt",
+    "error",
+    "mcp",
+    "plan",
+    "delta",
+    "turn",
+    "exec",
+)
+# What these judge comes while a turn is on its way: one that was cut off may have none next time.
+_ON_THE_WAY: Final = ("mcp", "plan", "delta")
+# The surfaces whose traces become scenarios, and how those are played.
+_PLAYED_BY: Final = {SESSION: "--target NAME", EXEC: "--agent-cmd COMMAND"}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A trace, and what was wrong with its file, "" for nothing."""
+
+    trace: Trace
+    damage: str = ""
+
+
+def from_trace(path: Path, *, title: str = "") -> MadeScenario:
+    """The scenario of a trace file. Raises `UsageError`."""
+    read = read_trace(kept(path))
+    trace = read.trace
+    surface = trace.header.surface
+    if surface not in _PLAYED_BY:
+        played = RaceId.parse(trace.header.scenario).scenario
+        raise UsageError(
+            f"{path}: a trace of the surface {surface!r}; scenarios are made of traces of "
+            f"the surfaces {SESSION} and {EXEC}. What was played here is "
+            f"{played or 'not said'}: begin with that scenario"
+        )
+    made = scenario_of(
+        trace,
+        title=title or title_of(trace),
+        covers=covered(trace),
+        lexicon=protocol_lexicon(),
+        program=_program(trace) if surface == EXEC else None,
+        origin=path.name + (f" ({read.damage})" if read.damage else ""),
+    )
+    notes = (*([read.damage] if read.damage else []), *made.notes)
+    return replace(made, notes=notes, played_by=_PLAYED_BY[surface])
+
+
+def read_trace(path: Path) -> Read:
+    """A trace, of a damaged file what is before the damage. Raises `UsageError`."""
+    book = load_book()
+    known = [load_profile(name).names for name in builtin_names()]
+
+    def read(one: Path) -> Trace:
+        return load_any(one, book.paths_of, known=known, classify_of=classify_of)
+
+    try:
+        trace = read(path)
+    except TraceFormatError as error:
+        number = _line_of(str(error), path)
+        if number < 2:
+            raise
+        with TemporaryDirectory() as folder:
+            part = Path(folder) / path.name
+            with path.open("rb") as source:
+                part.write_bytes(b"".join(islice(source, number - 1)))
+            trace = read(part)
+        return Read(trace, f"only what is before line {number} is used: {error}")
+    lines = path.read_bytes().rstrip().split(b"\n")
+    if b'"trace"' in lines[0] and not _is_end(lines[-1]):
+        return Read(trace, "the file ends before the session did: what came after is not known")
+    return Read(trace)
+
+
+def covered(trace: Trace) -> list[str]:
+    """The rules that a scenario of a trace covers: broken ones, then those that say most of it."""
+    book = load_book()
+    rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
+    rows = judged(book, trace, rules=rules).finish(trace.end)
+    known = load_profile(trace.header.profile).deviations if trace.header.profile else ()
+    known_rules = {one.rule for one in known}
+    broken = {
+        row.rule
+        for row in rows
+        if row.verdict is Verdict.FAIL
+        and row.level is Level.MUST
+        and row.rule not in known_rules
+        and not row.rule.startswith("harness.")
+    }
+    moments = _Moments(trace)
+    passed = {
+        row.rule
+        for row in rows
+        if row.verdict is Verdict.PASS and row.level is Level.MUST and moments.sure(row)
+    }
+    telling = [
+        rule
+        for family in _TELLING
+        for rule in sorted(passed - broken - known_rules)
+        if rule.split(".")[0] == family
+    ]
+    return [*sorted(broken), *telling][:MAX_RULES_COVERED]
+
+
+def _program(trace: Trace) -> ExecProgram:
+    """The words of the program that ran; those of the shipping agent where they are not known."""
+    name = trace.header.profile
+    return load_profile(name if name in builtin_names() else "spec").exec
+
+
+class _Moments:
+    """Messages that come again, whatever the moment at which the client acts."""
+
+    def __init__(self, trace: Trace) -> None:
+        changes = [mark.after for mark in trace.marks_of(Closed)]
+        changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
+        turns = list(Story(trace).turns.values())
+        self._whole = [one for one in turns if one.status == "completed"]
+        # While it comes or goes, or lays something, the client is told what need not be judged.
+        self._disturbed = [one for one in turns if any(one.runs_at(seq) for seq in changes)]
+
+    def sure(self, row: Row) -> bool:
+        """Return whether the rule of a row will have something to judge again."""
+        if any(one.runs_at(seq) for one in self._disturbed for seq in row.frames):
+            return False
+        if row.rule.split(".")[0] not in _ON_THE_WAY:
+            return True
+        return all(any(one.runs_at(seq) for one in self._whole) for seq in row.frames)
+
+
+def written(made: MadeScenario, path: Path, *, force: bool = False) -> Path:
+    """Write a scenario to a file, which is not there yet or may be written over."""
+    if not path.name.endswith(SUFFIX):
+        raise UsageError(f"{path}: a scenario's file ends in {SUFFIX}")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there already; name another file, or --force to write over it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(made.text, encoding="utf-8")
+    return path
+
+
+def _line_of(message: str, path: Path) -> int:
+    """The line that a message about a file names, 0 for none."""
+    number = message.removeprefix(f"{path}:").split(":", 1)[0]
+    return int(number) if number.isdigit() else 0
+
+
+def _is_end(line: bytes) -> bool:
+    try:
+        return "end" in json.loads(line)
+    except ValueError:
+        return False

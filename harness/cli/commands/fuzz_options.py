@@ -1,0 +1,110 @@
+"""The commands `harness fuzz` and `harness replay`: their options, and printing what comes."""
+
+import json as json_
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.recorded import errors
+
+_TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
+_SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
+_SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+_STORE = Annotated[Path | None, typer.Option(help="the folder of failures; without: .harness/fuzz")]
+
+
+def fuzz(
+    *,
+    target: _TARGET = "spec",
+    server_cmd: _SERVER = "",
+    max_time: Annotated[
+        float | None, typer.Option(min=1, help="seconds for all; 60 where nothing is bounded")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="where the search begins")] = 1,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="so many of each kind: same seed, same cases")
+    ] = None,
+    what: Annotated[str, typer.Option(help="inputs, frames, sessions; or A,B; all without")] = "",
+    method: Annotated[str, typer.Option(help="inputs that send this request only")] = "",
+    store: _STORE = None,
+    json: Annotated[bool, typer.Option("--json", help="the result as JSON")] = False,
+    timeout_scale: _SCALE = 1.0,
+) -> None:
+    """Search for what goes wrong: generated requests, raw frames and whole sessions.
+
+    All rules are on. Exit status 1 if the server goes wrong. Known failures are tried first.
+    """
+    from harness.cli.commands.doctor import target_words
+    from harness.client.target.place import failures_folder
+    from harness.errors import TargetError
+    from harness.play.config import configure
+    from harness.play.interruption import Interruption
+    from harness.search.fuzz import telling
+    from harness.search.fuzz.case import kinds_of
+    from harness.search.fuzz.params import check_method
+    from harness.search.fuzz.run import Bounds, fuzz
+    from harness.search.fuzz.store import open_store
+
+    with errors():
+        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+        check_method(config.book, method)
+        kinds = kinds_of(what or ("inputs" if method else ""))
+    # Hypothesis keeps things of its own, else in a folder beside the user's files.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
+    seconds = 60.0 if max_time is None and conversations is None else max_time
+    bounds = Bounds(kinds, seed, seconds, conversations, method)
+    interruption = Interruption(config.base)
+    interruption.install()
+    with errors(), open_store(store or failures_folder(), kinds) as kept:
+        try:
+            result = fuzz(config, bounds, kept, interruption)
+        except TargetError as failed:
+            typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
+            raise typer.Exit(1) from None
+        words = target_words(config)
+        if json:
+            typer.echo(json_.dumps(telling.plain(result, kept, words), indent=1))
+        else:
+            for line in telling.lines(result, kept, words):
+                typer.echo(line)
+    if result.interrupted:
+        raise typer.Exit(interruption.status)
+    raise typer.Exit(1 if result.red else 0)
+
+
+def replay(
+    case: Annotated[str, typer.Argument(metavar="ID|FILE", help="a failure, or its scenario")],
+    *,
+    target: _TARGET = "spec",
+    server_cmd: _SERVER = "",
+    store: _STORE = None,
+    timeout_scale: _SCALE = 1.0,
+) -> None:
+    """Play a failure again, three times. Exit status 0 if it is fixed, else 1."""
+    from harness.client.target.place import failures_folder
+    from harness.errors import TargetError
+    from harness.play.config import configure
+    from harness.play.interruption import Interruption
+    from harness.search.fuzz.replay import case_of
+    from harness.search.fuzz.replay import replay as play_again
+
+    with errors():
+        config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
+        found = case_of(case, store or failures_folder(), config)
+    interruption = Interruption(config.base)
+    interruption.install()
+    try:
+        result = play_again(config, found, interruption)
+    except TargetError as failed:
+        typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
+        raise typer.Exit(1) from None
+    if result.interrupted:
+        typer.echo(f"interrupted ({result.interrupted}): whether it is fixed is not known")
+        raise typer.Exit(interruption.status)
+    wrong = [text for text in result.told if text]
+    typer.echo(f"{result.verdict}: {result.name} ({len(wrong)} of {len(result.told)} plays wrong)")
+    for text in dict.fromkeys(wrong):
+        typer.echo(f"  {text[:500]}")
+    raise typer.Exit(0 if result.verdict == "fixed" else 1)

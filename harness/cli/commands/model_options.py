@@ -1,0 +1,54 @@
+"""The command `harness model`: its options, and printing what the parts give, as in cli."""
+
+import json as json_
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.recorded import errors
+
+
+def model(
+    script: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCRIPT", help="a scenario's file or id, or a file with model: alone"
+        ),
+    ],
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one")] = 0,
+    host: Annotated[str, typer.Option(help="the address to listen on")] = "127.0.0.1",
+    once: Annotated[bool, typer.Option("--once", help="end when the script was played")] = False,
+    loop: Annotated[
+        bool, typer.Option("--loop", help="begin again with the next conversation")
+    ] = False,
+    open_gates: Annotated[
+        bool, typer.Option("--open-gates", help="wait at no hold: of the script")
+    ] = False,
+    target: Annotated[
+        str, typer.Option("--target", help="a profile: its tools, its words")
+    ] = "spec",
+    json: Annotated[str, typer.Option(help="write what happened as JSON; - to stdout")] = "",
+) -> None:
+    """Serve the model's side of a scenario by itself, for a server that you start.
+
+    Says what the server asked, what it was told, and what was unexpected. Exit status 1 if
+    anything was, or if a step was not used.
+    """
+    from harness.cli.commands.model import Wanted, report_file, serve
+
+    aside = json == "-"
+
+    def say(line: str) -> None:
+        typer.echo(line, err=aside)
+
+    def warn(line: str) -> None:
+        typer.secho(line, err=aside, fg=typer.colors.RED)
+
+    wanted = Wanted(script, host, port, once, loop, open_gates, target)
+    with errors(), report_file("" if aside else json) as write:
+        status, report = serve(wanted, say, warn)
+        write(report)
+        if aside:
+            typer.echo(json_.dumps(report, indent=1))
+    raise typer.Exit(status)

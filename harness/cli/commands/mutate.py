@@ -1,0 +1,132 @@
+"""`harness mutate`: which faults the rules find in a server's messages while they pass."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from harness.errors import UsageError
+from harness.faults.base import Fault, all_faults
+from harness.faults.mutation import Outcome
+from harness.judge.rules.discovery import all_rules
+from harness.play.config import Config, configure
+from harness.play.interruption import Interrupted, Interruption
+from harness.report.report_file import unwritable
+from harness.search.mutation.campaign import Campaign
+from harness.search.mutation.result import FaultResult, Score
+from harness.search.mutation.suite import base_of, scenarios_of
+from harness.search.mutation.telling import lines
+from harness.search.mutation.workers import WorkerLost
+from harness.trace.nearest import unknown
+
+Say = Callable[[str], None]
+# The profile of which nothing may be left unapplied: the server is ours, and has everything.
+_OURS = "reference"
+
+
+def mutate_target(
+    asked: Mapping[str, Any],
+    *,
+    fault: str = "",
+    rule: str = "",
+    sample: int = 0,
+    workers: int = 2,
+    to: Path | None = None,
+    say: Say = print,
+) -> int:
+    """Try the faults on the target that `asked` describes (`configure`); gives the exit status.
+
+    `fault` and `rule` choose among them, with commas for several; `sample` keeps so many. `to` gets
+    the results as JSON. Raises `UsageError`.
+    """
+    problem = unwritable(str(to), makes_folder=True) if to is not None else ""
+    if problem:
+        raise UsageError(f"--json {to}: {problem}")
+    config = configure(**asked)
+    faults = sampled(chosen(config, fault, rule), sample)
+    interruption = Interruption(base_of(config))
+    interruption.install()
+    score = Score(config.profile.name, len(faults))
+    campaign = Campaign(
+        faults,
+        list(scenarios_of(config)),
+        {
+            "configure": dict(asked),
+            "lacks": [asdict(one) for one in config.lacks],
+        },
+        score,
+        lambda result: _progress(result, say),
+        workers=max(1, workers),
+        everywhere=sample == 0,
+    )
+    try:
+        with interruption.ours(), start_blocking_portal() as portal:
+            interruption.wait(portal.start_task_soon(campaign.run))
+    except Interrupted:
+        score.interrupted = interruption.name
+    except ExceptionGroup as failed:
+        lost, _ = failed.split(WorkerLost)
+        if lost is None:
+            raise
+        raise UsageError(f"the workers cannot do their work: {lost.exceptions[0]}") from failed
+    finally:
+        interruption.remove()
+    for line in lines(score):
+        say(line)
+    if to is not None:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(json.dumps(score.as_json(), indent=1) + "\n", encoding="utf-8")
+    return interruption.status if score.interrupted else status(score)
+
+
+def status(score: Score) -> int:
+    """1 where a fault survived; on the reference server also where one found no place."""
+    left = score.count(Outcome.SURVIVED)
+    if score.target == _OURS:
+        left += score.count(Outcome.NOT_APPLIED)
+    return 1 if left else 0
+
+
+def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
+    """The faults of the rules that are judged on this target. Raises `UsageError`."""
+    every, rules = all_faults(), all_rules()
+    for name in _names(fault):
+        if name not in every:
+            raise UsageError(
+                f"--fault: {unknown('fault', name, every, listed='harness faulty --list')}"
+            )
+    for name in _names(rule):
+        if name not in rules:
+            raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
+    found = {
+        name: one
+        for name, one in every.items()
+        if one.rule in config.rules
+        and (not fault or name in _names(fault))
+        and (not rule or one.rule in _names(rule))
+    }
+    if not found:
+        raise UsageError(
+            "no fault is left to be tried: their rules judge no surface of this target"
+        )
+    return found
+
+
+def sampled(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
+    """So many of the faults, spread over all of them; all where `count` is 0 or there are fewer."""
+    if not 0 < count < len(faults):
+        return faults
+    names = list(faults)
+    return {name: faults[name] for name in (names[n * len(names) // count] for n in range(count))}
+
+
+def _names(listed: str) -> list[str]:
+    return [one.strip() for one in listed.split(",") if one.strip()]
+
+
+def _progress(result: FaultResult, say: Say) -> None:
+    if result.outcome is Outcome.SURVIVED:
+        say(f"SURVIVED {result.fault} ({result.rule})")

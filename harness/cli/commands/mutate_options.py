@@ -1,0 +1,44 @@
+"""The command `harness mutate`: its options, and printing what the parts give, as in cli."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands.recorded import errors
+
+
+def mutate(
+    *,
+    target: Annotated[str, typer.Option(help="a profile's name or path")] = "spec",
+    server_cmd: Annotated[str, typer.Option(help="the server, run without a shell")] = "",
+    agent_cmd: Annotated[str, typer.Option(help="the agent whose exec is judged")] = "",
+    sdk_cmd: Annotated[str, typer.Option(help="the driver of the SDK that is judged")] = "",
+    fault: Annotated[list[str] | None, typer.Option(help="this fault alone; or ID,ID")] = None,
+    rule: Annotated[
+        list[str] | None, typer.Option(help="the faults of this rule alone; or ID,ID")
+    ] = None,
+    sample: Annotated[int, typer.Option(min=0, help="so many faults alone, spread over all")] = 0,
+    timeout_scale: Annotated[float, typer.Option(help="multiply every bound")] = 1.0,
+    workers: Annotated[int, typer.Option("-n", min=1, help="worker processes")] = 2,
+    json: Annotated[Path | None, typer.Option(help="write the results as JSON")] = None,
+) -> None:
+    """Put each fault between a server and the rules: does its rule notice?
+
+    Exit status 1 if a fault survived.
+    """
+    from harness.cli.commands.mutate import mutate_target
+
+    asked = {"target": target, "server_cmd": server_cmd, "agent_cmd": agent_cmd}
+    asked |= {"sdk_cmd": sdk_cmd, "scale": timeout_scale}
+    with errors():
+        status = mutate_target(
+            asked,
+            fault=",".join(fault or ()),
+            rule=",".join(rule or ()),
+            sample=sample,
+            workers=workers,
+            to=json,
+            say=typer.echo,
+        )
+    raise typer.Exit(status)

@@ -1,0 +1,239 @@
+"""Clients that connect to us, and servers that we connect to: a conversation for each client.
+
+Only clients of this machine that are no web pages are let in.
+"""
+
+import contextlib
+import errno
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar, cast
+
+import anyio
+from anyio.abc import Process
+from websockets.exceptions import InvalidHandshake
+
+from harness.cli.commands.proxy import GRACE, passed_on, push_out, send_signal
+from harness.cli.commands.socket_sides import ClosableSide, clients_at, connected
+from harness.cli.commands.standard_streams import ProcessStreams
+from harness.client.target.program import NotStarted, find_program, why_not_started
+from harness.client.target.ready import free_address
+from harness.client.transport.connect import check
+from harness.errors import TargetGone, UsageError
+from harness.faults.live.chain import AtWork
+from harness.faults.live.relay import Relay, Side
+
+PLACEHOLDER = "{listen}"
+# Seconds that a server has until it listens.
+START = 30.0
+_BETWEEN = 0.05
+_STANDARD_ERROR = 2
+_NOT_REACHED = (OSError, NotStarted, InvalidHandshake, TimeoutError, TargetGone)
+Say = Callable[[str], None]
+E = TypeVar("E", bound=Exception)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The relay between clients and servers.
+
+    `live` makes it for the client of a number, from 1; `left` is told when that conversation is
+    over. `option` is what takes the server's command, as messages name it. `env` is the server's
+    environment, None for ours; `to` is the address of a server that runs already, "" for none.
+    """
+
+    live: Callable[[int], AtWork]
+    quiet: float
+    say: Say
+    option: str
+    left: Callable[[int], None] = field(default=lambda _: None)
+    env: Mapping[str, str] | None = None
+    to: str = ""
+
+
+class Door:
+    """Takes clients, each with what stands between it and its server."""
+
+    def __init__(self, command: Sequence[str], between: Between, inner: str = "") -> None:
+        self._listens = bool(inner)
+        self._inner = between.to or inner
+        words = [word.replace(PLACEHOLDER, inner) for word in command]
+        self._command = find_program(words, between.option) if words else []
+        self._between = between
+        self._count = 0
+        self._process: Process | None = None
+
+    async def run(self, address: str) -> int:
+        """Take clients until a signal comes, or until the server that listens has ended.
+
+        Gives the exit status; below 0 is the signal.
+        """
+        status = 0
+        with anyio.open_signal_receiver(*passed_on()) as signals:
+            async with anyio.create_task_group() as tasks, self._server() as process:
+
+                async def stop() -> None:
+                    nonlocal status
+                    async for number in signals:
+                        status = -number
+                        if process is None:
+                            tasks.cancel_scope.cancel()
+                        else:
+                            send_signal(process, number)
+
+                tasks.start_soon(stop)
+                async with clients_at(address, self._client) as shown:
+                    self._between.say(f"listening at {shown}")
+                    if process is None:
+                        await anyio.sleep_forever()
+                    else:
+                        status = await process.wait()
+                tasks.cancel_scope.cancel()
+        return status
+
+    @asynccontextmanager
+    async def _server(self) -> AsyncGenerator[Process | None]:
+        """The server that listens for all clients, None where each client has its own."""
+        if not self._listens:
+            yield None
+            return
+        self._process = await self._start(stdin=DEVNULL, stdout=_STANDARD_ERROR)
+        try:
+            yield self._process
+        finally:
+            with anyio.CancelScope(shield=True):
+                await push_out(self._process)
+                await self._process.aclose()
+
+    async def _start(self, *, stdin: int, stdout: int) -> Process:
+        try:
+            return await anyio.open_process(
+                self._command,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=None,
+                env=self._between.env,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NotStarted(why_not_started(self._command, error, self._between.option)) from error
+
+    async def _client(self, side: ClosableSide) -> None:
+        """The conversation of one client, from its connection on."""
+        self._count += 1
+        number = self._count
+        try:
+            async with self._reached(side.token) as server:
+                relay = Relay(side, server, self._between.live(number), quiet=self._between.quiet)
+                try:
+                    await hold(relay)
+                finally:
+                    self._between.left(number)
+        except _NOT_REACHED as error:
+            self._between.say(f"client {number}: its server cannot be reached: {error}")
+            await side.refuse()
+
+    @asynccontextmanager
+    async def _reached(self, token: str | None) -> AsyncGenerator[Side]:
+        """The server of one client."""
+        if self._inner:
+            async with await self.server_at(self._inner, token) as side:
+                yield side
+            return
+        process = await self._start(stdin=PIPE, stdout=PIPE)
+        try:
+            yield ProcessStreams(process)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await push_out(process)
+                await process.aclose()
+
+    async def server_at(self, address: str, token: str | None = None) -> ClosableSide:
+        """A connection to the server, as soon as it listens where we started it."""
+        with anyio.fail_after(START):
+            while True:
+                try:
+                    return await connected(address, token)
+                except OSError:
+                    if self._process is None:
+                        raise
+                    with anyio.move_on_after(_BETWEEN):
+                        await self._process.wait()
+                        raise TargetGone("it ended before it listened") from None
+
+
+def take_clients(address: str, command: Sequence[str], between: Between) -> int:
+    """Serve clients at an address until a signal or the end of the server; gives the exit status.
+
+    Raises `UsageError`.
+    """
+    return anyio.run(taking_clients, address, command, between)
+
+
+async def taking_clients(address: str, command: Sequence[str], between: Between) -> int:
+    """As `take_clients`, in an event loop that runs."""
+    check_listen(address)
+    over_unix = address.startswith("unix:")
+    with TemporaryDirectory(prefix="h") as folder:
+        inner = ""
+        if any(PLACEHOLDER in word for word in command):
+            inner = free_address("unix" if over_unix else "ws", Path(folder))
+        door = Door(command, between, inner)
+        try:
+            return await door.run(address)
+        # Not `except*`: before Python 3.11.4 what it raises is a group again.
+        except ExceptionGroup as group:
+            if refusal := _first(group, UsageError):
+                raise UsageError(str(refusal)) from group
+            if error := _first(group, OSError):
+                raise UsageError(f"cannot listen at {address}: {_why(error)}") from group
+            raise
+
+
+def _first(group: ExceptionGroup[Any], kind: type[E]) -> E | None:
+    """Return the first error of this kind, however deep in groups; None if there is none."""
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            error = _first(cast("ExceptionGroup[Any]", error), kind)
+        if isinstance(error, kind):
+            return error
+    return None
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "something listens there already; end it, or give another port (0 for any free one)"
+    return str(error)
+
+
+def check_listen(address: str) -> None:
+    """Raise `UsageError` for an address at which nobody can be waited for."""
+    if not address.startswith(("ws://", "unix:", "ws+unix:")):
+        raise UsageError(
+            f"--listen takes ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH, and found {address!r}"
+        )
+    check(address, listen=True)
+
+
+async def hold(relay: Relay) -> None:
+    """One conversation: until the server has ended, or the client, and then the server too."""
+    async with anyio.create_task_group() as tasks:
+
+        async def from_client() -> None:
+            with contextlib.suppress(TargetGone):
+                await relay.from_client()
+            with anyio.move_on_after(GRACE):
+                await ended.wait()
+            tasks.cancel_scope.cancel()
+
+        ended = anyio.Event()
+        tasks.start_soon(from_client)
+        tasks.start_soon(relay.mind_silence)
+        with contextlib.suppress(TargetGone):
+            await relay.from_server()
+        ended.set()
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,79 @@
+"""The commands of `harness` that read recorded runs, and what turns mistakes into one line."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_RUN = "a JSON report, a name in .harness/reports, last, or previous"
+
+
+class errors:
+    """Turns the errors that a user can cause into one line and exit status 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        from harness.errors import UsageError
+
+        if isinstance(error, OSError) and error.filename is not None:
+            typer.echo(f"harness: {error.filename}: {error.strerror}", err=True)
+            raise typer.Exit(2) from error
+        if isinstance(error, UsageError | OSError):
+            typer.echo(f"harness: {error}", err=True)
+            raise typer.Exit(2) from error
+
+
+def status(
+    *,
+    full: Annotated[bool, typer.Option("--full", help="every requirement, one row each")] = False,
+    output: Annotated[Path | None, typer.Option(help="write the table to a file too")] = None,
+) -> None:
+    """The table requirement x rule x scenario x fault x target, from the last runs."""
+    from harness.cli.commands.status import status_lines
+
+    with errors():
+        lines = list(status_lines(full=full))
+    for line in lines:
+        typer.echo(line)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def compare(
+    before: Annotated[str, typer.Argument(help=_RUN)],
+    after: Annotated[str, typer.Argument(help="the run to compare with it, named likewise")],
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown page")] = False,
+    json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """Say what changed between two runs: verdicts, choices, messages.
+
+    Exit status 1 if something got worse or may break a client, 0 if nothing did.
+    """
+    from harness.cli.commands.compare import compare_runs
+
+    form = "json" if json else "markdown" if markdown else "text"
+    with errors():
+        worse = compare_runs(before, after, say=typer.echo, form=form)
+    raise typer.Exit(worse)
+
+
+def ledger(
+    recorded: Annotated[str, typer.Argument(metavar="RUN", help=_RUN)] = "last",
+    *,
+    point: Annotated[str, typer.Option(help="the points whose id begins so: item.")] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
+) -> None:
+    """Show what a server chose where the text leaves it open, next to what we chose."""
+    from harness.cli.commands.compare import find_run
+    from harness.cli.commands.ledger import ledger as points
+    from harness.cli.commands.ledger import markdown_lines, text_lines
+
+    with errors():
+        found = find_run(recorded)
+        rows = points(found, point)
+    for line in markdown_lines(rows) if markdown else text_lines(found, rows):
+        typer.echo(line)

@@ -1,0 +1,214 @@
+"""The command `harness run`: its options, and handing them to pytest in a process of its own.
+
+What could not be written at the end is refused before anything is played.
+"""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from harness.cli.commands import recorded
+
+_TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
+_SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
+_AGENT = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
+_SDK = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
+_SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+_SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
+# The status of a usage error, of all commands but `run`.
+_USAGE = 2
+# Settings of the user's own tests.
+_OF_OTHERS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
+Markdown = Annotated[str, typer.Option(help="write the report as Markdown; - to stdout")]
+
+UpdateBaseline = Annotated[
+    bool, typer.Option("--update-baseline", help="write what is found into the file of --baseline")
+]
+Reason = Annotated[str, typer.Option(help="why the new entries of the baseline are accepted")]
+Expires = Annotated[str, typer.Option(help="the last day of the new entries: 2027-01-31")]
+
+Repeat = Annotated[int, typer.Option(min=1, help="play each scenario so many times")]
+Retries = Annotated[int, typer.Option(min=0, help="plays more of what failed, until it passes")]
+MaxTime = Annotated[
+    float | None, typer.Option(metavar="S", help="begin no scenario after so many seconds")
+]
+
+
+class RunCommand(TyperCommand):
+    """A command line that cannot be used ends it with pytest's status for that, 4."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Read the command line."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except Exception as error:
+            # Of a usage error, which typer has from a module of its own.
+            if getattr(error, "exit_code", 0) == _USAGE:
+                setattr(error, "exit_code", 4)  # noqa: B010
+            raise
+
+
+def run(
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(help=_SCENARIOS),
+    ] = None,
+    *,
+    target: _TARGET = "spec",
+    server_cmd: _SERVER = "",
+    agent_cmd: _AGENT = "",
+    sdk_cmd: _SDK = "",
+    rule: Annotated[list[str] | None, typer.Option(help="judge this rule alone; or ID,ID")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(help="with this tag, area or need; or TAG,TAG")
+    ] = None,
+    keyword: Annotated[
+        str, typer.Option("-k", help="ids, tags, rules: 'turns and not skill'")
+    ] = "",
+    race: Annotated[
+        list[str] | None, typer.Option(help="races: all, ACTION, or ACTION@POSITION; or A,B")
+    ] = None,
+    baseline: Annotated[str, typer.Option(help="a file of known deviations")] = "",
+    update_baseline: UpdateBaseline = False,
+    reason: Reason = "",
+    expires: Expires = "",
+    require: Annotated[
+        list[str] | None, typer.Option(help="capabilities that must be offered, or all")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="SHOULD counts too")] = False,
+    timeout_scale: _SCALE = 1.0,
+    repeat: Repeat = 1,
+    retries: Retries = 0,
+    max_time: MaxTime = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="play on where the server hangs all the time")
+    ] = False,
+    exit_first: Annotated[
+        bool, typer.Option("-x", help="stop after the first scenario that fails or breaks a rule")
+    ] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--lf", help="what failed last, or broke a rule; all where nothing did")
+    ] = False,
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="scenarios played at once, each on a server of its own; by the cores"
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option("-n", min=0, help="worker processes (0: none)")] = 0,
+    json: Annotated[str, typer.Option(help="write the report as JSON; - to stdout")] = "",
+    junit: Annotated[str, typer.Option(help="write a JUnit XML file; - to stdout")] = "",
+    snapshots: Annotated[
+        str, typer.Option(metavar="DIR", help="keep transcripts there, for harness snapshots")
+    ] = "",
+    snapshots_strict: Annotated[
+        bool,
+        typer.Option("--snapshots-strict", help="new and changed ones fail, as where CI is set"),
+    ] = False,
+    markdown: Markdown = "",
+    verbose: Annotated[bool, typer.Option("-v", help="one line per scenario and rule")] = False,
+) -> None:
+    """Play scenarios against a server and judge it (pytest, shielded from local settings).
+
+    Without arguments the bundled scenarios are played.
+    """
+    from harness.console import hold_interrupt, quiet_interrupt
+
+    quiet_interrupt()
+    _check_files(("--json", json), ("--junit", junit), ("--markdown", markdown))
+    json, junit, markdown = _to_stdout(
+        ("--json", json), ("--junit", junit), ("--markdown", markdown)
+    )
+    arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
+    arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
+    # No plugin of the environment: what others need costs seconds, and may warn or fail. Workers
+    # are given the same words.
+    arguments += ["--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.cli.plugin"]
+    arguments += ["-p", "no:doctest", "--assert=plain"]
+    arguments += ["-o", "python_files=", "-o", "junit_family=xunit1"]
+    # By the long names: a short one may be another plugin's.
+    arguments += ["--harness-target", target, "--harness-timeout-scale", str(timeout_scale)]
+    for name, value in (
+        ("--harness-server-cmd", server_cmd),
+        ("--harness-agent-cmd", agent_cmd),
+        ("--harness-sdk-cmd", sdk_cmd),
+        ("--harness-rule", ",".join(rule or ())),
+        ("--harness-tag", ",".join(tag or ())),
+        ("-k", keyword),
+        ("--harness-race", ",".join(race or ())),
+        ("--harness-baseline", baseline),
+        ("--harness-reason", asked_reason(reason, wanted=update_baseline)),
+        ("--harness-expires", expires),
+        ("--harness-repeat", str(repeat)),
+        ("--harness-retries", str(retries)),
+        ("--harness-lanes", "" if lanes is None else str(lanes)),
+        ("--harness-max-time", "" if max_time is None else str(max_time)),
+        ("--harness-require", ",".join(require or ())),
+        ("--harness-json", json),
+        ("--harness-markdown", markdown),
+        ("--junit-xml", junit),
+        ("--harness-snapshots", snapshots),
+    ):
+        arguments += [name, value] if value else []
+    for name, given in (
+        ("--harness-strict", strict),
+        ("--harness-update-baseline", update_baseline),
+        ("--harness-keep-going", keep_going),
+        ("--harness-snapshots-strict", snapshots_strict),
+        ("-x", exit_first),
+        ("--lf", last_failed),
+    ):
+        arguments += [name] if given else []
+    arguments += ["-n", str(workers)] if workers else []
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
+    # A process of its own, which takes no module from the current folder.
+    # PYTHONWARNINGS=error speaks of the user's code, and would end a run in which a library warns.
+    mild = ["-W", "default"] if sys.warnoptions else []
+    command = [sys.executable, "-P", *mild, "-m", "harness.cli.suite", *arguments, *mild]
+    command += scenarios or []
+    sys.stdout.flush()
+    hold_interrupt(on=True)
+    os.execve(sys.executable, command, environment)
+
+
+def _check_files(*named: tuple[str, str]) -> None:
+    """Refuse what could not be written after everything was played."""
+    from harness.client.target.place import base_folder
+    from harness.report.report_file import unwritable
+
+    if any(path.startswith(".harness/") for _, path in named):
+        with recorded.errors():
+            base_folder()  # The run would make it, and the folder of reports in it.
+    for option, path in named:
+        makes_folder = option == "--junit"  # pytest does, for its own file.
+        problem = unwritable(path, makes_folder=makes_folder) if path not in ("", "-") else ""
+        if problem:
+            typer.echo(f"harness: {option} {path}: {problem}", err=True)
+            raise typer.Exit(4)
+
+
+def _to_stdout(*named: tuple[str, str]) -> list[str]:
+    """The files, `-` being standard output; all else is then printed to standard error."""
+    printed = [option for option, path in named if path == "-"]
+    if len(printed) > 1:
+        both = " ".join(f"{option} -" for option in printed)
+        typer.echo(f"harness: {both}: one of them only; name a file for the other", err=True)
+        raise typer.Exit(4)
+    if not printed:
+        return [path for _, path in named]
+    kept = os.dup(1)
+    os.set_inheritable(kept, True)
+    os.dup2(2, 1)
+    return [f"/dev/fd/{kept}" if path == "-" else path for _, path in named]
+
+
+def asked_reason(reason: str, *, wanted: bool) -> str:
+    """The reason that was given, or that a person gives now; "" where nobody can be asked."""
+    if reason or not wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return reason
+    question = "why is what this run finds accepted? (every report shows it)"
+    return str(typer.prompt(question, err=True))

@@ -1,0 +1,165 @@
+"""`harness doctor --sdk-cmd`: whether an SDK can be judged by its driver, and what to do if not.
+
+It judges nothing.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from harness.cli.commands.exec_doctor import impatient
+from harness.play.bench import Bench, open_bench
+from harness.play.config import Config
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.run import Run
+from harness.play.session.servers import SetupFailed
+from harness.play.session.setup_diagnosis import Check
+from harness.protocol.values import arr, dig, obj, text
+from harness.scenario.loader import Loaded, load_text
+from harness.trace.difference import literal
+from harness.trace.surface.sdk import Call, Calls
+from harness.trace.surfaces import SDK
+from harness.trace.trace import Trace
+
+_THREAD = "thread-of-the-doctor"
+_EVENTS = [
+    {"type": "thread.started", "thread_id": _THREAD},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "Hello."}},
+    {
+        "type": "turn.completed",
+        "usage": {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1},
+    },
+]
+_CALLS = f"""
+title: a turn of each call
+surfaces: [sdk]
+client:
+  - sdk:
+      turns:
+        - {{call: run, input: hello, writes: {json.dumps(_EVENTS)}}}
+        - {{call: runStreamed, input: hello, writes: {json.dumps(_EVENTS)}}}
+"""
+_TURN = """
+title: a plain turn
+surfaces: [session, sdk]
+model: [{reply: [{message: "Hello."}]}]
+client:
+  - start_thread: {as: t}
+  - start_turn: {thread: t, text: "hello", as: u}
+  - wait: {turn: u}
+"""
+_PROTOCOL = (
+    "a driver reads one line of JSON from its standard input, makes the calls that it asks for, "
+    "and writes a line of JSON for each turn\nits lines: harness docs sdk-judging#the-driver"
+)
+_PATH = (
+    "give the client the path that the request has as agent.agentPathOverride, by the SDK's own "
+    "name for it"
+)
+_ID = "write the thread's id as threadId into the line that ends a turn"
+_MODEL = (
+    "the agent is told the model's address by its environment, which the SDK passes on where no "
+    "env is given: see harness doctor --agent-cmd"
+)
+
+
+def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
+    """Yield the checks in order; stop after one that makes the rest meaningless."""
+    profile = impatient(config)
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(
+            open_bench(profile, config.book, base=config.base, worker="doctor", scale=config.scale)
+        ) as bench,
+    ):
+
+        def played(loaded: Loaded) -> Run:
+            return interruption.wait(portal.start_task_soon(bench.run, loaded))
+
+        try:
+            run = played(load_text(_CALLS, name="doctor").on(SDK))
+            checks = list(_on_scripted_agent(run))
+            yield from checks
+            if not profile.exec.command or any(one.good is False for one in checks):
+                return
+            yield from _on_agent(played(load_text(_TURN, name="doctor").on(SDK)), bench)
+        except Interrupted as signal:
+            message = f"interrupted ({signal}): whether it can be judged is not known"
+            yield Check(None, message, last=True)
+        except SetupFailed as failed:
+            yield Check(False, failed.finding.message, "harness docs sdk-judging", last=True)
+
+
+def _on_scripted_agent(run: Run) -> Iterator[Check]:
+    first, *others = _calls(run.trace)
+    if first.over is None:
+        why = run.unmet.message if run.unmet is not None else "it told nothing"
+        yield Check(False, f"the driver does not understand its calls: {why}", _PROTOCOL)
+        return
+    yield Check(True, "the driver starts, and answers its calls")
+    if not first.started:
+        yield Check(False, f"run never started the agent: {_shown(first)}", _PATH)
+        return
+    argv = [text(one) for one in arr(dig(obj(first.started[0].json), "started", "argv"))]
+    words = literal(shlex.join(argv), 100)
+    yield Check(True, f"it starts the agent, with the words {words}")
+    yield _result(first, "run")
+    yield _streamed(others[0] if others else None)
+    told = obj(first.over.json).get("threadId")
+    if told != _THREAD:
+        message = f"after a turn the thread's id is {literal(told)}; the agent told {_THREAD}"
+        yield Check(False, message, _ID)
+
+
+def _on_agent(run: Run, bench: Bench) -> Iterator[Check]:
+    (call,) = _calls(run.trace)[:1]
+    if run.model.calls:
+        yield Check(True, f"its agent calls the model ({len(run.model.calls)} call(s))")
+    else:
+        message = f"its agent did not call the model at {bench.model_url}: {_shown(call)}"
+        yield Check(False, message, _MODEL)
+        return
+    yield _result(call, "run on the agent")
+
+
+def _streamed(call: Call | None) -> Check:
+    over = obj(call.over.json) if call is not None and call.over is not None else {}
+    if call is not None and call.events and over.get("over") == "events":
+        return Check(True, f"runStreamed yields events ({len(call.events)})")
+    said = f"{len(call.events)} event(s), then {_shown(call)}" if call is not None else "nothing"
+    advice = 'write {"turn": 2, "event": {…}} for each, and in the end "over": "events"'
+    return Check(False, f"runStreamed gives {said}", advice)
+
+
+def _result(call: Call, what: str) -> Check:
+    over = obj(call.over.json) if call.over is not None else {}
+    final = dig(over, "result", "finalResponse")
+    if over.get("over") == "result" and final == "Hello.":
+        return Check(True, f"{what} gives a result (finalResponse {literal(final)})")
+    advice = (
+        'the agent said "Hello." and completed its turn: write {"turn": 1, "over": "result", '
+        '"result": {"finalResponse": …, "items": […], "usage": …}, "threadId": …}'
+    )
+    return Check(False, f"{what} gives {_shown(call)}", advice)
+
+
+def _shown(call: Call) -> str:
+    """Return the end of a call, in words."""
+    over: dict[str, Any] = obj(call.over.json) if call.over is not None else {}
+    kind = text(over.get("over"))
+    if kind == "error":
+        error = obj(over.get("error"))
+        name, message = text(error.get("name")), text(error.get("message"))
+        return f"an error, {name or 'of no name'}: {message[:300]}"
+    return f"{kind}: {literal(over.get('result'))}" if kind == "result" else (kind or "no end")
+
+
+def _calls(trace: Trace) -> list[Call]:
+    found = Calls()
+    for frame in trace.frames:
+        found.feed(frame)
+    return list(found.calls.values())

@@ -1,0 +1,228 @@
+"""`harness snapshots`: what a run with `--snapshots` left to decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.commands import recorded
+
+if TYPE_CHECKING:
+    from harness.report.snapshot.folder import Folder, Waiting
+
+app = typer.Typer(no_args_is_help=True, help="Review the transcripts that harness run keeps.")
+
+Where = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of --snapshots")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAMES", help="of these scenarios alone: turns/plain-turn, 'turns/*'"),
+]
+
+
+@app.command()
+def review(
+    folder: Where,
+    names: Names = None,
+    *,
+    accept_all: Annotated[
+        bool, typer.Option("--accept-all", help="accept what is new or changed, without asking")
+    ] = False,
+    reject_all: Annotated[
+        bool, typer.Option("--reject-all", help="drop what is new or changed, without asking")
+    ] = False,
+    remove_unused: Annotated[
+        bool, typer.Option("--remove-unused", help="remove those of no scenario that is played")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="list what waits; exit status 1 if anything does")
+    ] = False,
+) -> None:
+    """Decide on each new or changed transcript, with a key each; piped, list what waits.
+
+    Exit status 1 if --check finds anything, or something that cannot be read is left.
+    """
+    if sum((accept_all, reject_all, check)) > 1 or (check and remove_unused):
+        raise typer.BadParameter("--accept-all, --reject-all, --check: one of them only")
+    with recorded.errors():
+        chosen = _chosen(folder, names or [])
+        if check:
+            raise typer.Exit(_list_waiting(chosen))
+        if accept_all or reject_all or remove_unused:
+            raise typer.Exit(_decide(chosen, accept_all, reject_all, remove_unused))
+        _review(chosen)
+
+
+@app.command(name="list")
+def list_(folder: Where, names: Names = None) -> None:
+    """List all snapshots: accepted, or what they wait for. Exit status 1 if one cannot be read."""
+    from harness.report.snapshot.folder import State
+
+    with recorded.errors():
+        chosen = _chosen(folder, names or [])
+        rows = {name: f"accepted {name}" for name in chosen.accepted}
+        bad = 0
+        for one in chosen.waiting:
+            broken = bool(one.problem) and one.state is not State.UNUSED
+            rows[one.name] = f"{one.state:8} {one.name}{f': {one.problem}' if broken else ''}"
+            bad += broken
+        for name in sorted(rows):
+            typer.echo(rows[name])
+    if bad:
+        typer.echo(
+            f"{bad} cannot be read: play the scenario with --snapshots, and review", err=True
+        )
+        raise typer.Exit(1)
+
+
+@app.command()
+def summary(
+    folder: Where,
+    *,
+    markdown: Annotated[
+        str, typer.Option("--markdown", metavar="FILE", help="add it to this file; - to stdout")
+    ] = "-",
+) -> None:
+    """Print what waits as Markdown, for a pull request: a table of meanings, and differences."""
+    from harness.report.snapshot.summary import markdown as lines
+
+    with recorded.errors():
+        chosen = _chosen(folder, [])
+        text = "\n".join(lines(chosen.waiting, len(chosen.folder.names()))) + "\n"
+        if markdown == "-":
+            typer.echo(text, nl=False)
+            return
+        with Path(markdown).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The snapshots that a command is about: those that wait, and the names of the others.
+
+    `words` are the names that were given; with none it is about all of them.
+    """
+
+    folder: "Folder"
+    waiting: "list[Waiting]"
+    accepted: list[str]
+    words: Sequence[str] = ()
+
+
+def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
+    from harness.errors import UsageError
+    from harness.report.snapshot.folder import Folder
+
+    if not path.is_dir():
+        what = "is no folder" if path.exists() else "does not exist"
+        raise UsageError(f"{path} {what}: harness run … --snapshots {path} makes it")
+    folder = Folder(path)
+    waiting = folder.waiting()
+    waits = {one.name for one in waiting}
+    every = (f"{target}/{scenario}" for target, scenario in folder.names())
+    accepted = [one for one in every if one not in waits]
+    if not names:
+        return _Chosen(folder, waiting, accepted)
+    for name in names:
+        if not any(_named(one, [name]) for one in (*accepted, *waits)):
+            raise UsageError(f"{name}: {path} has no such snapshot; harness snapshots list {path}")
+    waiting = [one for one in waiting if _named(one.name, names)]
+    accepted = [one for one in accepted if _named(one, names)]
+    return _Chosen(folder, waiting, accepted, names)
+
+
+def _named(name: str, words: Sequence[str]) -> bool:
+    """Return whether a word names a snapshot, by its scenario or with its target.
+
+    It may name a folder of them too.
+    """
+    scenario = name.partition("/")[2]
+    return any(
+        fnmatchcase(one, f"{word}*" if word.endswith("/") else word)
+        for word in words
+        for one in (name, scenario)
+    )
+
+
+def _list_waiting(chosen: _Chosen) -> int:
+    from harness.report.snapshot.changes import headline
+    from harness.report.snapshot.review import counted, sentences
+
+    waiting = chosen.waiting
+    for one in waiting:
+        typer.echo(f"{one.state} {one.name}: {headline(sentences(one))}")
+    if waiting:
+        typer.echo(f"{len(waiting)} wait for review: {counted(waiting)}")
+        return 1
+    of_these = "of these " if chosen.words else ""
+    typer.echo(
+        f"{of_these}nothing waits for review: {len(chosen.accepted)} snapshot(s) are accepted"
+    )
+    return 0
+
+
+def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) -> int:
+    from harness.report.snapshot.folder import State
+
+    folder, status = chosen.folder, 0
+    for word in chosen.words:
+        if not any(_named(one.name, [word]) for one in chosen.waiting):
+            typer.echo(f"{word} does not wait for review: it is accepted, and stays as it is")
+    for one in chosen.waiting:
+        if one.state is State.UNUSED:
+            if remove_unused:
+                folder.accept(one)
+                typer.echo(f"removed {one.name}")
+        elif accept and one.state is State.DAMAGED:
+            typer.echo(f"{one.name}: {one.problem}", err=True)
+            status = 1
+        elif accept:
+            folder.accept(one)
+            typer.echo(f"accepted {one.name}")
+        elif reject and (one.state is not State.DAMAGED or one.accepted is not None):
+            folder.reject(one)
+            typer.echo(f"rejected {one.name}")
+    left = {one.name for one in folder.waiting()}
+    mine = left & {one.name for one in chosen.waiting}
+    others = f", {len(left - mine)} other(s) too" if mine and left - mine else ""
+    if not mine and left:
+        typer.echo(f"of these nothing waits for review, {len(left)} other(s) do")
+    else:
+        typer.echo(f"{len(mine)} wait for review{others}" if left else "nothing waits for review")
+    return status
+
+
+def _review(chosen: _Chosen) -> None:
+    import sys
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        _print_all(chosen)
+        return
+    from harness.cli.commands.keys import keys
+    from harness.report.snapshot.review import Review
+
+    if not chosen.waiting:
+        _list_waiting(chosen)
+        return
+    with keys(sys.stdin.fileno()) as key:
+        done = Review(chosen.folder, key).run(chosen.waiting)
+    typer.echo(done)
+
+
+def _print_all(chosen: _Chosen) -> None:
+    """Print the review for a file or a program, and how to decide without a terminal."""
+    from harness.report.snapshot.review import difference
+    from harness.report.snapshot.sides import unified
+
+    folder, waiting = chosen.folder, chosen.waiting
+    for one in waiting:
+        if one.accepted is not None and one.pending is not None:
+            typer.echo(f"--- {folder.accepted_file(one.target, one.scenario)}")
+            typer.echo(f"+++ {folder.pending_file(one.target, one.scenario)}")
+            for line in unified(difference(one)):
+                typer.echo(line)
+    _list_waiting(chosen)
+    if waiting:
+        typer.echo("to decide: --accept-all or --reject-all, of some by their NAMES; or a terminal")

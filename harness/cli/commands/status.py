@@ -1,0 +1,251 @@
+"""The table of requirements, rules, scenarios, faults and targets, made from recorded runs.
+
+A target without a run has no column.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.client.target.place import base_folder
+from harness.errors import UsageError
+from harness.faults.base import Fault, all_faults
+from harness.faults.client_duties import client_faults
+from harness.faults.mutation import Mutation, Outcome, mutate
+from harness.judge.base import judges
+from harness.judge.rules.discovery import all_rules, client_rules
+from harness.protocol.spec.book import Book
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import Requirement
+from harness.report.jsonform import read_report
+from harness.report.requirements import judged_requirements, of_clients_alone
+from harness.report.results.report import Report, RuleResult
+from harness.trace.names import Renamer
+from harness.trace.store import load
+from harness.trace.surface.known import classify_of
+
+# A fault that is killed on one trace of a target is not tried on the others.
+_BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
+
+
+_LEGEND = (
+    "faults: ways to break a rule, tried on the traces of a target to see that the rule finds them",
+    "killed: found by the rule; not applied: no trace of the target has what the fault changes",
+    "owed: no rule judges the requirement yet; the part of the work that it is left to is named",
+    "",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target's last run, the outcome of each fault on its traces, and its runs of races."""
+
+    report: Report
+    rules: dict[str, RuleResult]
+    faults: dict[str, Outcome]
+    raced: tuple[Report, ...] = ()
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        """The profile's name; with the command where another target has that profile too."""
+        command = self.report.command.replace("|", "\\|")
+        return f"{self.report.target} ({command})" if self.shared else self.report.target
+
+
+def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
+    """The lines of the table as Markdown. Raises `UsageError` where nothing has run yet."""
+    folder = base or base_folder()
+    book, faults = load_book(), all_faults()
+    targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
+    if not targets:
+        raise UsageError(
+            f"no run is recorded in {folder}; "
+            f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
+        )
+    times = Counter(one.report.target for one in targets)
+    targets = [replace(one, shared=times[one.report.target] > 1) for one in targets]
+    yield from _rule_table(book, faults, targets)
+    yield ""
+    yield from _LEGEND
+    yield from _summary(book, faults, targets)
+    if full:
+        yield ""
+        yield from _requirement_table(book, faults, targets)
+
+
+def _reports(folder: Path) -> list[Report]:
+    found = sorted((folder / "reports").glob("*.json"))
+    # The reference server first: others are compared with it.
+    return [_read(path) for path in sorted(found, key=lambda path: path.stem != "reference")]
+
+
+def _read(path: Path) -> Report:
+    try:
+        return read_report(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: no report that can be read ({error}); run it again") from error
+
+
+def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
+    """Each target's run of scenarios and its runs of races; a run of races alone counts as both."""
+    played = {one.target for one in reports if one.scenarios or not one.races}
+    for report in reports:
+        if report.scenarios or not report.races or report.target not in played:
+            same = (one for one in reports if one.target == report.target)
+            yield report, tuple(one for one in same if one.races)
+
+
+def _target(
+    report: Report,
+    raced: tuple[Report, ...],
+    folder: Path,
+    book: Book,
+    faults: dict[str, Fault],
+) -> Target:
+    known = {
+        rule.id for rule in report.rules if any(str(p.row.verdict) == "KNOWN" for p in rule.proofs)
+    }
+    outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
+    for trace_path in sorted((folder / "traces" / report.target).rglob("*.jsonl")):
+        header = load(trace_path, classify_of=classify_of).header
+        if header.faults:
+            continue
+        renamer = Renamer(header.names, book.paths_of)
+        trace = load(trace_path, renamer=renamer, classify_of=classify_of)
+        left = [
+            one
+            for one in faults.values()
+            if outcomes[one.id] is not Outcome.KILLED
+            and judges(all_rules()[one.rule], header.surface)
+        ]
+        for mutation in mutate(book, trace, left, known, only_own=True):
+            outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
+    return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
+
+
+def _better(before: Outcome, mutation: Mutation) -> Outcome:
+    """KILLED if any trace killed the fault, else SURVIVED if it survived on any."""
+    pair = (before, mutation.outcome)
+    if Outcome.KILLED in pair:
+        return Outcome.KILLED
+    if Outcome.SURVIVED in pair:
+        return Outcome.SURVIVED
+    return min(pair, key=_BEST.index)
+
+
+def _rule_table(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    names = [target.name for target in targets]
+    yield f"| rule | level | requirements | scenarios | faults | {' | '.join(names)} |"
+    yield "|---|---|---|---|---|" + "---|" * len(names)
+    for rule_id in targets[0].rules:
+        mine = [fault.id for fault in faults.values() if fault.rule == rule_id]
+        scenarios = {name for target in targets for name in _scenarios(target, rule_id)}
+        cells = [_cell(target, rule_id, mine) for target in targets]
+        level = targets[0].rules[rule_id].level
+        yield (
+            f"| {rule_id} | {level} | {len(book.requirements_of(rule_id))} | {len(scenarios)} "
+            f"| {len(mine)} | {' | '.join(cells)} |"
+        )
+
+
+def _scenarios(target: Target, rule_id: str) -> list[str]:
+    return target.rules[rule_id].scenarios if rule_id in target.rules else []
+
+
+def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
+    """ "PASS 12; 2/2 killed": the verdict with its witnesses, and the faults on its traces."""
+    rule = target.rules.get(rule_id)
+    if rule is None:
+        return "not run"
+    counts = Counter(target.faults[fault] for fault in faults)
+    shown = [f"{counts[Outcome.KILLED]}/{len(faults)} killed"]
+    shown += [
+        f"{counts[outcome]} {outcome.lower().replace('_', ' ')}"
+        for outcome in (Outcome.SURVIVED, Outcome.MASKED, Outcome.NOT_APPLIED)
+        if counts[outcome]
+    ]
+    verdict = str(rule.verdict)
+    if verdict == "FAIL" and str(rule.level) != "MUST":
+        verdict = f"{rule.level} finding"
+    return f"{verdict} {rule.witnesses}; {', '.join(shown)}"
+
+
+def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
+    rules = set(targets[0].rules)
+    killed_by = {fault.rule for fault in faults.values()}
+    yield (
+        "PASS 3; 1/2 killed: passed with three witnesses; of two faults of this rule, tried on the "
+        "target's traces, one was found"
+    )
+    yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
+    duties, of_clients = client_rules(), client_faults().values()
+    caught = {one.rule for one in of_clients} & set(duties)
+    yield (
+        f"duties of clients with a killer: {len(caught)} of {len(duties)}; "
+        f"faults of clients: {len(of_clients)}; no target is judged by them"
+    )
+    judged = [one for one in book.requirements if one.rules]
+    owed = Counter(one.owed for one in book.requirements if one.owed)
+    excluded = sum(1 for one in book.requirements if one.excluded)
+    clients = sum(map(of_clients_alone, book.requirements))
+    parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
+    yield (
+        f"requirements in the book: {len(book.requirements)}, of which {clients} bind clients "
+        f"alone; judged by a rule {len(judged)}, "
+        f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
+    )
+    for target in targets:
+        found = judged_requirements(target.report, book)
+        outcomes = Counter(str(outcome) for outcome in target.faults.values())
+        yield (
+            f"{target.name}: requirements judged {found.words()}; "
+            f"scenarios {_counts(Counter(str(one.verdict) for one in target.report.scenarios))}; "
+            f"faults on its traces {_counts(outcomes)}; "
+            f"verdict {'RED' if target.report.red else 'GREEN'}"
+        )
+        for report in target.raced:
+            yield f"{target.name}, {_races(report)}"
+
+
+def _races(report: Report) -> str:
+    """ "races: 57 PASS; placements 404 PASS; verdict GREEN", with the rules that were broken."""
+    races = Counter(str(one.verdict) for one in report.races)
+    placed = Counter(str(one.verdict) for race in report.races for one in race.placements)
+    broken = [rule.id for rule in report.red_rules()]
+    told = f"; broken {', '.join(broken)}" if broken else ""
+    verdict = "RED" if report.red else "GREEN"
+    return f"races: {_counts(races)}; placements {_counts(placed)}{told}; verdict {verdict}"
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counter.items())) or "none"
+
+
+def _requirement_table(
+    book: Book, faults: dict[str, Fault], targets: Sequence[Target]
+) -> Iterator[str]:
+    names = " | ".join(target.name for target in targets)
+    yield f"| requirement | basis | rules | scenarios | faults | {names} |"
+    yield "|---|---|---|---|---|" + "---|" * len(targets)
+    for requirement in book.requirements:
+        scenarios = {
+            name
+            for target in targets
+            for rule in requirement.rules
+            for name in _scenarios(target, rule)
+        }
+        every = (*faults.values(), *client_faults().values())
+        killers = [fault.id for fault in every if fault.rule in requirement.rules]
+        cells = [target.report.requirements.get(requirement.id, "-") for target in targets]
+        yield (
+            f"| {requirement.id} | {requirement.clause.basis} | {_judged(requirement)} "
+            f"| {len(scenarios)} | {len(killers)} | {' | '.join(cells)} |"
+        )
+
+
+def _judged(requirement: Requirement) -> str:
+    if requirement.rules:
+        return ", ".join(requirement.rules)
+    return f"owed: {requirement.owed}" if requirement.owed else f"none: {requirement.excluded}"

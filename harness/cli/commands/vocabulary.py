@@ -1,0 +1,115 @@
+"""Meanings of capabilities, bundled scenarios, verdicts and levels, for `harness explain`."""
+
+import textwrap
+from collections.abc import Iterator
+
+from harness.judge.verdict import Level, Verdict
+from harness.protocol.spec.loading import load_book
+from harness.protocol.spec.rows import Capability
+from harness.scenario.bundled import bundled_files, bundled_scenario
+from harness.scenario.identity import file_of
+
+VERDICTS: dict[Verdict, tuple[str, str]] = {
+    Verdict.PASS: ("judged at least once, and kept each time; there is a witness", "passed"),
+    Verdict.FAIL: (
+        "broken, with the messages that prove it",
+        "failed; a SHOULD or INFO is a warning",
+    ),
+    Verdict.KNOWN: ("broken as a profile or a baseline says", "xfailed"),
+    Verdict.NOT_EXERCISED: (
+        "nothing in this run gave it anything to judge",
+        "skipped, with the reason",
+    ),
+    Verdict.NOT_APPLICABLE: (
+        "the server does not offer what it is about, or this machine cannot do it",
+        "skipped, with the reason",
+    ),
+    Verdict.ERROR: ("the rule crashed, or the harness sent something wrong: our defect", "failed"),
+}
+"""What each verdict means, and what it is in pytest: the table of docs/reports.md says the same."""
+
+LEVELS: dict[Level, tuple[str, str]] = {
+    Level.MUST: (
+        "stated in the text, or derived from clauses that speak of the same situation",
+        "always",
+    ),
+    Level.SHOULD: ("derived", "with `--strict`"),
+    Level.INFO: ("our choice where the text is silent", "never"),
+}
+"""The basis of each level, and when it counts; as in docs/reports.md."""
+
+# A plural explains all of a kind.
+KINDS = ("capabilities", "verdicts", "levels")
+_SOME = 8
+
+
+def names() -> list[str]:
+    """Everything that is explained here."""
+    # A verdict has no truth value and cannot be compared, so its text is listed.
+    verdicts = [verdict.value for verdict in VERDICTS]
+    levels = [level.value for level in LEVELS]
+    return [*KINDS, *verdicts, *levels, *_capabilities(), *bundled_files()]
+
+
+def explain_word(name: str) -> Iterator[str]:
+    """The lines that explain one of the `names`."""
+    plain = name.upper()
+    if name == "capabilities":
+        width = max(map(len, _capabilities()))
+        yield from (f"{one.id:{width}}  {one.title}" for one in _capabilities().values())
+        yield ""
+        yield "more on one of them: harness explain ID"
+    elif name == "verdicts":
+        for verdict, (means, _) in VERDICTS.items():
+            yield f"{verdict.value:14}  {means}"
+    elif name == "levels":
+        for level, (basis, counts) in LEVELS.items():
+            yield f"{level.value:6}  {basis}; counts {counts}"
+    elif name in _capabilities():
+        yield from _capability(_capabilities()[name])
+    elif name in bundled_files():
+        yield from _scenario(name)
+    elif plain in [level.value for level in Level]:
+        basis, counts = LEVELS[Level(plain)]
+        yield f"{plain} (level): {basis}"
+        yield f"counts: {counts}"
+    else:
+        means, pytest = VERDICTS[Verdict(plain)]
+        yield f"{plain} (verdict): {means}"
+        yield f"in pytest: {pytest}"
+        yield "more: harness docs reports#verdicts"
+
+
+def _capabilities() -> dict[str, Capability]:
+    return {one.id: one for one in load_book().capabilities}
+
+
+def _capability(one: Capability) -> Iterator[str]:
+    yield f"{one.id} (capability): {one.title}"
+    yield ""
+    yield from _wrapped(one.description)
+    yield from _wrapped(f"how it is asked for: {one.probe}")
+    if methods := load_book().methods_of(one.id):
+        yield from _wrapped(f"methods: {', '.join(methods)}")
+    needing = [name for name in bundled_files() if one.id in bundled_scenario(name).scenario.needs]
+    if not needing:
+        yield "no bundled scenario names it in its needs"
+        return
+    more = f" … and {len(needing) - _SOME} more" if len(needing) > _SOME else ""
+    listed = ", ".join(needing[:_SOME])
+    yield from _wrapped(f"bundled scenarios that need it: {len(needing)}: {listed}{more}")
+    yield f"play them: harness run --tag {one.id}"
+
+
+def _scenario(name: str) -> Iterator[str]:
+    scenario = bundled_scenario(name).scenario
+    yield f"{name} (bundled scenario): {scenario.title}"
+    yield ""
+    yield from _wrapped(f"needs: {', '.join(scenario.needs) or 'core alone'}")
+    yield from _wrapped(f"covers: {', '.join(scenario.covers) or 'no rule by name'}")
+    yield f"file: {file_of(bundled_files()[name])}"
+    yield f"its text: harness scenario show {name}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 96, break_on_hyphens=False, break_long_words=False)

@@ -1,0 +1,259 @@
+"""Actions of typed lines.
+
+A mistake of the user is one line and changes nothing.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from harness.cli.connect.display import Display
+from harness.cli.connect.serving import Serving
+from harness.cli.connect.talk import Rest, Talk, shown_question
+from harness.cli.connect.words import (
+    COMMANDS,
+    SHORT,
+    Answer,
+    Command,
+    Raw,
+    Request,
+    parse_line,
+)
+from harness.errors import TargetError, TargetGone, UsageError
+from harness.scenario.model_script import model_script
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import RecorderNote
+from harness.trace.nearest import hint
+from harness.trace.store import save
+
+# So many of the last messages :show shows.
+_LAST = 20
+
+
+class Actions:
+    """Does what lines say. With `patient` each request is waited for, as a script wants it.
+
+    `slow` counts the waits that were given up.
+    """
+
+    def __init__(self, serves: Serving, *, patient: bool) -> None:
+        self.over = False
+        self.slow = 0
+        self._serves = serves
+        self._patient = patient
+
+    @property
+    def talk(self) -> Talk:
+        """The conversation."""
+        return self._serves.talk
+
+    @property
+    def _display(self) -> Display:
+        return self._serves.display
+
+    async def do(self, line: str) -> str:
+        """Do what a line says; gives what the user may want to edit and send, "" for nothing.
+
+        Raises `UsageError` for a mistake in it.
+        """
+        self._display.user_spoke()
+        meant = parse_line(line, self.talk.fields)
+        try:
+            match meant:
+                case Request(method=method, params=params):
+                    return await self._request(method, params)
+                case Raw(raw=raw):
+                    await self._sent(await self.talk.raw(raw))
+                case Answer():
+                    await self._answer(meant)
+                case Command(name=name, rest=rest):
+                    await self._command(name, rest)
+                case None:
+                    pass
+        except TargetGone as gone:
+            again = "; :restart starts it again" if not self._serves.wanted.address else ""
+            raise UsageError(f"{gone}{again}") from gone
+        return ""
+
+    async def decide(self, decision: str) -> None:
+        """Answer the oldest question by a decision. Raises `UsageError`."""
+        self._display.user_spoke()
+        await self._answer(Answer(decision=decision))
+
+    async def _request(self, method: str, given: dict[str, Any] | None) -> str:
+        params = self.talk.filled(method, given)
+        missing = self.talk.missing(method, params)
+        if missing and given is None:
+            template = self.talk.template(method, params)
+            if self._patient:
+                raise UsageError(f"{method} needs {', '.join(missing)}: {method} {template}")
+            return f"{method} {template}"
+        if method not in self.talk.fields.methods:
+            near = hint(method, self.talk.fields.methods)
+            self._display.note(f"  {method} is not in the book{near}", "yellow")
+        await self._sent(await self.talk.request(method, params))
+        return ""
+
+    async def _sent(self, frame: Frame) -> None:
+        for wrong in self.talk.wrong_by_the_book(frame):
+            self._display.note(f"  you sent what the book does not allow: {wrong}", "yellow")
+        if self._patient and frame.kind is Kind.REQUEST:
+            bound = self._serves.wanted.bounds.step
+            if await self.talk.answered(frame, bound) is None:
+                self._gave_up(f"no answer to {frame.method} within {bound:g} s")
+
+    async def _answer(self, answer: Answer) -> None:
+        question = next(iter(self.talk.questions), None)
+        if question is None and self._patient:
+            question = await self.talk.question(self._serves.wanted.bounds.step)
+        if question is None:
+            raise UsageError("the server asks nothing now")
+        if answer.refusal:
+            await self.talk.refuse(question, answer.refusal)
+            return
+        result = answer.result
+        if answer.decision:
+            allowed = self.talk.fields.decisions(question.method)
+            if answer.decision not in allowed:
+                known = ", ".join(allowed) or "none by one word"
+                raise UsageError(
+                    f"{question.method} takes no {answer.decision}: by the book {known}; "
+                    ":answer JSON sends what you like"
+                )
+            result = {"decision": answer.decision}
+        await self.talk.answer(question, result)
+
+    async def _command(self, name: str, rest: str) -> None:
+        match name:
+            case ":fields":
+                self._fields(rest)
+            case ":gate":
+                self._gate(rest)
+            case ":model":
+                self._model(rest)
+            case ":quit":
+                self.over = True
+            case ":restart":
+                await self._restart()
+            case ":save":
+                self._save(rest)
+            case ":show":
+                self._show(rest)
+            case ":stderr":
+                lines = self._serves.stderr_lines(30)
+                for line in lines or ["nothing was written to standard error"]:
+                    self._display.note(f"  | {line}")
+            case ":wait":
+                await self.wait()
+            case _:
+                self._help()
+
+    async def wait(self) -> Rest:
+        """Wait until nothing is under way, or somebody else has to do something."""
+        bounds = self._serves.wanted.bounds
+        found = await self.talk.rest(bounds.settle, bounds.step)
+        if found is Rest.SILENT:
+            open_ = "; ".join(self.talk.open[:3]) or "nothing"
+            self._gave_up(f"nothing came for {bounds.step:g} s, and it owes: {open_}")
+        elif found is Rest.ASKS and self._patient:
+            for question in self.talk.questions:
+                self._display.note(f"  waits for an answer to {question.method}", "yellow")
+        elif found is Rest.HELD:
+            self._display.note("  an answer of the model is held; :gate NAME opens a gate")
+        return found
+
+    def _gave_up(self, words: str) -> None:
+        self.slow += 1
+        self._display.note(f"  {words}", "red")
+
+    def _fields(self, method: str) -> None:
+        fields = self.talk.fields
+        if method not in fields.methods:
+            raise UsageError(f":fields wants a method, such as turn/start; {method!r} is none")
+        members = fields.members(method)
+        for one in members:
+            must = " (must be there)" if one.required else ""
+            self._display.note(f"  {one.name}: {one.type}{must}", "")
+        if not members:
+            self._display.note("  the text shows no params")
+
+    def _gate(self, name: str) -> None:
+        gates = self._serves.model.gates
+        if name:
+            gates.open(name)
+            return
+        self._display.note(f"  waited at: {', '.join(gates.waiting) or 'none'}")
+
+    def _model(self, rest: str) -> None:
+        model = self._serves.model
+        word, _, said = rest.partition(" ")
+        match word:
+            case "":
+                pass
+            case "say":
+                model.say(said or "Hello.")
+            case "run":
+                if not said:
+                    raise UsageError(":model run COMMAND: name the command")
+                model.run(said)
+            case _:
+                script = model_script(rest)
+                model.script(script.scripts, script.name)
+        for line in model.state():
+            self._display.note(f"  {line}")
+
+    async def _restart(self) -> None:
+        try:
+            await self._serves.restart()
+        except TargetError as error:
+            raise UsageError(str(error)) from error
+
+    def _save(self, path: str) -> None:
+        if not path:
+            raise UsageError(":save FILE: name the file")
+        file = Path(os.path.expanduser(path))
+        # When it was saved is the end of the silence that follows the last message.
+        self.talk.recorder.mark(RecorderNote("saved"))
+        try:
+            if file.is_dir():
+                raise UsageError(f"{path} is a folder; name a file")
+            save(self.talk.recorder.trace, file)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        count = len(self.talk.recorder.trace.frames)
+        self._display.note(f"  {count} messages saved: harness check {path}", "")
+
+    def _show(self, rest: str) -> None:
+        trace, display = self.talk.recorder.trace, self._display
+        if not rest:
+            display.last(trace, _LAST)
+        elif rest == "findings":
+            for row, known in self.talk.findings:
+                display.finding(row, known, whole=True)
+            display.note(f"  {len(self.talk.findings)} finding(s)")
+        elif rest.lstrip("#").isdecimal() and int(rest.lstrip("#")) < len(trace.frames):
+            display.whole(trace.frames[int(rest.lstrip("#"))])
+        else:
+            last = len(trace.frames) - 1
+            raise UsageError(f":show {rest}: expected a message's number up to {last}, or findings")
+
+    def _help(self) -> None:
+        say = self._display.note
+        say("  METHOD {JSON}, or METHOD name=value …; Tab completes, and proposes members", "")
+        short = "; ".join(f"{name}=… is {means}" for name, means in SHORT.items())
+        say(f"  {short}", "")
+        say("  a thread, a turn and a folder that are left out are those in use", "")
+        say("  {…} is sent as it is; accept, acceptForSession, decline, cancel answer", "")
+        for name, means in COMMANDS.items():
+            say(f"  {name} {means}", "")
+
+
+def question_line(question: Frame, decisions: list[str]) -> str:
+    """Return the server's question, and the words that answer it."""
+    words = ", ".join(decisions) or ":answer JSON"
+    return f"  ? {shown_question(question)}: {words}"
+
+
+def is_question(frame: Frame) -> bool:
+    """Return whether a message asks the client something."""
+    return frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET

@@ -1,0 +1,193 @@
+"""The display of a conversation: one line a message, findings under their message, bounded."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.judge.verdict import Row, Verdict
+from harness.protocol.spec.book import Book
+from harness.protocol.values import obj, text
+from harness.trace.excerpt import visible
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.trace import Trace
+
+Write = Callable[[str], None]
+
+# Of messages of one kind in a row so many are shown; of all, before the user says something, so
+# many lines.
+ALIKE, MAX_MESSAGES_SHOWN = 3, 400
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "dim": "2", "bold": "1"}
+
+
+@dataclass(slots=True)
+class _Row:
+    """Messages of one kind in a row."""
+
+    kind: str = ""
+    count: int = 0
+    last: int = 0
+
+
+class Display:
+    """Shows a conversation with `write`, a line at a time; `width` gives the columns to use."""
+
+    def __init__(
+        self, write: Write, book: Book, *, colour: bool, width: Callable[[], int] = lambda: 160
+    ) -> None:
+        self._write = write
+        self._book = book
+        self._colour = colour
+        self._width = width
+        self._row = _Row()
+        self._shown = 0
+        self._unshown = 0
+
+    @property
+    def held(self) -> int:
+        """The number of messages that were not shown since the user said something."""
+        return self._unshown
+
+    def user_spoke(self) -> None:
+        """The user said something: what comes now is shown again."""
+        self.settle()
+        if self._unshown:
+            self._write(self._dim(f"  … {self._unshown} more messages were not shown; :show N"))
+        self._shown = self._unshown = 0
+
+    def settle(self) -> None:
+        """Tell of the messages of the last row that were counted only."""
+        row, self._row = self._row, _Row()
+        if row.count > ALIKE:
+            self._line(
+                self._dim(f"  … {row.count - ALIKE} more {row.kind}, the last is #{row.last}")
+            )
+
+    def frame(self, frame: Frame) -> None:
+        """Show a message, or count it."""
+        kind = _kind_of(frame)
+        if kind != self._row.kind or not kind:
+            self.settle()
+            self._row.kind = kind
+        self._row.count += 1
+        self._row.last = frame.seq
+        if self._row.count <= ALIKE:
+            self._line(self._of_frame(frame))
+
+    def finding(self, row: Row, known: str = "", *, whole: bool = False) -> None:
+        """Show what a rule found, right under its message.
+
+        What does not count is told in a line or two, unless the `whole` of it is wanted.
+        """
+        self.settle()
+        lines = list(finding_lines(row, self._book, known))
+        if not whole and (known or row.level == "INFO") and row.verdict is not Verdict.ERROR:
+            lines = [lines[0], lines[-1] if known else lines[2]]
+        for line in lines:
+            self._write(self._paint(line, "yellow" if known or row.level != "MUST" else "red"))
+
+    def note(self, words: str, colour: str = "dim") -> None:
+        """Show a line that is no message."""
+        self.settle()
+        self._write(self._paint(words, colour))
+
+    def whole(self, frame: Frame) -> None:
+        """Show a message as indented JSON."""
+        self._write(self._of_frame(frame))
+        if frame.kind is Kind.MALFORMED:
+            self._write(visible(frame.text(4000)))
+            return
+        for line in json.dumps(frame.json, indent=2, ensure_ascii=False).splitlines():
+            self._write("  " + visible(line))
+
+    def last(self, trace: Trace, count: int) -> None:
+        """Show the last messages."""
+        for frame in trace.frames[-count:]:
+            self._write(self._of_frame(frame))
+
+    def _line(self, line: str) -> None:
+        if self._shown >= MAX_MESSAGES_SHOWN:
+            self._unshown += 1
+            if self._unshown == 1:
+                self._write(
+                    self._dim(
+                        f"  … {MAX_MESSAGES_SHOWN} messages shown; more are counted: Enter goes on"
+                    )
+                )
+            return
+        self._shown += 1
+        self._write(line)
+
+    def _of_frame(self, frame: Frame) -> str:
+        ours = frame.direction is Direction.TO_TARGET
+        head = f"{'→' if ours else '←'} #{frame.seq} {name_of(frame)}"
+        rest = visible(_body_of(frame))
+        room = max(20, self._width() - len(head) - 2)
+        rest = rest if len(rest) <= room else f"{rest[: room - 1]}…"
+        colour = "blue" if ours else _COLOUR_OF.get(frame.kind, "")
+        return f"{self._paint(head, colour)} {rest}".rstrip()
+
+    def _dim(self, words: str) -> str:
+        return self._paint(words, "dim")
+
+    def _paint(self, words: str, colour: str) -> str:
+        if not self._colour or not colour:
+            return words
+        return f"\x1b[{_COLOURS[colour]}m{words}\x1b[0m"
+
+
+_COLOUR_OF = {
+    Kind.RESPONSE: "green",
+    Kind.ERROR: "red",
+    Kind.REQUEST: "yellow",
+    Kind.MALFORMED: "red",
+}
+
+
+def name_of(frame: Frame) -> str:
+    """The method of a message, or what kind of answer it is."""
+    if frame.method:
+        asks = f" id {json.dumps(frame.id)}" if frame.kind is Kind.REQUEST else ""
+        return visible(frame.method) + asks
+    if frame.kind in (Kind.RESPONSE, Kind.ERROR):
+        word = "result" if frame.kind is Kind.RESPONSE else "error"
+        return visible(f"{word} of id {json.dumps(frame.id, default=str)}")
+    return "no message" if frame.damage is None else f"no message: {frame.damage.words}"
+
+
+def _body_of(frame: Frame) -> str:
+    message = obj(frame.json)
+    if frame.method:
+        value = message.get("params")
+    elif frame.kind is Kind.RESPONSE:
+        value = message.get("result")
+    elif frame.kind is Kind.ERROR:
+        value = frame.failure
+    else:
+        return frame.text(400)
+    if len(frame.raw) > 20_000:
+        return frame.text(400)
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _kind_of(frame: Frame) -> str:
+    """Return the method of a notification, "" for a message that is always shown."""
+    if frame.kind is Kind.NOTIFICATION:
+        item = text(obj(frame.params).get("itemId"))
+        return f"{frame.method} of {item}" if item else frame.method
+    return "line that is no message" if frame.kind is Kind.MALFORMED else ""
+
+
+def finding_lines(row: Row, book: Book, known: str = "") -> Iterator[str]:
+    """A finding in a few lines: the rule, what was expected, what came, the sentence it breaks."""
+    word = "ERROR" if row.verdict is Verdict.ERROR else "KNOWN" if known else str(row.level)
+    yield visible(f"  {word} {row.rule}: {row.subject}")
+    yield visible(f"      expected  {row.expected}")
+    yield visible(f"      actual    {row.actual}")[:600]
+    of_rule = book.requirements_of(row.rule)
+    concerned = [one for one in of_rule if one.id in row.clauses] or list(of_rule)
+    for one in concerned[:1]:
+        clause = one.clause
+        yield f"      clause    {one.id}: {clause.statement}"
+        yield f"                {clause.document}, {clause.heading!r}, line {clause.line}"
+    if known:
+        yield f"      known     {known}"

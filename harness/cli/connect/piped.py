@@ -1,0 +1,74 @@
+"""The plain form: lines come from a file or a pipe, what happens is printed as it happens."""
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+import anyio
+import anyio.lowlevel
+
+from harness.cli.connect.actions import Actions
+from harness.errors import UsageError
+
+_CHUNK = 64 * 1024
+# A line longer than this is cut there.
+_MAX_LINE_BYTES = 16 * 1024 * 1024
+
+Mistake = Callable[[str], None]
+
+
+async def follow(actions: Actions, mistake: Mistake) -> bool:
+    """Do what the lines of standard input say; gives whether none of them was a mistake.
+
+    It ends early at `:quit`. Where the server is gone only commands are done.
+    """
+    right, number, left_out = True, 0, 0
+    async for line in _lines():
+        number += 1
+        if actions.talk.gone and not line.lstrip().startswith(":"):
+            left_out += 1
+            continue
+        try:
+            await actions.do(line)
+        except UsageError as error:
+            if not actions.talk.gone:
+                right = False
+                mistake(f"line {number}: {error}")
+        if actions.over:
+            break
+    if left_out:
+        mistake(f"{left_out} of {number} lines were not sent: the server was gone")
+    return right
+
+
+async def _lines() -> AsyncGenerator[str]:
+    rest = b""
+    while chunk := await _read():
+        rest += chunk
+        *whole, rest = rest.split(b"\n")
+        for line in whole:
+            yield _text(line)
+        if len(rest) > _MAX_LINE_BYTES:
+            yield _text(rest)
+            rest = b""
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+
+
+async def _read() -> bytes:
+    await _until(anyio.wait_readable, 0)
+    try:
+        return os.read(0, _CHUNK)
+    except OSError:
+        return b""
+
+
+async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+    try:
+        await wait(descriptor)
+    except (PermissionError, ValueError):
+        # A file: it can always be read.
+        await anyio.lowlevel.checkpoint()

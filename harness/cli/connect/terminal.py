@@ -1,0 +1,152 @@
+"""The form for a terminal: a prompt under the messages, completion, one key for an approval."""
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.shortcuts import CompleteStyle
+
+from harness.cli.connect.actions import Actions, is_question, question_line
+from harness.cli.connect.completing import LineCompleter
+from harness.cli.connect.display import Display
+from harness.cli.connect.holding import hold
+from harness.cli.connect.serving import Serving, Wanted
+from harness.cli.connect.talk import Judging
+from harness.errors import TargetError, UsageError
+from harness.trace.frame import Frame
+
+KEYS = {"a": "accept", "s": "acceptForSession", "d": "decline", "c": "cancel"}
+"""What answers an approval where nothing is typed yet."""
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def _write(line: str) -> None:
+    # Under the proxy of `patch_stdout`: it comes out above the prompt.
+    sys.stdout.write(f"{line}\n")
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+async def at_terminal(wanted: Wanted, judging: Judging, base: Path) -> int:
+    """Hold the conversation at a prompt; gives the exit status. Raises `UsageError`."""
+
+    async def lines(serves: Serving, actions: Actions) -> bool:
+        await Prompt(serves, actions, base).loop()
+        return True
+
+    with patch_stdout(raw=True):
+        display = Display(_write, judging.book, colour=True, width=_width)
+        return await hold(wanted, judging, base, display, lines, patient=False, ends=_ENDS)
+
+
+class Prompt:
+    """The prompt of one conversation."""
+
+    def __init__(self, serves: Serving, actions: Actions, base: Path) -> None:
+        self._serves = serves
+        self._actions = actions
+        self._prefilled = ""
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(base),
+            completer=LineCompleter(serves.talk.fields, self._known),
+            complete_style=CompleteStyle.MULTI_COLUMN,
+            complete_while_typing=False,
+            key_bindings=self._keys(),
+            bottom_toolbar=self._toolbar,
+        )
+        serves.talk.recorder.listeners.append(self._on_frame)
+
+    async def loop(self) -> None:
+        """Ask for lines and do them until the user has enough."""
+        _write("Tab completes, :help lists the commands, Ctrl-D ends")
+        _write(f"the model is at {self._serves.model.url}")
+        while not self._actions.over:
+            try:
+                line = await self._session.prompt_async("> ", default=self._prefilled)
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                self._prefilled = ""
+                continue
+            self._prefilled = ""
+            try:
+                self._prefilled = await self._actions.do(line)
+            except UsageError as error:
+                self._serves.display.note(f"  {error}", "red")
+
+    def _known(self) -> dict[str, str]:
+        talk = self._serves.talk
+        known = {"threadId": talk.thread, "turnId": talk.turn, "expectedTurnId": talk.turn}
+        return {name: value for name, value in known.items() if value}
+
+    def _on_frame(self, frame: Frame) -> None:
+        if is_question(frame):
+            allowed = self._serves.talk.fields.decisions(frame.method)
+            self._serves.display.note(question_line(frame, _with_keys(allowed)), "yellow")
+        if self._session.app.is_running:
+            self._session.app.invalidate()
+
+    def _toolbar(self) -> str:
+        talk, held = self._serves.talk, self._serves.display.held
+        if talk.questions:
+            question = talk.questions[0]
+            allowed = talk.fields.decisions(question.method)
+            return f" {question.method}: {'  '.join(_with_keys(allowed)) or ':answer JSON'}"
+        parts = [talk.thread or "no thread yet"]
+        parts += [f"{talk.turn} runs"] if talk.turn else []
+        parts += [f"{len(talk.recorder.trace.frames)} messages"]
+        parts += [f"{held} not shown, Enter goes on"] if held else []
+        parts += [f"{len(talk.findings)} findings"] if talk.findings else []
+        parts += ["the server is gone, :restart"] if talk.gone else []
+        return " " + "  |  ".join(parts)
+
+    def _keys(self) -> KeyBindings:
+        bindings = KeyBindings()
+
+        def bind(key: str, decision: str) -> None:
+            def asked() -> bool:
+                talk = self._serves.talk
+                typed = self._session.default_buffer.text
+                return bool(
+                    not typed
+                    and talk.questions
+                    and decision in talk.fields.decisions(talk.questions[0].method)
+                )
+
+            @bindings.add(key, filter=Condition(asked))
+            def _decide(event: KeyPressEvent) -> None:
+                event.app.create_background_task(self._decide(decision))
+
+        for key, decision in KEYS.items():
+            bind(key, decision)
+        return bindings
+
+    async def _decide(self, decision: str) -> None:
+        try:
+            await self._actions.decide(decision)
+        except (UsageError, TargetError) as error:
+            self._serves.display.note(f"  {error}", "red")
+
+
+def _with_keys(allowed: list[str]) -> list[str]:
+    """The decisions, each with its key: `[a]ccept`."""
+    keys = {decision: key for key, decision in KEYS.items()}
+    return [f"[{keys[one]}] {one}" if one in keys else one for one in allowed]
+
+
+def _history(base: Path) -> History:
+    """The lines of former sessions in this folder; of this one only, where no file can be had."""
+    file = base / "connect-history"
+    try:
+        file.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))

@@ -1,0 +1,366 @@
+"""The `harness` command.
+
+Imports are inside the commands: `harness show` must not pay for a test run.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.commands import (
+    connect_options,
+    fault_options,
+    fuzz_options,
+    model_options,
+    mutate_options,
+    record_options,
+    recorded,
+    run_options,
+    snapshots,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Judge any server of the agent session protocol.",
+)
+
+Target = Annotated[str, typer.Option("--target", help="a profile's name or path")]
+ServerCmd = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
+AgentCmd = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec is judged")]
+SdkCmd = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
+Scale = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
+_SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
+
+
+def main() -> None:
+    """The console script."""
+    from harness.console import guard_output
+
+    guard_output(ends=True)
+    try:
+        app()
+    finally:
+        sys.stdout.flush()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"harness {version('agent-session-harness')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all(
+    context: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_version, help="print the version"),
+    ] = False,
+) -> None:
+    from harness.console import usual_interrupt
+
+    if context.invoked_subcommand != "run":
+        usual_interrupt()
+
+
+app.command(cls=run_options.RunCommand)(run_options.run)
+
+
+@app.command()
+def check(
+    traces: Annotated[list[Path], typer.Argument(help="stored traces, or recordings")],
+    *,
+    target: Annotated[str, typer.Option(help="a profile: its names and known deviations")] = "",
+    settled: Annotated[
+        bool,
+        typer.Option("--settled", help="the server was at rest in the end: judge what is owed"),
+    ] = False,
+    side: Annotated[
+        str, typer.Option(metavar="SIDE", help="whose messages: server, client or both")
+    ] = "server",
+    json: Annotated[
+        Path | None, typer.Option("--json", help="a file for the verdicts on the client's duties")
+    ] = None,
+) -> None:
+    """Judge stored traces, or others' recordings. Exit status 1 if a MUST rule is broken."""
+    from harness.cli.commands.check import Sides, check_files
+    from harness.errors import UsageError
+
+    with recorded.errors():
+        if side not in tuple(Sides):
+            raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
+        status = check_files(
+            traces, target=target, settled=settled, side=Sides(side), json_file=json, say=typer.echo
+        )
+    raise typer.Exit(status)
+
+
+@app.command()
+def show(
+    trace: Annotated[Path, typer.Argument(help="a stored trace")],
+    *,
+    stdin: Annotated[bool, typer.Option("--stdin", help="only what was sent, as sent")] = False,
+    message: Annotated[
+        int | None, typer.Option(help="this one and those around it; the first is 0")
+    ] = None,
+) -> None:
+    """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
+    from harness.cli.commands.stored_traces import sent_bytes, shown_lines
+    from harness.client.target.place import kept
+
+    with recorded.errors():
+        if stdin:
+            sys.stdout.buffer.write(sent_bytes(kept(trace)))
+            return
+        for line in shown_lines(kept(trace), message):
+            typer.echo(line)
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(metavar="ID", help="or: capabilities, verdicts, levels")],
+) -> None:
+    """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
+    from harness.cli.commands.explain import explain as explanation
+
+    with recorded.errors():
+        for line in explanation(name):
+            typer.echo(line)
+
+
+@app.command(name="list")
+def list_(
+    *,
+    markdown: Annotated[bool, typer.Option("--markdown", help="as a Markdown table")] = False,
+) -> None:
+    """List the rules."""
+    from harness.cli.commands.explain import rule_table
+
+    for line in rule_table(markdown=markdown):
+        typer.echo(line)
+
+
+@app.command()
+def doctor(
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    agent_cmd: AgentCmd = "",
+    sdk_cmd: SdkCmd = "",
+    timeout_scale: Scale = 1.0,
+) -> None:
+    """Say in seconds whether a server can be judged, and what to do if not."""
+    from harness.cli.commands.doctor import examine
+    from harness.play.config import configure
+    from harness.play.interruption import Interruption
+
+    with recorded.errors():
+        config = configure(
+            target=target,
+            server_cmd=server_cmd,
+            agent_cmd=agent_cmd,
+            sdk_cmd=sdk_cmd,
+            scale=timeout_scale,
+        )
+    interruption = Interruption(config.base)
+    interruption.install()
+    healthy = True
+    with interruption.ours():
+        for check_ in examine(config, interruption):
+            typer.echo(str(check_))
+            healthy = healthy and check_.good is not False
+    if interruption.signal:
+        raise typer.Exit(interruption.status)
+    raise typer.Exit(0 if healthy else 1)
+
+
+app.command()(fuzz_options.fuzz)
+app.command()(fuzz_options.replay)
+
+
+@app.command()
+def example(
+    name: Annotated[str, typer.Argument(help="which one")] = "",
+    *,
+    to: Annotated[Path | None, typer.Option(help="write it to this file or folder")] = None,
+    force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
+) -> None:
+    """Print an example, or write it to a file or folder; without a name, list them."""
+    from harness.cli.commands.shipped import example_lines, example_text, write_example
+
+    with recorded.errors():
+        if not name and to is not None:
+            raise typer.BadParameter("name an example to write", param_hint="--to")
+        if not name:
+            for line in example_lines():
+                typer.echo(line)
+        elif to is None:
+            typer.echo(example_text(name), nl=False)
+        else:
+            for path in write_example(name, to, force=force):
+                typer.echo(f"{path} written")
+
+
+@app.command()
+def docs(
+    page: Annotated[str, typer.Argument(help="such as reports, or protocol#turn.completes")] = "",
+    *,
+    path: Annotated[bool, typer.Option("--path", help="where its file lies, not its text")] = False,
+) -> None:
+    """Print a page of the documents, or its part at an anchor; without a name, list them."""
+    from harness.cli.commands.shipped import document_lines, document_text, documents, find_document
+
+    with recorded.errors():
+        if page:
+            found = find_document(page)[0]
+            typer.echo(str(found) if path else document_text(page), nl=path)
+        elif path:
+            typer.echo(str(documents()["README"].parent))
+        else:
+            for line in document_lines():
+                typer.echo(line)
+
+
+app.command()(recorded.status)
+app.command()(recorded.compare)
+app.command()(recorded.ledger)
+app.command()(fault_options.faulty)
+app.command()(record_options.record)
+app.command()(mutate_options.mutate)
+app.command()(model_options.model)
+app.command()(connect_options.connect)
+app.add_typer(snapshots.app, name="snapshots")
+
+
+scenario = typer.Typer(no_args_is_help=True, help="Work with scenario files.")
+app.add_typer(scenario, name="scenario")
+
+
+@scenario.command()
+def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -> None:
+    """Check scenario files without starting anything. Exit status 1 if one is bad."""
+    from harness.judge.rules.discovery import all_rules
+    from harness.play.lexicon import protocol_lexicon
+    from harness.protocol.spec.loading import load_book
+    from harness.scenario.loader import load_all
+
+    found, bad = _found(scenarios)
+    rules, lexicon = set(all_rules()), protocol_lexicon()
+    capabilities = {one.id for one in load_book().capabilities}
+    for one in load_all(
+        found, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
+    ):
+        if isinstance(one, Exception):
+            bad += 1
+            typer.echo(str(one), err=True)
+    typer.echo(f"{len(found)} scenario(s), {bad} bad")
+    raise typer.Exit(1 if bad or not found else 0)
+
+
+@scenario.command(name="list")
+def list_scenarios(
+    scenarios: Annotated[list[str] | None, typer.Argument(help=_SCENARIOS)] = None,
+) -> None:
+    """List scenarios, the bundled ones without arguments: id, what it needs, title."""
+    from harness.scenario.loader import load_all
+
+    found, bad = _found(scenarios or ["bundled"])
+    for one in load_all(found, clientless=True):
+        if isinstance(one, Exception):
+            bad += 1
+            typer.echo(str(one), err=True)
+            continue
+        needs = f" [{', '.join(one.scenario.needs)}]" if one.scenario.needs else ""
+        typer.echo(f"{one.id}{needs}: {one.scenario.title}")
+    raise typer.Exit(1 if bad else 0)
+
+
+@scenario.command(name="show")
+def show_scenario(
+    name: Annotated[str, typer.Argument(help="the id of a bundled scenario: turns/plain-turn")],
+) -> None:
+    """Print a bundled scenario's file, to read or to begin one's own with."""
+    from harness.cli.commands.shipped import scenario_text
+
+    with recorded.errors():
+        typer.echo(scenario_text(name), nl=False)
+
+
+def _found(words: list[str]) -> tuple[list[Path], int]:
+    """The files of all words; of each word that names none the reason is printed and counted."""
+    from harness.errors import UsageError
+    from harness.scenario.named import named_files
+
+    found: dict[Path, None] = {}
+    bad = 0
+    for word in words:
+        try:
+            found |= dict.fromkeys(named_files([word]))
+        except UsageError as problem:
+            bad += 1
+            typer.echo(str(problem), err=True)
+    return list(found), bad
+
+
+@scenario.command(name="from-trace")
+def from_trace(
+    trace: Annotated[Path, typer.Argument(help="a recording, or a stored trace of a run")],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="a new *.scenario.yaml; else printed")
+    ] = None,
+    title: Annotated[str, typer.Option(help="one sentence that states a fact")] = "",
+    force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
+) -> None:
+    """Make a scenario of a session: what its client did, with a model that says what it said."""
+    from harness.cli.commands.from_trace import from_trace, written
+
+    with recorded.errors():
+        made = from_trace(trace, title=title)
+        if output is None:
+            typer.echo(made.text, nl=False)
+            return
+        path = written(made, output, force=force)
+    typer.echo(f"{path} written; play it: harness run {path} {made.played_by}")
+    for note in made.notes:
+        typer.echo(f"  - {note}")
+
+
+@scenario.command()
+def schema(
+    *,
+    family: Annotated[bool, typer.Option("--family", help="of *.family.yaml files")] = False,
+) -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from harness.scenario.schema import schema_text
+
+    typer.echo(schema_text(family=family), nl=False)
+
+
+@scenario.command()
+def play(
+    name: Annotated[str, typer.Argument(metavar="SCENARIO", help="a file, or an id")],
+    *,
+    target: Target = "spec",
+    server_cmd: ServerCmd = "",
+    timeout_scale: Scale = 1.0,
+    verbose: Annotated[bool, typer.Option("-v", help="one line for each rule")] = False,
+) -> None:
+    """Play one scenario and judge it, as `harness run` does."""
+    run_options.run(
+        [name],
+        target=target,
+        server_cmd=server_cmd,
+        timeout_scale=timeout_scale,
+        verbose=verbose,
+    )
+
+
+if __name__ == "__main__":
+    main()

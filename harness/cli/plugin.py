@@ -1,0 +1,213 @@
+"""The pytest plugin: options, and nothing else until one of them names a target.
+
+Registered by its entry point only. Without `--target` or `--server-cmd` it does nothing; with one
+of them `harness.cli.suite.hooks` takes over. It is imported by every pytest run of whoever installs
+the harness, so it imports nothing itself, and takes no name from them: every option is
+`--harness-…`, and has its short name only in a run that uses it and in which nobody else defines
+it.
+"""
+
+import argparse
+import gc
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from harness.cli.suite.agent_server import Factory
+
+_NEEDS_A_TARGET = (
+    "rule",
+    "baseline",
+    "update_baseline",
+    "reason",
+    "expires",
+    "retries",
+    "require",
+    "harness_json",
+    "harness_markdown",
+    "harness_strict",
+    "race",
+    "keep_going",
+    "tag",
+    "no_bundled",
+    "snapshots",
+)
+_TITLE = "conformance of an agent session protocol server; --harness-NAME stands for each --NAME"
+_PREFIX = "--harness-"
+
+
+class _Several(argparse.Action):
+    """A list of names with commas that may also be given name by name."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Add what is given to what was given before."""
+        before = getattr(namespace, self.dest, "")
+        setattr(namespace, self.dest, f"{before},{values}" if before else values)
+
+
+def _at_least_one(word: str) -> int:
+    """Read a number of lanes."""
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word} is less than 1")
+    return number
+
+
+def _options(add: Callable[..., None]) -> None:
+    # None where it was not given: an empty command is a mistake, not a run without a target.
+    add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
+    add("--agent-cmd", default=None, metavar="CMD", help="the agent whose `exec` is to be judged")
+    add("--sdk-cmd", default=None, metavar="CMD", help="the driver program of an SDK to be judged")
+    add("--target", default=None, metavar="PROFILE", help="a profile: name or path (default: spec)")
+    add(
+        "--rule",
+        action=_Several,
+        default="",
+        metavar="ID",
+        help="judge this rule alone, on what covers it; or ID,ID",
+    )
+    tagged = "scenarios with this tag, area or need; or TAG,TAG"
+    add("--tag", action=_Several, default="", metavar="TAG", help=tagged)
+    bundled = "leave out the bundled scenarios, which are added where the paths hold no scenario"
+    add("--no-bundled", action="store_true", help=bundled)
+    # pytest has a --strict of its own.
+    add("--harness-strict", action="store_true", help="SHOULD findings make the run fail too")
+    add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")
+    update = "write what is found into the file of --baseline, and take out what is gone"
+    add("--update-baseline", action="store_true", help=update)
+    why = "why the entries of --update-baseline are accepted; every report shows it"
+    add("--reason", default="", metavar="TEXT", help=why)
+    add("--expires", default="", metavar="DAY", help="the last day of these entries: 2027-01-31")
+    needed = "capabilities that must be offered, or all"
+    add("--require", action=_Several, default="", metavar="CAPS", help=needed)
+    race = "races only: all, ACTION, or ACTION@POSITION; several with commas"
+    add("--race", action=_Several, default="", metavar="WHAT", help=race)
+    add("--timeout-scale", type=float, default=1.0, metavar="N", help="multiply every bound")
+    lanes = "scenarios that are played at once, each on a server of its own (default: by the cores)"
+    add("--lanes", type=_at_least_one, default=None, metavar="N", help=lanes)
+    add("--keep-going", action="store_true", help="play on where the server hangs all the time")
+    kept = "keep a transcript of each scenario in this folder, for harness snapshots review"
+    add("--snapshots", default="", metavar="DIR", help=kept)
+    strict = "what waits for review makes the run fail, as where CI is set"
+    add("--snapshots-strict", action="store_true", help=strict)
+    budget = "begin no scenario after so many seconds; of -m fuzz, all of it (60)"
+    add("--max-time", type=float, default=None, metavar="S", help=budget)
+    add("--repeat", type=int, default=1, metavar="N", help="play each scenario so many times")
+    again = "play a scenario that failed so many times more at most, until it passes"
+    add("--retries", type=int, default=0, metavar="N", help=again)
+    add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
+    many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
+    add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)
+    add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
+    page = "write the report as a Markdown page, for a pull request or the summary of a CI job"
+    add("--harness-markdown", default="", metavar="FILE", help=page)
+    # The command `harness run` has names of its own for some options, and plays scenarios only.
+    add("--harness-run", action="store_true", help=argparse.SUPPRESS)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the harness, by the names that are nobody else's."""
+    group = parser.getgroup("harness", _TITLE)
+
+    def add(name: str, **more: object) -> None:
+        short = not name.startswith(_PREFIX)
+        long = f"{_PREFIX}{name[2:]}" if short else name
+        shown = {"help": argparse.SUPPRESS} if short else {}
+        group.addoption(long, dest=long[2:].replace("-", "_"), **{**more, **shown})
+
+    _options(add)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
+    """The short names, where this run uses them and no plugin or conftest of the user has them."""
+    group = parser.getgroup("harness", _TITLE)
+    used = {word.split("=", 1)[0] for word in args}
+
+    def add(name: str, **more: object) -> None:
+        if name.startswith(_PREFIX) or not used & {name, "-h", "--help"}:
+            return
+        dest = f"{_PREFIX}{name[2:]}"[2:].replace("-", "_")
+        try:
+            group.addoption(name, **{**more, "dest": dest, "default": argparse.SUPPRESS})
+        except (ValueError, argparse.ArgumentError):
+            return  # It is the user's: --harness-… is ours.
+
+    _options(add)
+
+
+def _options_of(config: pytest.Config) -> argparse.Namespace:
+    """The options of a run, those of the harness by their short names too."""
+    given = dict(vars(config.option))
+    ours = {name: value for name, value in given.items() if name.startswith("harness_")}
+    return argparse.Namespace(
+        **given | {name.removeprefix("harness_"): value for name, value in ours.items()}
+    )
+
+
+@pytest.fixture
+def agent_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[Factory]":
+    """A server for the client under test: agent_server("turns/plain-turn").url, or .command.
+
+    It plays the script, and fails the test at its end where the client broke a duty, or the script
+    was not played as it is written. See `harness docs agent-server-fixture`.
+    """
+    from harness.cli.suite.agent_server import serving
+
+    with serving(request.path.parent, lambda: tmp_path_factory.mktemp("agent-server")) as factory:
+        yield factory
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Without a server nobody collects scenario files: say what is missing where one is named."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        option = session.config.option
+        given = ("server_cmd", "agent_cmd", "sdk_cmd", "target")
+        server = any(getattr(option, f"harness_{name}") is not None for name in given)
+        named = (word.split("::", 1)[0] for word in session.config.args)
+        if server or not any(name.endswith((".scenario.yaml", ".family.yaml")) for name in named):
+            raise
+        hint = "scenario files need a server: give --server-cmd or --target"
+        raise pytest.UsageError(*error.args, hint) from error
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the options; nothing is started before they are right."""
+    option = _options_of(config)
+    commands = (option.server_cmd, option.agent_cmd, option.sdk_cmd, option.target)
+    if all(one is None for one in commands):
+        idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
+        if idle:
+            name = "--" + idle[0].replace("_", "-")
+            raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
+        return
+    if option.harness_run and hasattr(config, "workerinput"):
+        # A process of our own too, started by pytest-xdist (see harness/cli/suite/__main__.py).
+        gc.disable()
+    config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
+    from harness.cli.suite.hooks import PytestPlugin
+    from harness.cli.suite.one_line import OneLine
+    from harness.errors import UsageError
+
+    try:
+        judging = PytestPlugin(config, option)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise pytest.exit.Exception("interrupted before the start", returncode=130) from error
+    config.pluginmanager.register(judging, "harness-judging")
+    config.pluginmanager.register(OneLine(config), "harness-one-line")
+    config.pluginmanager.register(judging.collecting, "harness-collecting")

@@ -1,0 +1,111 @@
+"""`--update-baseline`: the run writes what it found into the baseline file, and judges by that."""
+
+import argparse
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from harness.client.target.profile import Deviation
+from harness.errors import UsageError
+from harness.judge.verdict import Level
+from harness.report.report_file import unwritable
+from harness.report.results import baseline_update, expiry
+from harness.report.results.baseline import load_baseline
+from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
+from harness.report.results.report import Report
+
+_STALE = "baseline.stale"
+
+
+class BaselineUpdate:
+    """The update of one run's baseline file. Raises `UsageError` for options that do not fit.
+
+    `told` is what is printed of it.
+    """
+
+    def __init__(self, option: argparse.Namespace) -> None:
+        self.path = Path(option.baseline)
+        self.told = ""
+        self._reason = option.reason.strip()
+        self._expires = _day(option.expires)
+        if not option.baseline:
+            raise UsageError("--update-baseline needs --baseline FILE, the file to write")
+        if not self._reason:
+            raise UsageError(
+                "--update-baseline needs --reason 'why this is accepted'; every report shows it"
+            )
+        problem = unwritable(option.baseline)
+        if problem:
+            raise UsageError(f"--baseline {option.baseline}: {problem}")
+        self._check_form()
+
+    @property
+    def begins(self) -> bool:
+        """Return whether there is no such file yet."""
+        return not self.path.exists()
+
+    def write(
+        self,
+        report: Report,
+        outcomes: Sequence[ScenarioOutcome],
+        races: Sequence[RaceOutcome],
+        loose: Sequence[Finding],
+        *,
+        only: Sequence[str] = (),
+    ) -> list[Deviation]:
+        """Write the file, and give the entries that are new in it.
+
+        Stale entries, and those whose last day is over, are taken out; `only` are the rules that
+        the run was about, "all" where it is empty. Raises `UsageError` where it cannot be written.
+        """
+        text = "" if self.begins else self.path.read_bytes().decode("utf-8")
+        baseline = None if self.begins else load_baseline(self.path)
+        levels = (Level.MUST, Level.SHOULD) if report.strict else (Level.MUST,)
+        placements = [one for race in races for one in race.placements]
+        raced = [one for race in races for one in race.findings]
+        added = baseline_update.new_entries(
+            [*outcomes, *placements],
+            [*loose, *raced],
+            reason=self._reason,
+            levels=levels,
+            expires=self._expires,
+        )
+        stale = {issue.where for issue in report.issues if issue.id == _STALE and issue.where}
+        entries = () if baseline is None else baseline.entries
+        removed = [
+            at
+            for at, entry in enumerate(entries)
+            if (baseline is not None and str(baseline.place(at, "rule")) in stale)
+            or (not expiry.alive(entry, expiry.today()) and (not only or entry.rule in only))
+        ]
+        change = baseline_update.Change(tuple(added), tuple(removed))
+        if not change:
+            self.told = f"baseline: {self.path} needs no change"
+            return []
+        new = baseline_update.changed_text(text, baseline, change)
+        try:
+            baseline_update.replace_file(self.path, new)
+        except OSError as error:
+            raise UsageError(f"--baseline {self.path}: cannot be written: {error}") from error
+        self.told = (
+            f"baseline: {self.path}: {len(added)} entries added, {len(removed)} taken out; "
+            "read what is new in it before you commit it"
+        )
+        return added
+
+    def _check_form(self) -> None:
+        """Refuse now what could not be edited at the end of the run."""
+        if not self.begins:
+            baseline = load_baseline(self.path)
+            whole = baseline_update.Change((), tuple(range(len(baseline.entries))))
+            text = self.path.read_bytes().decode("utf-8")
+            baseline_update.changed_text(text, baseline, whole)
+
+
+def _day(text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--expires {text}: give a day such as 2027-01-31") from None

@@ -1,0 +1,120 @@
+"""Makes pytest's `-x`, `--lf`, `--ff` and `--sw` work for rules that a scenario breaks.
+
+A rule is reported after the last scenario, by a report without an item. To stop at it, or to play
+it again, is to stop at, or play again, the scenario that broke it.
+"""
+
+from typing import Any
+
+import pytest
+
+from harness.console import READER_GONE, reader_is_gone
+from harness.judge.verdict import Level, Row, Verdict
+from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
+
+SYNTHETIC = ("rules::", "findings::")
+LAST_FAILED, STEPWISE = "cache/lastfailed", "cache/stepwise"
+
+
+class Failing:
+    """Watches one run. `session` is set when it begins."""
+
+    session: pytest.Session
+
+    def __init__(self, config: pytest.Config, *, strict: bool) -> None:
+        self._config = config
+        self._levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)
+        self._rules: set[str] = set()
+        self._breaking: dict[str, None] = {}
+        self._first_bad = ""
+        self._total = 0
+
+    @property
+    def distributes(self) -> bool:
+        """Return whether this process has workers play for it."""
+        return self._dist is not None
+
+    @property
+    def failed(self) -> int:
+        """The number of failed reports so far, of tests and of collecting."""
+        return self.session.testsfailed
+
+    @property
+    def _dist(self) -> Any:
+        return self._config.pluginmanager.get_plugin("dsession")
+
+    def stop(self, why: str) -> None:
+        """End the run after the current scenario."""
+        self.session.shouldfail = why
+        self.interrupt(why)
+
+    def interrupt(self, why: str) -> None:
+        """End the run if workers play it."""
+        if self._dist is not None:
+            self._dist.shouldstop = why
+
+    def count(self, reports: int, *, again: bool = False) -> None:
+        """Announce so many reports in addition to those of the items, for the progress column.
+
+        Called from the first report on, so that the percentage never falls; `again` where a worker
+        that was replaced may have counted a second time.
+        """
+        if not self._total:
+            self._total = self.session.testscollected + reports
+            self.session.testscollected = self._total
+        elif again:
+            self.session.testscollected = max(self.session.testscollected, self._total)
+
+    def watch(self, report: pytest.TestReport) -> None:
+        """See a report, of whatever: which failed first, and whether anybody reads what is told."""
+        if reader_is_gone() and not self.session.shouldfail:
+            self.stop("nobody reads the output any more")
+        if report.failed and not report.nodeid.startswith(SYNTHETIC):
+            self._bad(report.nodeid)
+
+    def saw(self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome) -> None:
+        """Note the rules that a scenario, or a race, broke."""
+        plays = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
+        broken = {row.rule for play in plays for row in play.rows if self._counts(row)}
+        if not broken:
+            return
+        self._rules |= broken
+        self._breaking[report.nodeid] = None
+        self._bad(report.nodeid)
+        option: Any = self._config.option
+        failures = self.session.testsfailed + len(self._rules) + report.failed
+        if option.maxfail and failures >= option.maxfail:
+            self.stop(f"stopping after {failures} failures")
+        elif getattr(option, "stepwise", False):
+            self.session.shouldstop = "A rule failed, continuing from this scenario next run."
+
+    def _bad(self, nodeid: str) -> None:
+        self._first_bad = self._first_bad or nodeid
+
+    def _counts(self, row: Row) -> bool:
+        broken = row.verdict is Verdict.FAIL and row.level in self._levels
+        return broken or row.verdict is Verdict.ERROR
+
+    def status(self, *, red: bool) -> int | None:
+        """The exit status of this run, None where pytest's own is right."""
+        if reader_is_gone():
+            return READER_GONE
+        if red and self._config.option.maxfail and self.distributes:
+            # Workers are stopped as by Ctrl-C; the reason is a failure nevertheless.
+            return int(pytest.ExitCode.TESTS_FAILED)
+        return None
+
+    def remember(self) -> None:
+        """Store for the next run the scenarios that broke a rule, in place of the rule."""
+        cache: Any = getattr(self._config, "cache", None)
+        if cache is None or getattr(self._config.option, "cacheshow", None):
+            return
+        failed: dict[str, bool] = cache.get(LAST_FAILED, {})
+        kept = {name: True for name in failed if not name.startswith(SYNTHETIC)}
+        kept |= dict.fromkeys(self._breaking, True)
+        if kept != failed:
+            cache.set(LAST_FAILED, kept)
+        step: dict[str, Any] | None = cache.get(STEPWISE, None)
+        last: str = (step or {}).get("last_failed") or ""
+        if step and (last.startswith(SYNTHETIC) or self._breaking):
+            cache.set(STEPWISE, {**step, "last_failed": self._first_bad or None})

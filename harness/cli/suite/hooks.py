@@ -1,0 +1,444 @@
+"""The pytest hooks of a run with a target.
+
+A worker judges its own traces; only the controller merges, so that any number of workers gives the
+same verdicts.
+"""
+
+import argparse
+import gc
+import os
+import shlex
+import time
+from collections.abc import Generator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli.suite.baselining import BaselineUpdate
+from harness.cli.suite.collecting import Collecting, Playable, read_arguments
+from harness.cli.suite.failing import Failing
+from harness.cli.suite.fuzzing import Fuzzing
+from harness.cli.suite.github import GithubStep, in_actions
+from harness.cli.suite.items import ScenarioFile, ScenarioItem
+from harness.cli.suite.junit import describe_run, name_rule, name_scenario
+from harness.cli.suite.laning import Laning
+from harness.cli.suite.recording import keep_report, run_name
+from harness.cli.suite.reporting import Synthetic, emit, tell, write_json, write_text
+from harness.cli.suite.rule_lines import RuleLines
+from harness.cli.suite.snapshots import Snapshots
+from harness.cli.suite.stopping import Stopping
+from harness.client.target.host import Lack
+from harness.client.target.place import sweep
+from harness.client.target.profile import split_command
+from harness.errors import UsageError
+from harness.play.config import configure
+from harness.play.plays import wanted
+from harness.play.worker_session import WorkerSession
+from harness.report.jsonform import DISTRIBUTION
+from harness.report.markdown import markdown
+from harness.report.report_file import unwritable
+from harness.report.results import expiry
+from harness.report.results.baseline import known_finding
+from harness.report.results.baseline_globs import check_globs
+from harness.report.results.merge import merge
+from harness.report.results.outcome import (
+    Finding,
+    RaceOutcome,
+    ScenarioOutcome,
+    finding_from_plain,
+    finding_to_plain,
+    seconds_of,
+)
+from harness.report.results.rejudge import take_as_known, take_race_as_known
+from harness.report.results.report import Report
+from harness.report.results.rerun_command import Programs
+from harness.report.results.starts import ServerStart, StartReason
+from harness.report.results.users_scenarios import own_of
+from harness.report.scenario_story import Stories
+from harness.scenario.bundled import bundled_on
+from harness.scenario.loader import Loaded
+from harness.trace.surfaces import SESSION, surface_of
+
+ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
+STARTS = "harness_starts"
+RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
+NOT_WHOLE = 6
+"""The exit status of a run whose time was over, and in which nothing that was played was wrong."""
+
+
+class PytestPlugin:
+    """The plugin object of one run with a target, on the controller and on each worker.
+
+    `option` holds the options of the run, those of the harness by their short names.
+    """
+
+    def __init__(self, config: pytest.Config, option: argparse.Namespace) -> None:
+        for command in (option.server_cmd, option.agent_cmd, option.sdk_cmd):
+            if command is not None:
+                split_command(command)
+        worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+        # The controller has checked what this machine lacks, once for all workers.
+        lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
+        named = read_arguments(config)
+        self._update = BaselineUpdate(option) if option.update_baseline else None
+        self.config = configure(
+            target="spec" if option.target is None else option.target,
+            server_cmd=option.server_cmd or "",
+            agent_cmd=option.agent_cmd or "",
+            sdk_cmd=option.sdk_cmd or "",
+            # One that is to be written may not be there yet.
+            baseline="" if self._update is not None and self._update.begins else option.baseline,
+            rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
+            require=option.require,
+            scale=option.timeout_scale,
+            strict=option.harness_strict,
+            keep_going=option.keep_going,
+            lacks=lacks,
+            run=run_name() if worker is None else worker[RUN],
+            plays=wanted(
+                option.repeat,
+                option.retries,
+                option.max_time,
+                None if worker is None else worker[DEADLINE],
+            ),
+        )
+        self._given = named.given()
+        check_globs(self.config.spoken, self._given)
+        if worker is None:
+            _check_report_files(config)
+        self._pytest = config
+        self._is_worker = worker is not None
+        self._stopping = Stopping(config, self.config.base)
+        config.pluginmanager.register(self._stopping, "harness-stopping")
+        self._laning = Laning(
+            config,
+            self.config,
+            self._stopping.interruption,
+            worker=worker["workerid"] if worker else "main",
+            lanes=_lanes_of(option, self.config.profile.lanes, is_worker=worker is not None),
+            play=self._play,
+        )
+        target = self.config.option or self.config.profile.name
+        profile = self.config.profile
+        commands = (profile.command, profile.exec.command, profile.sdk.command)
+        self._stories = Stories(Programs(target, *map(shlex.join, commands)))
+        self._outcomes: dict[str, ScenarioOutcome] = {}
+        self._races: dict[str, RaceOutcome] = {}
+        self._loose: list[Finding] = []
+        self._starts: list[ServerStart] = []
+        self._failing = Failing(config, strict=self.config.strict)
+        self._lines = RuleLines(config)
+        config.pluginmanager.register(self._lines, "harness-rule-lines")
+        self.report: Report | None = None
+        self._started, self._begun = datetime.now(UTC), time.monotonic()
+        stop = self._stopping
+        self._snapshots = (
+            Snapshots(option, self.config, everything=named.everything and not named.rules)
+            if option.snapshots
+            else None
+        )
+        if self._snapshots is not None:
+            config.pluginmanager.register(self._snapshots, "harness-snapshots")
+        self._fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
+        config.pluginmanager.register(self._fuzzing, "harness-fuzzing")
+        self.collecting = Collecting(
+            config,
+            option,
+            self.config,
+            named,
+            self._failing,
+            self._furnish,
+            lambda: bool(self._stopping.interruption.signal),
+        )
+
+        github = GithubStep(config, lambda: self.report, self._page)
+        if worker is None and option.harness_run and in_actions(os.environ):
+            config.pluginmanager.register(github, "harness-github")
+
+    def _page(self, report: Report) -> str:
+        return markdown(report, self.config.book, version(DISTRIBUTION))
+
+    def _play(
+        self,
+        session: WorkerSession,
+        loaded: Loaded,
+        confirms: bool,
+        earlier: ScenarioOutcome | None,
+    ) -> ScenarioOutcome:
+        play = session.play if self._snapshots is None else partial(self._snapshots.play, session)
+        return play(loaded, confirms=confirms, earlier=earlier)
+
+    def _furnish(self, file: ScenarioFile) -> None:
+        file.play = self._stopping.guarded(self._laning.scenario)
+        file.tell = self._stories.scenario
+        file.accepts = self._update is not None
+        file.race = self._stopping.guarded(self._laning.race)
+        file.tell_race = self._stories.race
+
+    @pytest.hookimpl
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Keep the session, which may have to be stopped."""
+        self._failing.session = session
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach the outcome to the report; as builtins where it crosses to the controller."""
+        report = yield
+        if not isinstance(item, Playable) or report.when != "call":
+            return report
+        if item.outcome is not None:
+            report.duration = max(report.duration, seconds_of(item.outcome))
+            if self._is_worker:
+                self._failing.saw(report, item.outcome)
+            outcome = item.outcome.to_plain() if self._is_worker else item.outcome
+            setattr(report, ATTACHED if isinstance(item, ScenarioItem) else RACE, outcome)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
+        """Gather outcomes on the controller."""
+        if not self._is_worker:
+            self._gather(report)
+        yield
+        if not self._is_worker and isinstance(report, Synthetic):
+            name_rule(self._pytest, report)
+
+    def _gather(self, report: pytest.TestReport) -> None:
+        self._failing.watch(report)
+        self._failing.count(len(self.config.rules) if self._lines.every else 0)
+        found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
+        if found is not None:
+            plain = not isinstance(found, ScenarioOutcome)
+            outcome = ScenarioOutcome.from_plain(found) if plain else found
+            self._outcomes[outcome.id] = outcome
+            self._failing.saw(report, outcome)
+        if race is not None:
+            raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
+            self._races[report.nodeid] = raced
+            self._failing.saw(report, raced)
+        if found is not None or race is not None:
+            name_scenario(self._pytest, report)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """After the last scenario: end the server, merge, and report each rule.
+
+        Also where `-x`, a similar option or a signal stops the run: what was played is judged.
+        """
+        self._laning.plan(session.items)
+        # What is loaded now stays until the end; the garbage collector need not look at it again.
+        gc.freeze()
+        if self._pytest.option.harness_run:
+            gc.enable()
+        whole = False
+        try:
+            result = yield
+            whole = True
+            return result
+        except (pytest.Session.Failed, KeyboardInterrupt) as stop:
+            # Its own Ctrl-C, which xdist uses for -x too, is a class below the built-in one.
+            whole = type(stop) is not KeyboardInterrupt
+            raise
+        finally:
+            with self._stopping.interruption.ours():
+                self._close()
+                # Any other exception is shown as it is; a partial report would mislead.
+                if whole or self._stopping.interruption.signal:
+                    self._emit(session)
+
+    def _close(self) -> None:
+        """End the server; send findings outside any scenario to the controller or the report."""
+        findings = self._laning.close()
+        self._starts += self._laning.starts
+        if self._is_worker:
+            output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
+            output["harness_findings"] = [finding_to_plain(one) for one in findings]
+            output[FUZZED] = self._fuzzing.results
+            output[STARTS] = [[one.reason.value, one.scenario] for one in self._starts]
+        else:
+            self._loose += findings
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker what this machine lacks, and what the run is called."""
+        node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
+        node.workerinput[RUN] = self.config.run
+        node.workerinput[DEADLINE] = self.config.plays.deadline
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object | None) -> None:
+        """A worker ended: take its findings outside scenarios. If it died, they are lost."""
+        if error is not None and not self._stopping.interruption.signal:
+            worker = node.gateway.id
+            message = f"the worker {worker} died ({error}); what it had not reported is not judged"
+            self._loose.append(Finding("harness.worker-died", message))
+            sweep(self.config.base, dead=worker)
+        plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
+        self._loose += [finding_from_plain(one) for one in plain]
+        self._fuzzing.results += getattr(node, "workeroutput", {}).get(FUZZED, [])
+        for reason, scenario in getattr(node, "workeroutput", {}).get(STARTS, []):
+            self._starts.append(ServerStart(StartReason(reason), scenario))
+
+    def _emit(self, session: pytest.Session) -> None:
+        """Report what was judged, if there was anything to judge."""
+        seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
+        if self._is_worker or session.config.option.collectonly or not seen:
+            return
+        if self._snapshots is not None:
+            self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
+        self.report = self._merged()
+        if self._update is not None and not self.report.interrupted:
+            self._accept(self._update, self.report)
+        describe_run(self._pytest, self.report, version(DISTRIBUTION))
+        self._failing.count(len(self.report.rules) if self._lines.every else 0, again=True)
+        emit(self.report, session, self.config.book, self._lines)
+
+    def _is_of_all(self) -> bool:
+        """Return whether all bundled scenarios of a surface were asked for, not a selection of
+        them.
+        """
+        surfaces = {surface_of(one) for one in self._outcomes}
+        return any(bundled_on(one) <= self._outcomes.keys() for one in surfaces)
+
+    def _is_whole(self, session: pytest.Session) -> bool:
+        """Return whether nothing stopped the run: no signal, no `-x`, no worker that died."""
+        stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
+        return not stopped and all(one.id != "harness.worker-died" for one in self._loose)
+
+    def _accept(self, update: BaselineUpdate, report: Report) -> None:
+        """Write what was found into the baseline, and judge the run by what it says now."""
+        outcomes, races = list(self._outcomes.values()), list(self._races.values())
+        try:
+            added = update.write(report, outcomes, races, self._loose, only=self.config.only_rules)
+        except UsageError as error:
+            update.told = f"baseline: {error}"
+            return
+        gone = {one.where for one in report.issues if one.id == "baseline.stale"}
+        kept = [one for one in self.config.entries if self.config.places.get(one) not in gone]
+        expiring = [one for one in self.config.expiring if one.id != expiry.EXPIRED]
+        entries = (*kept, *added)
+        self.config = replace(self.config, entries=entries, expiring=tuple(expiring))
+        for outcome in outcomes:
+            take_as_known(outcome, added)
+        for race in races:
+            take_race_as_known(race, added)
+        self._loose = [known_finding(one, "", added) for one in self._loose]
+        self.report = self._merged()
+
+    def _merged(self) -> Report:
+        config, interrupted = self.config, self._stopping.interruption.name
+        outcomes, races = list(self._outcomes.values()), list(self._races.values())
+        if interrupted:
+            left, left_races = self._stopping.unplayed(self._outcomes, self._races)
+            outcomes, races = outcomes + left, races + left_races
+        own = own_of([*self._given, *(Path(one.path) for one in outcomes)])
+        report = merge(
+            outcomes,
+            self._loose,
+            races=races,
+            profile=config.profile,
+            entries=config.entries,
+            rules=config.rules,
+            book=config.book,
+            strict=config.strict,
+            option=config.option,
+            bundled=bundled_on(SESSION),
+            shipped=config.shipped,
+            lacks=config.lacks,
+            interrupted=interrupted,
+            own=own.named_by,
+            places=config.places,
+            expiring=config.expiring,
+        )
+        report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
+        report.took = round(time.monotonic() - self._begun, 3)
+        report.fuzz = self._fuzzing.results
+        report.starts = self._starts
+        return report
+
+    @pytest.hookimpl
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The verdict in a few lines."""
+        if self.collecting.unplayed:
+            terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
+        if self.report is not None:
+            updated = self._update.told if self._update else ""
+            notes = (self.collecting.note, updated, self._laning.note)
+            note = "\n".join(filter(None, notes))
+            shown = {"names": self._lines.every, "whole": self._is_of_all()}
+            tell(self.report, terminalreporter, self.config.book, note, **shown)
+        elif self.collecting.note:
+            terminalreporter.write_line(self.collecting.note)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the JSON report and set the exit status."""
+        interrupted = bool(self._stopping.interruption.signal)
+        if interrupted and not self._is_worker and self.report is None:
+            self.report = self._merged()
+        if self._is_worker:
+            return
+        status = self._failing.status(red=self.report is not None and self.report.red)
+        if self.collecting.unplayed:
+            status = self.collecting.status
+        if self._update is not None and self.report is not None and self.report.red:
+            # What went into no baseline: its scenario was shown as if it had.
+            status = status or pytest.ExitCode.TESTS_FAILED
+        if self.report is not None and self.report.unplayed and not self.report.red:
+            status = status or (NOT_WHOLE if session.exitstatus == 0 else None)
+        if status is not None and not interrupted:
+            session.exitstatus = status
+        self._write_files(int(session.exitstatus))
+        if self.report is not None:
+            keep_report(self.report, self.config, int(session.exitstatus))
+            self._failing.remember()
+
+    def _write_files(self, status: int) -> None:
+        """Write the files that were asked for, if there is anything to tell."""
+        report, option = self.report, self._pytest.option
+        if report is None and self._fuzzing.results:
+            # Nothing but generated cases was played: no rule is reported, what they gave is.
+            report = self._merged()
+        if report is None:
+            return
+        if option.harness_json:
+            write_json(report, Path(option.harness_json), status)
+        if option.harness_markdown:
+            write_text(self._page(report), Path(option.harness_markdown))
+
+
+def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
+    """Return how many lanes are asked for, 0 for as many as keep the processors busy.
+
+    Workers keep them busy by themselves.
+    """
+    if option.lanes is not None:
+        return option.lanes
+    return of_profile or int(is_worker)
+
+
+def _check_report_files(config: pytest.Config) -> None:
+    """Raise `UsageError` if a report could not be written at the end of the run."""
+    option = config.option
+    for name, path in (("json", option.harness_json), ("markdown", option.harness_markdown)):
+        if path == "-":
+            raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
+        problem = unwritable(path) if path else ""
+        if problem:
+            raise UsageError(f"--harness-{name} {path}: {problem}")
+    path = getattr(config.option, "xmlpath", None)
+    problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
+    if problem:
+        words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
+        typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")
+        raise UsageError(f"{typed} {path}: {problem}")
+
+
+__all__ = ["ATTACHED", "PytestPlugin"]

@@ -1,0 +1,27 @@
+"""Keeps the report of a run beside its traces, and names runs."""
+
+import contextlib
+import json
+import os
+import time
+
+from harness.client.target.place import HISTORY, forget_runs
+from harness.play.config import Config
+from harness.report.jsonform import to_plain
+from harness.report.results.report import Report
+
+
+def run_name() -> str:
+    """A name for this run, after those of earlier runs in the order of the alphabet."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"
+
+
+def keep_report(report: Report, config: Config, status: int) -> None:
+    """Write the report of this run beside its traces, and forget the oldest runs."""
+    folder = config.base / HISTORY / config.run
+    text = json.dumps(to_plain(report, status), ensure_ascii=False, separators=(",", ":"))
+    # The verdict stands without it: a full disk is no finding about the server.
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+        forget_runs(config.base)

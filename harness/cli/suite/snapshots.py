@@ -1,0 +1,140 @@
+"""Snapshots in a run: `--snapshots DIR`, and what of them is unused."""
+
+import argparse
+import os
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.judge.verdict import Level, Verdict
+from harness.play.config import Config
+from harness.play.interruption import Interrupted
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import Finding, Kept, ScenarioOutcome
+from harness.report.snapshot.changes import headline
+from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
+from harness.scenario.bundled import bundled_on
+from harness.scenario.loader import Loaded
+from harness.trace.surfaces import SDK, SESSION, surface_of
+
+_PASSED = (Verdict.PASS, Verdict.KNOWN)
+_SHOWN = 10
+_CHOOSING = ("keyword", "markexpr", "deselect", "lf", "rule", "tag", "race", "no_bundled")
+
+
+class Snapshots:
+    """The plugin object of a run that keeps snapshots. Raises `UsageError` for a bad folder.
+
+    With `strict` what waits for review makes the run fail, as in CI.
+    """
+
+    def __init__(self, option: argparse.Namespace, config: Config, *, everything: bool) -> None:
+        self._option, self._config, self._everything = option, config, everything
+        self._folder = Folder(Path(option.snapshots))
+        self._folder.prepare()
+        self._keeper = Keeper(self._folder, config.profile.name)
+        self.strict = bool(option.snapshots_strict or os.environ.get("CI"))
+        self._kept: dict[str, Kept] = {}
+        self._unused: list[str] = []
+
+    def play(
+        self,
+        session: WorkerSession,
+        loaded: Loaded,
+        *,
+        confirms: bool = True,
+        earlier: ScenarioOutcome | None = None,
+    ) -> ScenarioOutcome:
+        """Play a scenario, and keep its transcript if it passed; options as of a session."""
+        outcome = session.play(loaded, confirms=confirms, earlier=earlier)
+        trace = session.trace_of(loaded.id)
+        if trace is None or not outcome.played or outcome.verdict not in _PASSED:
+            if outcome.verdict in (Verdict.FAIL, Verdict.ERROR):
+                outcome.snapshot = Kept(NOT_KEPT, ("the scenario failed",))
+            return outcome
+        handshake = loaded.scenario.fresh or loaded.surface != SESSION
+        again = partial(session.play_again, loaded)
+        try:
+            kept = self._keeper.keep(loaded.id, trace, again, handshake=handshake)
+        except Interrupted:
+            kept = NOT_KEPT, ("the run was interrupted",)
+        outcome.snapshot = Kept(*kept)
+        return outcome
+
+    def findings(self, outcomes: Mapping[str, ScenarioOutcome], *, whole: bool) -> list[Finding]:
+        """Return the run's findings about its snapshots; `whole` if nothing stopped it."""
+        self._kept = {one.id: one.snapshot for one in outcomes.values() if one.snapshot}
+        if whole and self._is_everything(outcomes):
+            self._unused = self._note_unused(outcomes)
+        review = f"harness snapshots review {self._folder.path}"
+        level = Level.MUST if self.strict else Level.INFO
+        found: list[Finding] = []
+        waiting = self._of(NEW, CHANGED)
+        if waiting:
+            counts = f"{len(self._of(NEW))} new, {len(self._of(CHANGED))} changed"
+            message = f"{len(waiting)} snapshot(s) wait for review ({counts}): {review}"
+            found.append(Finding("snapshots.pending", message, level=level))
+        if self._unused:
+            message = f"{len(self._unused)} snapshot(s) are of no scenario that is played: {review}"
+            found.append(Finding("snapshots.unused", message))
+        unkept = [name for name in self._of(NOT_KEPT) if outcomes[name].verdict in _PASSED]
+        if unkept:
+            why = self._kept[unkept[0]].told[0]
+            message = f"{len(unkept)} snapshot(s) were not kept: {why}"
+            found.append(Finding("snapshots.not-kept", message))
+        return found
+
+    def _of(self, *states: str) -> list[str]:
+        return sorted(name for name, kept in self._kept.items() if kept.state in states)
+
+    def _is_everything(self, outcomes: Collection[str]) -> bool:
+        """Return whether all scenarios of the target were played: nothing chose among them."""
+        if not self._everything or any(getattr(self._option, one, None) for one in _CHOOSING):
+            return False
+        # Other plugins choose too, such as one that splits a run among machines.
+        # An SDK plays a session's scenarios only on some agents.
+        surfaces = [one for one in self._config.surfaces if one != SDK]
+        return all(bundled_on(surface) <= set(outcomes) for surface in surfaces)
+
+    def _note_unused(self, outcomes: Mapping[str, ScenarioOutcome]) -> list[str]:
+        unused: list[str] = []
+        for target, scenario in self._folder.names():
+            if target != self._keeper.target or surface_of(scenario) not in self._config.surfaces:
+                continue
+            outcome = outcomes.get(scenario)
+            why = "no scenario has this id any more"
+            if outcome is not None:
+                if outcome.verdict is not Verdict.NOT_APPLICABLE or outcome.withheld:
+                    continue
+                why = outcome.reason
+            unused.append(scenario)
+            try:
+                self._folder.note_unused(target, scenario, why)
+            except OSError:
+                continue  # It is told now; only the review will not know it.
+        return unused
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print a line for each change, and what to do."""
+        if not self._kept:
+            return
+        terminalreporter.section(f"snapshots in {self._folder.path}")
+        states = (SAME, NEW, CHANGED, UNSTEADY, NOT_KEPT)
+        counts = [(len(self._of(state)), state) for state in states]
+        counts.append((len(self._unused), "unused"))
+        shown = ", ".join(f"{number} {state}" for number, state in counts if number)
+        terminalreporter.write_line(f"snapshots: {shown}")
+        lines = [
+            f"{state} {name}: {headline(list(self._kept[name].told))}"
+            for state in (CHANGED, UNSTEADY, NOT_KEPT)
+            for name in self._of(state)
+        ] + [f"unused {name}" for name in self._unused]
+        for line in lines[:_SHOWN]:
+            terminalreporter.write_line(line if len(line) <= 300 else f"{line[:299]}…")
+        if len(lines) > _SHOWN:
+            terminalreporter.write_line(f"… {len(lines) - _SHOWN} more")

@@ -1,0 +1,91 @@
+"""Needs of a target on this machine, checked before anything is played.
+
+A server can provide some capabilities only with a program on the machine, for example a sandbox
+with bubblewrap. A profile names the program under `[host.CAPABILITY]`, with a harmless command that
+shows whether it works.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.client.target.profile import Profile, Program
+
+BOUND = 10.0
+"""Seconds that the command of a program may take."""
+_MAX_REASON_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A capability that this machine cannot provide, the missing program, why, and what to do.
+
+    All are strings, so that the controller can send them to workers.
+    """
+
+    capability: str
+    program: str
+    why: str
+    advice: str
+
+    @property
+    def reason(self) -> str:
+        """Return why nothing that needs the capability is judged, in one line."""
+        return f"this machine cannot do {self.capability}: {self.why}; {self.advice}"
+
+
+def lacks_of(profile: Profile) -> tuple[Lack, ...]:
+    """Return what this machine lacks for the capabilities that the profile promises or probes."""
+    promised = profile.capabilities
+    return tuple(
+        lack
+        for capability, program in profile.host.items()
+        if promised == "probe" or capability in promised
+        for lack in _asked(capability, program)
+    )
+
+
+def _asked(capability: str, program: Program) -> Iterator[Lack]:
+    name, *arguments = program.command
+    path = os.pathsep.join([*program.places, os.environ.get("PATH", os.defpath)])
+    found = shutil.which(name, path=path)
+    install = f"install {program.install}"
+    if found is None:
+        yield Lack(capability, name, f"{name} was not found", install)
+    elif fault := _fault([found, *arguments], path):
+        advice = f"{install}, or {program.otherwise}" if program.otherwise else install
+        yield Lack(capability, name, f"{found} does not work here ({fault})", advice)
+
+
+def _fault(command: list[str], path: str) -> str:
+    """Return why the command failed, "" if it succeeded."""
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env={**os.environ, "PATH": path},
+                start_new_session=True,
+            )
+        except OSError as error:
+            return error.strerror or str(error)
+        try:
+            status = process.wait(BOUND)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return f"it did not end within {BOUND:g} s"
+        output.seek(0)
+        said = output.read(4096).decode("utf-8", "replace").strip().splitlines()
+    if status == 0:
+        return ""
+    return said[0][:_MAX_REASON_CHARACTERS] if said else f"it ended with status {status}"

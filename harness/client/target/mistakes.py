@@ -1,0 +1,105 @@
+"""Mistakes in a TOML file of the harness, in one line: place, mistake, what is expected."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from harness.client.target.tomltext import Loc, Toml, Where, dotted
+from harness.trace.nearest import hint, unknown
+
+_WORDS = (
+    ("Input should", "it should"),
+    ("a valid dictionary", "a table"),
+    ("a valid string", "a text"),
+    ("a valid list", "a list"),
+    ("a valid number", "a number"),
+    ("a valid boolean", "true or false"),
+    ("a valid date", "a day such as 2027-01-31, without quotes"),
+    ("Value error, ", ""),
+    ("List should have at least 1 item after validation, not 0", "it should have an entry"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """One error of the validator, and the path that it is about."""
+
+    kind: str
+    loc: Loc
+    where: Where
+    message: str
+    name: str
+    near: str
+
+
+def mistake(error: ValidationError, model: type[BaseModel], toml: Toml) -> str:
+    """The first mistake of a file, in the order of its lines."""
+    details = _details(error, toml)
+    # A misspelt key is also reported as a missing one; the misspelling is the mistake.
+    if any(detail.kind == "extra_forbidden" for detail in details):
+        details = [detail for detail in details if detail.kind != "missing"]
+    first = min(details, key=lambda detail: (detail.where.line, detail.where.column))
+    same = [detail for detail in details if detail.where == first.where]
+    return f"{first.where}: {_sentence(same, model)}"
+
+
+def _details(error: ValidationError, toml: Toml) -> list[_Detail]:
+    found: list[_Detail] = []
+    for one in error.errors(include_url=False):
+        kind, loc = one["type"], _known(one["loc"], toml)
+        is_key = kind == "extra_forbidden" or one["loc"][-1:] == ("[key]",)
+        where, name = toml.place(loc, key=is_key), str(one["loc"][-1])
+        expected = str(one.get("ctx", {}).get("expected", ""))
+        near = _near(one["input"], expected) if kind == "literal_error" else ""
+        found.append(_Detail(kind, loc, where, _message(one["msg"]), name, near))
+    return found
+
+
+def _known(loc: Loc, toml: Toml) -> Loc:
+    """The path without the parts that the validator adds: names of alternatives, and `[key]`."""
+    known: Loc = ()
+    for step in loc:
+        if (*known, step) not in toml.values:
+            break
+        known = (*known, step)
+    return known
+
+
+def _sentence(same: Sequence[_Detail], model: type[BaseModel]) -> str:
+    first = same[0]
+    if first.kind == "extra_forbidden":
+        return unknown("key", first.name, _fields_at(model, first.loc[:-1]))
+    if first.kind == "missing":
+        return f"the key {first.name!r} is missing"
+    # For a value of several possible types, every type reports an error.
+    messages = list(dict.fromkeys(detail.message for detail in same))
+    words = messages[0] + "".join(
+        f" or {message.removeprefix('it should be ')}" for message in messages[1:]
+    )
+    key = dotted(tuple(step for step in first.loc if isinstance(step, str)))
+    return f"{key}: {words}{first.near}"
+
+
+def _message(message: str) -> str:
+    for theirs, ours in _WORDS:
+        message = message.replace(theirs, ours)
+    return message
+
+
+def _near(found: Any, expected: str) -> str:
+    options = [part.strip(" '") for part in expected.replace(" or ", ",").split(",")]
+    return hint(found, options) if isinstance(found, str) else ""
+
+
+def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys of the table at a place in a file: tables of tables, and lists of tables."""
+    for step in loc:
+        if isinstance(step, int) or step not in model.model_fields:
+            continue
+        annotation: Any = model.model_fields[step].annotation
+        for inner in (annotation, *get_args(annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                model = inner
+    return list(model.model_fields)

@@ -1,0 +1,112 @@
+"""A profile with what one scenario adds: further configuration, a server that listens."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from harness.client.target.profile import Profile, fill
+from harness.client.target.tomltext import steps_of
+
+# The file in which a server of the specification keeps its configuration.
+CONFIG = "config.toml"
+
+
+# Any name, in a path of `lifted`.
+ANY = "*"
+# The placeholders of scenarios.
+PLACES = ("cwd", "home", "agent", "python", "scenario_folder")
+# The placeholder of profiles for the model's address.
+_MODEL = "{model_url}"
+
+
+def places(
+    profile: Profile, cwd: Path, home: Path | None = None, *, scenario_folder: Path | None = None
+) -> dict[str, str]:
+    """The values of the placeholders in a scenario.
+
+    `{cwd}` is its working folder, `{home}` the home of the server, once there is one, `{agent}` the
+    name of a project's folder for the server, `{python}` an interpreter, `{scenario_folder}` the
+    folder of its file.
+    """
+    found = {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+    if scenario_folder is not None:
+        found["scenario_folder"] = str(scenario_folder)
+    return found if home is None else {**found, "home": str(home)}
+
+
+def with_overrides(
+    profile: Profile,
+    *,
+    config: Mapping[str, Any],
+    places: Mapping[str, str],
+    several: bool,
+    env: Mapping[str, str] | None = None,
+    client_name: str | None = None,
+) -> Profile:
+    """The profile with these additions; the same profile where there are none.
+
+    `config` is added to the home's `config.toml`, table by table, each where the profile says that
+    this server has it (`lifted`); its texts may hold the placeholders of `places`. `env` is added
+    to the server's environment. With `several` clients a server that speaks over its standard
+    streams is told to listen, if the profile knows how. `client_name` is what the client calls
+    itself in the handshake.
+    """
+    changes: dict[str, Any] = {}
+    if config:
+        added = fill(dict(config), places)
+        for path in profile.lifted:
+            added = _lifted(added, steps_of(path))
+        changes["home"] = {**profile.home, CONFIG: joined(profile.home.get(CONFIG, {}), added)}
+    if env:
+        changes["env"] = {**profile.env, **env}
+    if client_name is not None:
+        known = cast("dict[str, Any]", profile.initialize.get("clientInfo") or {})
+        client = {"version": "1", **known, "name": client_name}
+        changes["initialize"] = {**profile.initialize, "clientInfo": client}
+    if several and profile.listen_arguments and profile.listening() is None:
+        changes["command"] = [*profile.command, *profile.listen_arguments]
+    return profile.model_copy(update=changes) if changes else profile
+
+
+def _lifted(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """The table with the members of the table at `path` in the one around it; `*` is any name."""
+    name, *rest = path
+    changed = dict(table)
+    for key, value in table.items():
+        if name not in (key, ANY) or not isinstance(value, dict):
+            continue
+        inner = cast("dict[str, Any]", value)
+        if rest:
+            changed[key] = _lifted(inner, rest)
+        else:
+            del changed[key]
+            changed |= inner
+    return changed
+
+
+def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """One table of both; of what both have the new one's, table by table."""
+    whole = dict(old)
+    for key, value in new.items():
+        before = whole.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            value = joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
+        whole[key] = value
+    return whole
+
+
+def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
+    """Return the profile's additions to each turn/start of a scenario with these needs."""
+    return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
+
+
+def model_told(profile: Profile) -> str:
+    """Return how the server gets the model's address: `PROVIDER_BASE_URL and config.toml`.
+
+    "" where the profile does not pass it on.
+    """
+    named = [name for name, value in profile.env.items() if _MODEL in value]
+    named += [name for name, table in profile.home.items() if _MODEL in repr(table)]
+    named += ["the command"] if any(_MODEL in word for word in profile.command) else []
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

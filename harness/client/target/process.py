@@ -1,0 +1,286 @@
+"""One server process: started without a shell, and verified to have ended."""
+
+import contextlib
+import os
+import signal
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE
+
+import anyio
+import anyio.to_thread
+import psutil
+from anyio.abc import Process
+
+from harness.client.target.family import MARK, Descendants, alive, marked, named, reap, wait
+from harness.client.target.lost_input import ignore_lost_input
+from harness.client.target.program import NotStarted, why_not_started
+from harness.client.target.ready import connected
+from harness.client.transport.base import Transport
+from harness.client.transport.connect import Connection
+from harness.client.transport.streams import LineTransport
+
+_INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+# pytest's variable may be of another scenario, where several are played at once.
+_DROPPED = (*_PROXIES, "tmpdir", "temp", "tmp", "pytest_current_test")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExit:
+    """The end of a process: exit status, the signal that was needed, what it left behind.
+
+    `survivors` are processes, `files` the contents of its temporary folder.
+    """
+
+    returncode: int | None
+    push: str
+    survivors: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+    @property
+    def graceful(self) -> bool:
+        """Return whether it could clean up: it ended with status 0, or by TERM."""
+        return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
+
+    @property
+    def killed_before(self) -> bool:
+        """Return whether it had been killed (SIGKILL) before: that left it no time to end its
+        children.
+        """
+        return self.push == "none" and self.returncode == -signal.SIGKILL
+
+
+class ServerProcess:
+    """A running server. Make it with `start`, end it with `stop`.
+
+    `home` is its home and `temporary` its temporary folder; `address` is where it listens, "" where
+    it speaks over its standard streams.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        command: list[str],
+        stderr: Path,
+        mark: str,
+        *,
+        home: Path,
+        temporary: Path,
+        address: str = "",
+    ) -> None:
+        self.command = command
+        self.stderr_path = stderr
+        self.home = home
+        self.temporary = temporary
+        self.address = address
+        self._stdio: LineTransport | None = None
+        if not address:
+            if process.stdin is None or process.stdout is None:
+                raise RuntimeError("the process was started without pipes")
+            self._stdio = LineTransport(process.stdout, process.stdin)
+        self._sockets: list[Connection] = []
+        self._process = process
+        self._mark = mark
+        self._descendants = Descendants(process.pid)
+        self._known: dict[int, psutil.Process] = {}
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def transport(self) -> Transport:
+        """The standard streams, or the first connection."""
+        return self._stdio or self._sockets[0]
+
+    async def connect(self, bound: float) -> Transport:
+        """A connection to where it listens, within `bound` seconds. Raises `TargetError`."""
+        self._sockets.append(await connected(self.address, ended=self.wait, bound=bound))
+        return self._sockets[-1]
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, None while it runs."""
+        return self._process.returncode
+
+    async def wait(self) -> int:
+        """Wait for its end."""
+        return await self._process.wait()
+
+    def children(self) -> set[int]:
+        """The process ids of its living descendants."""
+        living = self._descendants.living()
+        self._known.update(living)
+        return set(living)
+
+    def listening(self) -> list[str]:
+        """The addresses on which it, or a descendant, waits for connections by TCP."""
+        found: set[str] = set()
+        for pid in (self.pid, *self.children()):
+            with contextlib.suppress(psutil.Error):
+                for one in psutil.Process(pid).net_connections("tcp"):
+                    if one.status == psutil.CONN_LISTEN:
+                        found.add(f"{one.laddr.ip}:{one.laddr.port}")
+        return sorted(found)
+
+    async def lingering(self, before: set[int], grace: float) -> tuple[str, ...]:
+        """The names of descendants, other than those of `before`, that do not end in time."""
+        new = [self._known[pid] for pid in sorted(self.children() - before)]
+        if new:
+            await anyio.to_thread.run_sync(wait, new, grace)
+        return tuple(named(process) for process in new if alive(process))
+
+    def stderr_tail(self, limit: int = 4000) -> str:
+        """The end of its standard error."""
+        try:
+            with self.stderr_path.open("rb") as source:
+                source.seek(0, os.SEEK_END)
+                source.seek(max(0, source.tell() - limit))
+                return source.read().decode("utf-8", "backslashreplace")
+        except OSError:
+            return ""
+
+    def stderr_since(self, start: int, limit: int) -> tuple[bytes, int]:
+        """Return standard error from byte `start` on, its last `limit` bytes.
+
+        Gives it with the position to go on from.
+        """
+        try:
+            with self.stderr_path.open("rb") as source:
+                end = source.seek(0, os.SEEK_END)
+                source.seek(max(start, end - limit))
+                return source.read(max(0, end - source.tell())), end
+        except OSError:
+            return b"", start
+
+    def terminate(self) -> None:
+        """Send it TERM, and none of its children: as whoever started it would abort it."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    async def stop(self, grace: float) -> ProcessExit:
+        """End it: close its input, then TERM, then KILL; `grace` seconds for each.
+
+        Descendants that still run afterwards are killed and named.
+        """
+        self.children()  # Its children can only be found by parent while it runs.
+        scope = anyio.CancelScope(shield=True)
+        with scope:
+            push = await self._push_out(grace)
+            ours = await anyio.to_thread.run_sync(marked, self._mark)
+            survivors = await reap({**ours, **self._known}.values(), grace)
+            for socket in self._sockets:
+                await socket.release()
+            await self._process.aclose()
+            files = tuple(sorted(_below(self.temporary)))
+            return ProcessExit(self._process.returncode, push, survivors, files)
+        raise RuntimeError("a shielded scope was cancelled")
+
+    async def _push_out(self, grace: float) -> str:
+        if self._stdio is not None:
+            await self._stdio.aclose()
+        # A server that listens does not end because one connection ended.
+        if (self._stdio is not None or self.returncode is not None) and await self._gone(grace):
+            return "none"
+        self._signal(signal.SIGTERM)
+        if await self._gone(grace):
+            return "TERM"
+        self._signal(signal.SIGKILL)
+        await self._gone(grace)
+        return "KILL"
+
+    async def _gone(self, bound: float) -> bool:
+        with anyio.move_on_after(bound):
+            await self._process.wait()
+        return self._process.returncode is not None
+
+    def _signal(self, number: signal.Signals) -> None:
+        self.children()
+        try:
+            os.killpg(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+async def start(
+    command: list[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stderr: Path,
+    owner: str,
+    home: Path,
+    temporary: Path,
+    address: str = "",
+    option: str = "--server-cmd",
+) -> ServerProcess:
+    """Start a server in a session of its own. Raises `NotStarted` where it cannot be.
+
+    `option` is what takes its command, so that an error can name it.
+
+    `owner` names the run; `end_all_of` ends what a run that died left behind. `temporary` is a
+    folder for its temporary files alone. With an `address` what it prints goes to its standard
+    error, and it is to be connected to.
+    """
+    ignore_lost_input()
+    mark = f"{owner}:{uuid.uuid4().hex}"
+    with stderr.open("ab") as sink:
+        try:
+            process = await anyio.open_process(
+                command,
+                cwd=cwd,
+                env={"TMPDIR": str(temporary), **env, MARK: mark},
+                stdout=sink.fileno() if address else PIPE,
+                stderr=sink.fileno(),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NotStarted(why_not_started(command, error, option)) from error
+    return ServerProcess(
+        process, command, stderr, mark, home=home, temporary=temporary, address=address
+    )
+
+
+def end_all_of(owner: str) -> int:
+    """Kill every process that a run which died left behind; return how many there were."""
+    found = marked(f"{owner}:")
+    for process in found.values():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    return len(found)
+
+
+def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
+    """The server's environment: ours without secrets and proxies, a private home, the profile's.
+
+    Git finds no repository around the home and the workspaces beside it: a server that asks for the
+    status of its workspace would search all of the user's. `start` adds the folder for temporary
+    files.
+    """
+    env = {
+        name: value
+        # pytest changes a variable for each test while lanes start servers in threads of theirs.
+        for name in list(os.environ)
+        if (value := os.environ.get(name)) is not None
+        and not name.upper().endswith(_INHERITED_SECRETS)
+        and name.lower() not in _DROPPED
+    }
+    env.update({"HOME": str(home), home_env: str(home), "NO_PROXY": "127.0.0.1,localhost"})
+    env["GIT_CEILING_DIRECTORIES"] = str(home.parent)
+    env.update(profile_env)
+    return env
+
+
+def _below(folder: Path) -> list[str]:
+    """The files below a folder, and the empty folders, as paths within it."""
+    found: list[str] = []
+    for path, folders, files in os.walk(folder):
+        here = Path(path).relative_to(folder)
+        found += [str(here / name) for name in files]
+        if not folders and not files and here != Path():
+            found.append(f"{here}{os.sep}")
+    return found

@@ -1,0 +1,340 @@
+"""Profiles: how to start and reach one kind of server, and its known deviations."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from datetime import date
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
+
+from harness.client.target.inherit import merged
+from harness.client.target.mistakes import mistake
+from harness.client.target.naming import (
+    FolderInProject,
+    HomeFiles,
+    ProfileName,
+    Variable,
+    VariableValue,
+)
+from harness.client.target.shell import operator_of, through_a_shell
+from harness.client.target.tomltext import Toml, Where, read_toml, steps_of
+from harness.errors import UsageError
+from harness.trace.nearest import hint, unknown
+
+PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
+
+# The prefix of places in a built-in profile: "profile spec:3:1".
+BUILT_IN = "profile "
+# Values of `extends` for a profile that extends nothing.
+NOTHING = ("", "none")
+
+# What a server listens on if it does not use its standard streams.
+Listening = Literal["ws", "unix", "ws-unix"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Deviation(_Table):
+    """One known contradiction of the specification, or one entry of a baseline.
+
+    `rule` is a rule id, `scenario` a glob over scenario ids, `pinned` a text that the violation
+    must contain, `flaky` whether it may also be absent, `expires` the last day on which it counts.
+    """
+
+    rule: str
+    reason: str = Field(min_length=1)
+    scenario: str = "*"
+    pinned: str = ""
+    flaky: bool = False
+    expires: date | None = None
+
+
+class Tool(_Table):
+    """A tool of this server, to which an intent of the scripted model becomes a call.
+
+    `name`, `namespace` and the texts of `arguments` may hold the intent's values in braces.
+    """
+
+    intent: Literal["run", "patch", "update_plan", "mcp_call", "dynamic_call", "view_image"]
+    name: str = Field(min_length=1)
+    namespace: str = ""
+    arguments: dict[str, Any] | str = Field(default_factory=dict[str, Any])
+
+
+def _each_a_pattern(value: list[str]) -> list[str]:
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return value
+
+
+def _patterns(value: dict[str, list[str]]) -> dict[str, list[str]]:
+    for patterns in value.values():
+        _each_a_pattern(patterns)
+    return value
+
+
+Outcome = Literal["ok", "failed", "declined", "refused"]
+
+
+class Bounds(_Table):
+    """Bounds in seconds; `settle` is the silence after which nothing more is expected."""
+
+    start: float = Field(default=10.0, gt=0)
+    step: float = Field(default=5.0, gt=0)
+    scenario: float = Field(default=20.0, gt=0)
+    settle: float = Field(default=1.0, gt=0)
+    stop: float = Field(default=2.0, gt=0)
+
+    def scaled(self, factor: float) -> "Bounds":
+        """The same bounds, all of them `factor` times as long."""
+        return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
+
+
+def _each_a_key(value: list[str]) -> list[str]:
+    for key in value:
+        steps_of(key)
+    return value
+
+
+def _words(value: Any) -> Any:
+    try:
+        return split_command(value) if isinstance(value, str) else value
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
+Words = Annotated[list[str], BeforeValidator(_words)]
+
+
+class Program(_Table):
+    """A program without which the server cannot provide a capability.
+
+    `command` is harmless and shows whether it works; it is looked for in `places`, then on PATH.
+    `install` says what to install, `otherwise` what to do where the program is there and fails.
+    """
+
+    command: Words = Field(min_length=1)
+    install: str = Field(min_length=1)
+    otherwise: str = ""
+    places: list[str] = Field(default_factory=list[str])
+
+
+class ExecProgram(_Table):
+    """The program of `agent exec`, and the words by which it is told what to do, in this order.
+
+    Each but the first two is added where it is wanted, its placeholder filled in; an empty one says
+    that the program cannot be told that. The defaults are what the SDK of the shipping agent says.
+    """
+
+    command: Words = Field(default_factory=list[str])
+    arguments: Words = Field(
+        default_factory=lambda: ["exec", "--experimental-json", "--skip-git-repo-check"]
+    )
+    model: Words = Field(default_factory=lambda: ["--model", "{value}"])
+    sandbox: Words = Field(default_factory=lambda: ["--sandbox", "{value}"])
+    cwd: Words = Field(default_factory=lambda: ["--cd", "{value}"])
+    schema_file: Words = Field(default_factory=lambda: ["--output-schema", "{value}"])
+    setting: Words = Field(default_factory=lambda: ["--config", "{value}"])
+    resume: Words = Field(default_factory=lambda: ["resume", "{value}"])
+    image: Words = Field(default_factory=lambda: ["--image", "{value}"])
+
+
+class SdkProgram(_Table):
+    """The driver program of an SDK: see docs/sdk-judging.md."""
+
+    command: Words = Field(default_factory=list[str])
+
+
+class Profile(_Table):
+    """One kind of server. See docs/profiles.md."""
+
+    name: ProfileName
+    title: str = ""
+    extends: str = "spec"
+    without: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
+    command: Words = Field(default_factory=list[str])
+    listen: Literal["stdio", "ws", "unix", "ws-unix"] = "stdio"
+    listen_arguments: Words = Field(default_factory=list[str])
+    handshake: Literal["initialize", "none"] = "initialize"
+    initialize: dict[str, Any] = Field(default_factory=dict[str, Any])
+    home_env: Variable = "AGENT_HOME"
+    env: dict[Variable, VariableValue] = Field(default_factory=dict[str, str])
+    capabilities: Literal["probe"] | list[str] = "probe"
+    thread: dict[str, Any] = Field(default_factory=dict[str, Any])
+    turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    agent_folder: FolderInProject = ".agent"
+    names: dict[str, str] = Field(default_factory=dict[str, str])
+    lifted: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
+    home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
+    host: dict[str, Program] = Field(default_factory=dict[str, Program])
+    exec: ExecProgram = Field(default_factory=ExecProgram)
+    sdk: SdkProgram = Field(default_factory=SdkProgram)
+    bounds: Bounds = Field(default_factory=Bounds)
+    lanes: int = Field(default=0, ge=0)
+    barrier: str = "thread/read"
+    hygiene: Literal["INFO", "MUST"] = "INFO"
+    panics: Annotated[list[str], AfterValidator(_each_a_pattern)] = Field(default_factory=list[str])
+    tools: list[Tool] = Field(default_factory=list[Tool])
+    outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_patterns)] = Field(
+        default_factory=dict[Outcome, list[str]]
+    )
+    deviations: list[Deviation] = Field(default_factory=list[Deviation])
+    _toml: Toml | None = PrivateAttr(default=None)
+
+    def remember(self, toml: Toml) -> None:
+        """Keep the place of each key for later checks."""
+        self._toml = toml
+
+    def place(self, *loc: str | int, key: bool = False) -> Where:
+        """The place of a value, or a key, in the profile's own file or one that it extends."""
+        if self._toml is None:
+            return Where(f"profile {self.name}", 1, 1)
+        return self._toml.place(loc, key=key)
+
+    def of_built_in(self, *loc: str | int) -> bool:
+        """Return whether a value comes from a profile that ships with the harness."""
+        return self.place(*loc).file.startswith(BUILT_IN)
+
+    def listening(self) -> Listening | None:
+        """Return the address to listen on, None if the server uses its standard streams.
+
+        A server whose command has `{listen}` listens, on a WebSocket unless the profile says
+        otherwise. Raises `UsageError` where the server does not get the address.
+        """
+        told = "{listen}" in repr((self.command, self.env, self.home))
+        if self.listen == "stdio":
+            return "ws" if told else None
+        if not told:
+            raise UsageError(
+                f'the profile {self.name!r} says listen = "{self.listen}", and nothing tells the '
+                "server its address; put {listen} into the command"
+            )
+        return self.listen
+
+
+def builtin_names() -> list[str]:
+    """The names of the profiles that ship with the harness."""
+    folder = resources.files("harness.client.target") / "profiles"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
+
+
+def load_profile(name: str) -> Profile:
+    """A built-in profile, or a file by path, with all that it inherits. Raises `UsageError`."""
+    if name and name not in builtin_names() and Path(name).is_dir():
+        raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
+    if name not in builtin_names() and not Path(name).is_file():
+        near = hint(name, builtin_names())
+        raise UsageError(
+            f"no profile {name!r}: not a file, and the built-in ones are "
+            f"{', '.join(builtin_names())}{near}"
+        )
+    return _profile(_resolved(*_read(name, Path()), ()))
+
+
+def parse_profile(text: str, where: str, *, folder: Path = Path()) -> Profile:
+    """A profile from TOML text, with what it inherits; paths begin in `folder`.
+
+    Raises `UsageError` with the place and what to do.
+    """
+    return _profile(_resolved(read_toml(text, where), folder, ()))
+
+
+def _profile(toml: Toml) -> Profile:
+    profile = _validated(toml)
+    profile.remember(toml)
+    return profile
+
+
+def _read(name: str, folder: Path) -> tuple[Toml, Path]:
+    """A built-in profile, or a file, and the folder in which its own paths begin."""
+    if name in builtin_names():
+        source = resources.files("harness.client.target") / "profiles" / f"{name}.toml"
+        return read_toml(source.read_text("utf-8"), BUILT_IN + name), Path()
+    path = folder / name
+    try:
+        return read_toml(path.read_text("utf-8"), str(path)), path.parent
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {_cause(error)}") from error
+
+
+def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
+    """A file with everything that it inherits; `chain` are the files that extend it."""
+    chain = (*chain, _identity(toml.file))
+    extended = _validated(toml).extends
+    if extended in NOTHING:
+        return toml
+    where = f"{toml.place(('extends',))}: extends:"
+    names = builtin_names()
+    if extended not in names and not (folder / extended).is_file():
+        raise UsageError(
+            f"{where} {unknown('profile', extended, (*names, 'none'))} "
+            f"(and there is no file {folder / extended})"
+        )
+    base, below = _read(extended, folder)
+    if _identity(base.file) in chain:
+        raise UsageError(f"{where} {extended!r} extends this file itself; extend another one")
+    return merged(_resolved(base, below, chain), toml)
+
+
+def _identity(file: str) -> str:
+    """The same name for the same file, whatever path led to it."""
+    return file if file.startswith(BUILT_IN) else str(Path(file).resolve())
+
+
+def _validated(toml: Toml) -> Profile:
+    try:
+        return Profile.model_validate(toml.value)
+    except ValidationError as error:
+        raise UsageError(mistake(error, Profile, toml)) from error
+
+
+def _cause(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command, split as a POSIX shell would; no shell runs it."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(
+            f"the command {command!r} cannot be split as by a shell: {error}; fix its quotes"
+        ) from error
+    if not words:
+        raise UsageError("the command is empty; give --server-cmd 'program arguments'")
+    operator = operator_of(command)
+    if operator:
+        raise UsageError(
+            f"the command holds {operator!r}, and no shell runs it; write "
+            f"{through_a_shell(command)}, or quote what is a word"
+        )
+    return words
+
+
+def fill(template: Any, values: Mapping[str, str]) -> Any:
+    """Replace the placeholders `{name}` of `values` in every text; other braces stay."""
+    if isinstance(template, str):
+        for name, value in values.items():
+            template = template.replace("{" + name + "}", value)
+        return template
+    if isinstance(template, list):
+        return [fill(item, values) for item in template]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(template, dict):
+        return {key: fill(item, values) for key, item in template.items()}  # pyright: ignore[reportUnknownVariableType]
+    return template

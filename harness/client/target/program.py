@@ -1,0 +1,172 @@
+"""The program of a command: where it is, and in one line why it cannot be run."""
+
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.client.target.shell import hint
+from harness.errors import UsageError
+
+_ENDINGS = {
+    ".bash": "bash",
+    ".js": "node",
+    ".mjs": "node",
+    ".pl": "perl",
+    ".py": "python",
+    ".rb": "ruby",
+    ".sh": "sh",
+    ".ts": "npx tsx",
+}
+_HEAD = 4096
+# What is started by the command of an option.
+_WHOSE = {
+    "harness faulty --": "the server's program",
+    "harness record --": "the program",
+    "--server-cmd": "the server's program",
+    "--agent-cmd": "the agent's program",
+    "--sdk-cmd": "the SDK's driver",
+}
+
+
+class NotStarted(UsageError):
+    """A program that is to be judged could not be started."""
+
+
+def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[str]:
+    """The command with its program found. Raises `NotStarted` where it cannot be run.
+
+    `option` is what takes such a command.
+
+    A bare name is looked up on PATH, then beside the running interpreter: the commands of the
+    harness's own virtual environment work without activating it.
+    """
+    program = command[0]
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which(program) or (shutil.which(program, path=beside))
+    fault = _unfound(command, option) if found is None else _of_script(found)
+    if found is None or fault:
+        raise NotStarted(f"{_WHOSE[option]} {program!r} {fault}")
+    return [found, *command[1:]]
+
+
+def from_anywhere(command: Sequence[str]) -> list[str]:
+    """The command with the paths in it made absolute, for a process that starts elsewhere.
+
+    A word is a path where it has a separator and something is there, or where it is the name of a
+    file here with a suffix, like `agent.py` behind its interpreter; links stay as they are.
+    """
+    return [
+        os.path.abspath(word) if _is_path(word, first=not index) else word
+        for index, word in enumerate(command)
+    ]
+
+
+def _is_path(word: str, *, first: bool) -> bool:
+    if os.sep in word:
+        return os.path.exists(word)
+    # The first word without a separator is looked up on PATH, not here.
+    return not first and bool(Path(word).suffix) and os.path.isfile(word)
+
+
+def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
+    """Return why the system refused to start a program that was found, and what to do.
+
+    `option` is what takes such a command.
+    """
+    program, head = command[0], _head(command[0])
+    cause = error.strerror or str(error)
+    told = f"{_WHOSE[option]} {program!r} cannot be started: {cause}"
+    if error.errno == errno.ENOEXEC and not head:
+        return f"{told}; it is an empty file; write the program into it, or give another path"
+    if error.errno == errno.ENOEXEC and b"\0" in head:
+        return f"{told}; it is damaged, or made for another kind of machine; build it for this one"
+    if error.errno == errno.ENOEXEC:
+        name = _interpreter(program)
+        return (
+            f"{told}; it does not begin with a #! line, so that nothing says what runs it; name "
+            f"its interpreter: {_by(name, command)}, or let it begin with #!/usr/bin/env {name}"
+        )
+    if error.errno == errno.ENOENT and head.startswith(b"\x7fELF"):
+        return (
+            f"{told}; it wants a loader of programs that this machine has not; it was built for "
+            "another system (glibc or musl): build it for this one"
+        )
+    if error.errno == errno.EACCES:
+        return f"{told}; its disk may be mounted without the right to run programs (noexec)"
+    return f"{told}; run the same command by hand to see more"
+
+
+def _unfound(command: Sequence[str], option: str) -> str:
+    """Return why a program was not found: what is at its path instead, if anything."""
+    program, shells = command[0], hint(command)
+    name = _interpreter(program)
+    if os.path.isdir(program):
+        to_do = shells or f"give the program in it, such as {os.path.join(program, 'server')}"
+        return f"is a directory; {to_do}"
+    if not os.path.exists(program):
+        to_do = shells or f"give {option} a program on PATH or a path to one"
+        return f"was not found; {to_do}"
+    here = program if os.sep in program else f"./{program}"
+    if os.access(program, os.X_OK):
+        return f"was not found on PATH; the one in this folder is {here}"
+    then = "" if here == program else f" and give {here}"
+    by = _by(name, command)
+    return f"is not executable: chmod +x {program}{then}, or name its interpreter: {by}"
+
+
+def _of_script(path: str) -> str:
+    """Return the problem of a script's `#!` line, "" if there is none or no such line."""
+    head = _head(path)
+    if not head.startswith(b"#!"):
+        return ""
+    line = head.partition(b"\n")[0].decode("utf-8", "backslashreplace")
+    if line.endswith("\r"):
+        return (
+            f"has the line ends of Windows, and its interpreter would be {line[2:].strip(' ')!r}; "
+            rf"write it with plain line feeds: sed -i 's/\r$//' {path}"
+        )
+    words = line[2:].split()
+    if not words:
+        by = _by_end(path)
+        return f"begins with an empty #! line; name the interpreter there: #!/usr/bin/env {by}"
+    if not os.path.exists(words[0]):
+        return (
+            f"cannot be started: its first line is {line!r}, and there is no {words[0]}; "
+            f"fix that line, or name an interpreter: {_by(os.path.basename(words[0]), [path])}"
+        )
+    if os.path.isdir(words[0]) or not os.access(words[0], os.X_OK):
+        return (
+            f"cannot be started: its first line is {line!r}, and {words[0]} is not executable; "
+            "fix that line"
+        )
+    return ""
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_HEAD)
+    except OSError:
+        return b""
+
+
+def _interpreter(path: str) -> str:
+    """The likely interpreter of a script, by its first line or its file name's suffix."""
+    head = _head(path) if os.path.isfile(path) else b""
+    words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
+    if head.startswith(b"#!") and words:
+        first = os.path.basename(words[0])
+        named = [word for word in words[1:] if not word.startswith("-")]
+        return named[0] if first == "env" and named else first
+    return _by_end(path)
+
+
+def _by_end(path: str) -> str:
+    return _ENDINGS.get(os.path.splitext(path)[1], "python")
+
+
+def _by(interpreter: str, command: Sequence[str]) -> str:
+    return f"{interpreter} {command[0]}{' …' if command[1:] else ''}"

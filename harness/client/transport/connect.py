@@ -1,0 +1,79 @@
+"""From an address to a connection, on this machine only."""
+
+import ipaddress
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import anyio
+
+from harness.client.transport.base import Transport
+from harness.client.transport.jsonl import LineSplitter
+from harness.client.transport.unix import open_unix
+from harness.client.transport.websocket import open_websocket
+from harness.errors import UsageError
+from harness.trace.frame import MAX_FRAME_BYTES
+
+_EXPECTED = "expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH"
+_OVER_UNIX = "ws+unix:"
+
+
+class Connection(Transport, Protocol):
+    """A transport over a socket, which can be closed at any time."""
+
+    async def release(self) -> None:
+        """Close the socket in both directions. Idempotent."""
+        ...
+
+
+async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
+    """Connect to an address; a message may have `limit` bytes.
+
+    Raises `UsageError` for an address that cannot be used, `OSError` where nothing listens, and
+    `websocket.HandshakeFailed` where what listens does not speak WebSocket. It has no time limit:
+    the caller sets one.
+    """
+    check(address)
+    if address.startswith(_OVER_UNIX):
+        socket = await anyio.connect_unix(unix_path(address))
+        return await open_websocket(socket, "ws://localhost/", limit=limit)
+    if address.startswith("unix:"):
+        return await open_unix(unix_path(address), splitter=LineSplitter(limit))
+    parts = urlsplit(address)
+    stream = await anyio.connect_tcp(parts.hostname or "", parts.port or 0)
+    return await open_websocket(stream, address, limit=limit)
+
+
+def check(address: str, *, listen: bool = False) -> None:
+    """Raise `UsageError` for an address that cannot be used.
+
+    With `listen` it is one to wait at, so that port 0 means any free one.
+    """
+    if address.startswith(("unix:", _OVER_UNIX)):
+        if not unix_path(address):
+            raise UsageError(f"{address!r} names no path; {_EXPECTED}")
+        return
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        port_fits = parts.port is not None if listen else bool(parts.port)
+    except ValueError as error:
+        raise UsageError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
+    if parts.scheme != "ws" or not port_fits or parts.username is not None or parts.fragment:
+        raise UsageError(f"{address!r} is no address; {_EXPECTED}")
+    if not _loopback(host):
+        raise UsageError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
+
+
+def unix_path(address: str) -> str:
+    """The path of a `unix:PATH` address, which may also be written `unix://PATH`."""
+    rest = address.removeprefix("ws+").removeprefix("unix:")
+    return rest.removeprefix("//")
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

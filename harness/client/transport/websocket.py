@@ -1,0 +1,222 @@
+"""WebSocket, the client's side: one message a text frame (RFC 6455), on loopback.
+
+The protocol is implemented by a library, used without its I/O: invalid UTF-8, half a message and a
+binary frame must reach the recorder as they came, and a complete client would hide them.
+
+A line is a message: what is sent up to a line end becomes one text frame, and bytes without a line
+end become an unfinished frame.
+"""
+
+import contextlib
+
+import anyio
+from anyio.abc import ByteStream
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
+from harness.client.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
+from harness.errors import TargetError, TargetGone
+from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
+
+_GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+_CHUNK = 256 * 1024
+# The head of a message over the limit is kept and the rest dropped. The library would have to hold
+# all of a message first, so one that is this many times longer than the limit ends the connection.
+_TIMES_THE_LIMIT = 4
+# Codes of a normal close: done, going away, no code given.
+_PLAIN_ENDS = (1000, 1001, 1005)
+
+
+class HandshakeFailed(TargetError):
+    """An answer at an address that is not WebSocket's; the text says what came."""
+
+
+class _Assembly(LineSplitter):
+    """Joins the frames of a message, with the size limit of a line."""
+
+    def add(self, data: bytes, *, ends: bool) -> Line | None:
+        """Add a frame; give the message if it is complete, None if not or if it is blank."""
+        self._append(data)
+        return self._take() if ends else None
+
+
+class WebSocketTransport:
+    """Messages over a WebSocket connection. Make it with `open_websocket`."""
+
+    def __init__(self, stream: ByteStream, protocol: ClientProtocol, limit: int) -> None:
+        self._stream = stream
+        self._protocol = protocol
+        self._limit = limit
+        self._assembly = _Assembly(limit)
+        self._ready: list[Line] = []
+        self._binary = False
+        self._half_sent = False
+        self._ended = False
+        self._write_lock = anyio.Lock()
+
+    @property
+    def partial(self) -> bytes:
+        """The frames so far of a message that has not ended yet."""
+        return self._assembly.partial
+
+    @property
+    def partial_size(self) -> int:
+        """Return the number of bytes of that message so far, those not kept with them."""
+        return self._assembly.partial_size
+
+    async def send(self, raw: bytes) -> None:
+        """Write one message as a text frame."""
+        await self.send_bytes(raw + b"\n")
+
+    async def send_bytes(self, raw: bytes) -> None:
+        """Write bytes as they are, valid text or not; each line end ends a message."""
+        *whole, rest = raw.split(b"\n")
+        async with self._write_lock:
+            try:
+                for piece in whole:
+                    self._put(piece, ends=True)
+                if rest:
+                    self._put(rest, ends=False)
+            except InvalidState as error:
+                raise TargetGone("the connection is closed") from error
+            await self._flush()
+
+    async def receive(self) -> list[Line]:
+        """Wait for at least one message."""
+        while not self._ready and not self._ended:
+            try:
+                chunk = await self._stream.receive(_CHUNK)
+            except _GONE:
+                self._protocol.receive_eof()
+                self._end()
+            else:
+                self._protocol.receive_data(chunk)
+            self._take_events()
+            await self._answer()
+        if self._ready:
+            lines, self._ready = self._ready, []
+            return lines
+        await self.release()
+        raise TargetGone("the server closed the connection")
+
+    async def aclose(self) -> None:
+        """Begin the closing handshake; what the server still sends can be read."""
+        async with self._write_lock:
+            with contextlib.suppress(InvalidState, TargetGone):
+                if self._protocol.state is State.OPEN:
+                    self._protocol.send_close(1000)
+                    await self._flush()
+
+    async def release(self) -> None:
+        """Close the socket in both directions at once."""
+        self._ended = True
+        await self._stream.aclose()
+
+    async def shake_hands(self) -> None:
+        """Ask for a WebSocket and wait until there is one. Raises `HandshakeFailed`."""
+        self._protocol.send_request(self._protocol.connect())
+        try:
+            await self._flush()
+            while self._protocol.state is State.CONNECTING:
+                if self._protocol.handshake_exc is not None:
+                    why = " ".join(str(self._protocol.handshake_exc).split())
+                    raise HandshakeFailed(f"it does not speak WebSocket: {why}")
+                self._protocol.receive_data(await self._stream.receive(_CHUNK))
+        except (*_GONE, TargetGone) as error:
+            raise HandshakeFailed("it closed the connection before a WebSocket began") from error
+        # Data that came together with the handshake: messages, or a ping to be answered.
+        self._take_events()
+        await self._answer()
+
+    def _put(self, piece: bytes, *, ends: bool) -> None:
+        if self._half_sent:
+            self._protocol.send_continuation(piece, ends)
+        else:
+            self._protocol.send_text(piece, ends)
+        self._half_sent = not ends
+
+    async def _flush(self) -> None:
+        """Write everything that waits, including what is added meanwhile; holds the write lock."""
+        while waiting := self._protocol.data_to_send():
+            try:
+                await self._stream.send(b"".join(waiting))
+            except _GONE as error:
+                raise TargetGone("the server closed its input") from error
+
+    async def _answer(self) -> None:
+        """Write pongs and the answer to a close; an active writer writes them instead."""
+        if not self._write_lock.locked():
+            async with self._write_lock:
+                with contextlib.suppress(TargetGone):
+                    await self._flush()
+
+    def _take_events(self) -> None:
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame):
+                self._take_frame(event)
+        failure = self._protocol.parser_exc
+        if failure is not None and not self._ended and not isinstance(failure, EOFError):
+            self._fail(failure)
+
+    def _take_frame(self, frame: Frame) -> None:
+        if frame.opcode is Opcode.CLOSE:
+            self._end()
+        elif frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+            if frame.opcode is not Opcode.CONT:
+                self._binary = frame.opcode is Opcode.BINARY
+            line = self._assembly.add(bytes(frame.data), ends=frame.fin)
+            if line is not None and self._binary and line.damage is None:
+                words = f"a binary frame of {len(line.raw)} bytes, not a text frame"
+                line = Line(line.raw, Damage(DamageKind.BINARY, words))
+            if line is not None:
+                self._ready.append(line)
+
+    def _end(self) -> None:
+        """The other side has closed: give what was cut off, with the code that says why, if any."""
+        if self._ended:
+            return
+        self._ended = True
+        rest = self._assembly.end()
+        if rest is not None:
+            self._ready.append(rest)
+        close = self._protocol.close_rcvd
+        if close is not None and close.code not in _PLAIN_ENDS:
+            words = f"the server closed the connection: {close}"
+            self._ready.append(Line(b"", Damage(DamageKind.CLOSED, words)))
+
+    def _fail(self, failure: Exception) -> None:
+        """End the connection: what came is no WebSocket, or a message was far too long."""
+        if self._protocol.close_rcvd is not None:
+            self._end()  # The server closed in the middle of a message.
+            return
+        self._ended = True
+        head = self._assembly.partial[:KEPT_OF_LONG_LINE]
+        if self._protocol.close_sent is not None and self._protocol.close_sent.code == 1009:
+            most = _TIMES_THE_LIMIT * self._limit
+            words = f"a line of more than {most} bytes; the limit is {self._limit}"
+            damage = Damage(DamageKind.TOO_LONG, words)
+        else:
+            words = f"the server broke the WebSocket protocol: {failure}"
+            damage = Damage(DamageKind.BROKEN, words)
+        self._ready.append(Line(head, damage))
+
+
+async def open_websocket(
+    stream: ByteStream, uri: str, *, limit: int = MAX_FRAME_BYTES
+) -> WebSocketTransport:
+    """Shake hands over a connected stream; `uri` is that of the server, `limit` bytes a message.
+
+    Raises `HandshakeFailed`. It has no time limit: the caller sets one. No compression is offered.
+    """
+    protocol = ClientProtocol(parse_uri(uri), max_size=_TIMES_THE_LIMIT * limit)
+    transport = WebSocketTransport(stream, protocol, limit)
+    try:
+        await transport.shake_hands()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await stream.aclose()
+        raise
+    return transport

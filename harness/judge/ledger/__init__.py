@@ -1,0 +1,1 @@
+"""The ledger: choices of a server where the specification leaves them open."""

@@ -1,0 +1,108 @@
+"""The form of an observer, which says what a server chose where the text leaves a choice.
+
+An observer fails nobody. It gets each frame that it asked for once, in order, and yields a choice
+each time it sees one.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from harness.judge.ledger.facts import Facts
+from harness.protocol.spec.book import Book
+from harness.trace.frame import Frame
+from harness.trace.surfaces import SESSION
+from harness.trace.trace import Trace
+from harness.trace.views import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of a server at a point that the text leaves open.
+
+    `point` is the id of a row of unspecified.yaml. `value` is a short word that is the same
+    whenever the server does the same: it holds no id, no time and no path. `about` names the
+    situation where a point has several, such as a method; a server can choose differently in each.
+    """
+
+    point: str
+    value: str
+    frame: Frame
+    about: str = ""
+
+
+Choices = Iterable[Choice] | None
+
+
+class Scene:
+    """The trace so far, as observers may ask of it.
+
+    `view` is the surface's view of the connection of the frame that is being handled, with that
+    frame in it; `views` has those of all connections. In a session it is the `conversation`, and
+    `facts` are of all connections, without that frame.
+    """
+
+    def __init__(self, book: Book, trace: Trace) -> None:
+        self.book = book
+        self.trace = trace
+        self.facts = Facts()
+        self.view: Any = Conversation()
+        self.views: dict[str, Any] = {}
+
+    @property
+    def conversation(self) -> Conversation:
+        """The view of a connection of the session."""
+        view: Conversation = self.view
+        return view
+
+    @property
+    def scenario(self) -> str:
+        """The id of the scenario that was played."""
+        return self.trace.header.scenario
+
+    def asked(self, answer: Frame) -> Frame | None:
+        """The request that an answer on the current connection belongs to."""
+        return self.conversation.request_of(answer)
+
+
+class Observer:
+    """Watches for the choices at some points, in one trace with all its connections.
+
+    It sees the traces of its surface only.
+    """
+
+    points: ClassVar[tuple[str, ...]]
+    surface: ClassVar[str] = SESSION
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.begin()
+
+    def begin(self) -> None:
+        """Set up the observer's own state; called once, before any frame."""
+
+    def finish(self) -> Choices:
+        """Return the choices that show only at the end of the trace; called once."""
+        return None
+
+
+_OBSERVERS: list[type[Observer]] = []
+
+Kind = TypeVar("Kind", bound=type[Observer])
+
+
+def observes(*points: str, surface: str = SESSION) -> Callable[[Kind], Kind]:
+    """Register an observer of these points, on traces of one surface."""
+
+    def register(observer: Kind) -> Kind:
+        observer.points = points
+        observer.surface = surface
+        _OBSERVERS.append(observer)
+        return observer
+
+    return register
+
+
+def registered() -> tuple[type[Observer], ...]:
+    """The observers whose modules were imported so far."""
+    return tuple(_OBSERVERS)

@@ -1,0 +1,305 @@
+"""Open points of items: their ids, outputs, parts, and what cuts them off."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from harness.judge.base import on, on_answer, on_kind
+from harness.judge.ledger.base import Choice, Observer, observes
+from harness.judge.ledger.words import names, outcome, word
+from harness.protocol.values import arr, dig, obj, text
+from harness.trace.frame import Frame, Kind
+from harness.trace.views import ItemView
+
+_OUTPUT: Final = "item/commandExecution/outputDelta"
+# An output of so many characters is long.
+_LONG: Final = 60_000
+
+
+@observes("item.exit-code-status", "item.output-size", "item.output-order")
+class Commands(Observer):
+    """The item of a command that has ended."""
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """A command has ended."""
+        item = obj(dig(frame.params, "item"))
+        if item.get("type") != "commandExecution":
+            return
+        code = item.get("exitCode")
+        if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+            yield Choice("item.exit-code-status", word(item.get("status")), frame)
+        output = item.get("aggregatedOutput")
+        view = self.scene.conversation.item_of(frame)
+        if not isinstance(output, str) or view is None or not view.whole:
+            return
+        told = view.joined(_OUTPUT)
+        if told is not None and len(told) > len(output) and len(told) > _LONG:
+            yield Choice("item.output-size", "cut in the item, whole in its deltas", frame)
+        elif len(output) >= _LONG:
+            yield Choice("item.output-size", "long output is there", frame)
+        if told is not None and len(told) == len(output) and len(set(told.split())) > 1:
+            same = "as the deltas have it" if told == output else "in another order than the deltas"
+            yield Choice("item.output-order", same, frame)
+
+
+@observes("item.completed-when-cut", "item.review-cut")
+class Cut(Observer):
+    """Items that were open when their turn was interrupted or failed."""
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """The end of a turn."""
+        turn = self.scene.conversation.turn_of(frame)
+        if turn is None or turn.status not in ("interrupted", "failed") or len(turn.completed) > 1:
+            return
+        cuts = turn.interrupts if turn.status == "interrupted" else turn.errors
+        since = cuts[0].seq if cuts else frame.seq
+        for item in turn.items.values():
+            if not item.started or item.started[-1].seq > since:
+                continue
+            about = f"{word(item.type)}, {turn.status}"
+            if item.is_open:
+                yield Choice("item.completed-when-cut", "no", frame, about)
+            elif item.completed[-1].seq > since:
+                yield Choice("item.completed-when-cut", "yes", frame, about)
+        kinds = {item.type for item in turn.items.values()}
+        if "enteredReviewMode" in kinds:
+            said = "yes" if "exitedReviewMode" in kinds else "no"
+            about = f"the review is {turn.status}"
+            yield Choice("item.review-cut", f"exitedReviewMode: {said}", frame, about)
+
+
+@observes("item.reasoning-indexes", "item.summary-boundary")
+class Reasoning(Observer):
+    """Counting and announcing of the sections of a summary."""
+
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._seen: dict[tuple[str, str, str], set[int]] = {}
+        self._announced: set[tuple[str, str, int]] = set()
+
+    @on("item/reasoning/summaryPartAdded")
+    def part(self, frame: Frame) -> None:
+        """A section is announced."""
+        params = obj(frame.params)
+        index = params.get("summaryIndex")
+        if isinstance(index, int):
+            self._announced.add((frame.connection, text(params.get("itemId")), index))
+
+    @on("item/reasoning/summaryTextDelta", "item/reasoning/textDelta")
+    def delta(self, frame: Frame) -> Iterator[Choice]:
+        """A piece of a section."""
+        params = obj(frame.params)
+        member = "summaryIndex" if "summaryIndex" in params else "contentIndex"
+        index, item = params.get(member), text(params.get("itemId"))
+        if not isinstance(index, int):
+            return
+        key = frame.connection, item, member
+        seen = self._seen.setdefault(key, set())
+        if index in seen:
+            return
+        if not seen:
+            yield Choice("item.reasoning-indexes", f"from {index}", frame, member)
+        elif index != max(seen) + 1:
+            yield Choice("item.reasoning-indexes", "with gaps", frame, member)
+        seen.add(index)
+        if member == "summaryIndex":
+            said = "announced" if (frame.connection, item, index) in self._announced else "not"
+            which = "the first section" if len(seen) == 1 else "a later section"
+            yield Choice("item.summary-boundary", said, frame, which)
+
+
+@observes("item.id-scope", "thread.id-scope")
+class Scopes(Observer):
+    """Within what ids are not used twice."""
+
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._items: dict[tuple[str, str], dict[str, str]] = {}
+        self._turns: dict[tuple[str, str], str] = {}
+
+    @on("item/started")
+    def started(self, frame: Frame) -> Iterator[Choice]:
+        """An item begins: was its id another turn's?"""
+        params = obj(frame.params)
+        thread, turn = text(params.get("threadId")), text(params.get("turnId"))
+        of_thread = self._items.setdefault((frame.connection, thread), {})
+        item = text(dig(params, "item", "id"))
+        before = of_thread.setdefault(item, turn)
+        if before != turn:
+            yield Choice("item.id-scope", "the turn: another turn has the same", frame)
+        elif len(set(of_thread.values())) > 1:
+            yield Choice("item.id-scope", "the thread, as far as was seen", frame)
+
+    @on("turn/started")
+    def begun(self, frame: Frame) -> Iterator[Choice]:
+        """A turn begins: was its id another thread's?"""
+        thread = text(obj(frame.params).get("threadId"))
+        turn = text(dig(frame.params, "turn", "id"))
+        before = self._turns.setdefault((frame.connection, turn), thread)
+        if before != thread:
+            yield Choice("thread.id-scope", "a turn's: the thread", frame)
+        elif len({one for (name, _), one in self._turns.items() if name == frame.connection}) > 1:
+            yield Choice("thread.id-scope", "a turn's: all threads, as far as was seen", frame)
+
+
+@observes("item.review-begins", "item.review-detached")
+class Reviews(Observer):
+    """The beginning and the place of a review."""
+
+    @on_answer("review/start")
+    def answered(self, frame: Frame) -> Iterator[Choice]:
+        """The answer to review/start."""
+        asked = self.scene.asked(frame)
+        if asked is None:
+            return
+        if frame.kind is Kind.RESPONSE:
+            yield Choice("item.review-begins", names(frame.result), frame, "the result")
+        if obj(asked.params).get("delivery") != "detached":
+            return
+        where = outcome(frame)
+        if frame.kind is Kind.RESPONSE:
+            own = dig(frame.result, "reviewThreadId") != obj(asked.params).get("threadId")
+            where = "in a thread of its own" if own else "in the thread itself"
+        yield Choice("item.review-detached", where, frame)
+
+
+@observes("item.dynamic-tool-flow")
+class DynamicTools(Observer):
+    """Requests to the client to carry a dynamic tool out."""
+
+    @on_kind(Kind.REQUEST)
+    def asked(self, frame: Frame) -> Iterator[Choice]:
+        """A request of the server that is about a tool."""
+        if frame.method.startswith("item/tool/"):
+            yield Choice("item.dynamic-tool-flow", names(frame.params), frame, frame.method)
+
+    @on_answer("thread/start")
+    def offered(self, frame: Frame) -> Iterator[Choice]:
+        """The answer to a thread/start that offers some."""
+        asked = self.scene.asked(frame)
+        if asked is not None and "dynamicTools" in obj(asked.params):
+            yield Choice("item.dynamic-tool-flow", outcome(frame), frame, "dynamicTools offered")
+
+
+@observes("item.duplicate-delta")
+class EmptyDeltas(Observer):
+    """Empty pieces of text that may be passed on."""
+
+    # In its first turn the model says an empty piece among others.
+    SCENARIO: Final = "choices/odd-input"
+
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._empty = False
+
+    @on("item/agentMessage/delta")
+    def delta(self, frame: Frame) -> Iterator[Choice]:
+        """A piece."""
+        if not self._empty and obj(frame.params).get("delta") == "":
+            self._empty = True
+            yield Choice("item.duplicate-delta", "sent", frame)
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """The end of a turn in which one was said."""
+        if not self._empty and self.scene.scenario == self.SCENARIO:
+            yield Choice("item.duplicate-delta", "left out", frame)
+
+
+@observes("item.plan-made")
+class PlanItems(Observer):
+    """Messages beside a plan item."""
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """A turn that made a plan is over."""
+        turn = self.scene.conversation.turn_of(frame)
+        kinds = [one.type for one in turn.items.values()] if turn is not None else []
+        if "plan" in kinds:
+            said = "with an agentMessage" if "agentMessage" in kinds else "without an agentMessage"
+            yield Choice("item.plan-made", said, frame)
+
+
+@observes("event.compaction-names", "thread-compact.turn")
+class Compactions(Observer):
+    """News of a compaction."""
+
+    @on_kind(Kind.NOTIFICATION)
+    def told(self, frame: Frame) -> Iterator[Choice]:
+        """A notification that is named for it."""
+        if "compact" in frame.method:
+            yield Choice("event.compaction-names", frame.method, frame)
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """A contextCompaction item."""
+        if dig(frame.params, "item", "type") != "contextCompaction":
+            return
+        yield Choice("event.compaction-names", "item/started, item/completed", frame)
+        turn = self.scene.conversation.turn_of(frame)
+        if turn is None:
+            return
+        if turn.request is not None:
+            where = "within the turn that needs it"
+        else:
+            where = "a turn of its own" if turn.started else "no turn/started for it"
+        yield Choice("thread-compact.turn", where, frame)
+
+
+@observes("turn-steer.shown")
+class Steers(Observer):
+    """Steered input while its turn goes on."""
+
+    def begin(self) -> None:
+        """Nothing was seen yet."""
+        self._steered: dict[tuple[str, str], list[str]] = {}
+
+    @on_answer("turn/steer")
+    def answered(self, frame: Frame) -> None:
+        """Input was taken."""
+        asked = self.scene.asked(frame)
+        if asked is None or frame.kind is not Kind.RESPONSE:
+            return
+        turn = text(dig(frame.result, "turnId"))
+        words = [text(dig(one, "text")) for one in arr(obj(asked.params).get("input"))]
+        self._steered.setdefault((frame.connection, turn), []).extend(one for one in words if one)
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Iterator[Choice]:
+        """The turn is over: was the input shown?"""
+        turn = self.scene.conversation.turn_of(frame)
+        key = frame.connection, text(dig(frame.params, "turn", "id"))
+        steered = self._steered.pop(key, None)
+        if turn is None or not steered:
+            return
+        shown = [text(one) for item in turn.items.values() for one in _texts(item)]
+        for words in steered:
+            said = "as a userMessage" if words in shown else "no"
+            yield Choice("turn-steer.shown", said, frame, f"the turn is {word(turn.status)}")
+
+
+def _texts(item: ItemView) -> Iterator[str]:
+    if item.type == "userMessage":
+        for frame in (*item.started[:1], *item.completed[:1]):
+            for entry in arr(dig(frame.params, "item", "content")):
+                yield text(dig(entry, "text"))
+
+
+@observes("thread-operations.params")
+class Operations(Observer):
+    """With which params the six operations are granted whose params are not shown."""
+
+    @on_answer(
+        "thread/unarchive",
+        "thread/name/set",
+        "thread/loaded/list",
+        "thread/unsubscribe",
+        "thread/rollback",
+        "thread/compact/start",
+    )
+    def answered(self, frame: Frame) -> Iterator[Choice]:
+        """A granted request, by the names of its params."""
+        asked = self.scene.asked(frame)
+        if asked is not None and frame.kind is Kind.RESPONSE:
+            yield Choice("thread-operations.params", names(asked.params), frame, asked.method)

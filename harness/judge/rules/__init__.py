@@ -1,0 +1,1 @@
+"""The rules, a package for each resource; found by `discovery`, never listed."""

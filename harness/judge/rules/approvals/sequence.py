@@ -1,0 +1,156 @@
+"""Rules on approval requests: what they name, which item they are about, how that item ends."""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import posixpath
+
+from harness.judge.base import Outcomes, Violation, Witness, on, rule
+from harness.judge.rules.shared.approval_queries import (
+    APPROVALS,
+    ITEM_TYPES,
+    ApprovalMonitor,
+    asks_for_network,
+    item_of_another_turn,
+)
+from harness.judge.rules.shared.view_queries import (
+    began_here,
+    item_in,
+    perhaps_same_folder,
+    request_subject,
+    was_away,
+)
+from harness.judge.rules.shared.violations import member, wrong
+from harness.judge.verdict import Level
+from harness.protocol.values import obj, text
+from harness.trace.difference import literal
+from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
+from harness.trace.views import ItemView
+
+
+@rule(
+    "approval.names-item",
+    title="An approval request names thread, turn and item",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class NamesItem(ApprovalMonitor):
+    """Judges that the three ids of an approval request belong together.
+
+    The turn must be one of that thread, and the item not one of another turn. Whether it has been
+    started is for approval.order. The folder of the request should be that of the item,
+    since the client approves the one and sees the other: SHOULD where their last names differ. Left
+    open: the command, which one has as an array and the other as a text; requests for something
+    else, such as the network; turns whose beginning this client did not see, and ids that are
+    missing or no strings (shapes).
+    """
+
+    @on(*APPROVALS)
+    def asked(self, frame: Frame) -> Outcomes:
+        named = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
+        thread = self.conversation.threads.get(named[0])
+        turn = self.conversation.turn_of(frame)
+        if frame.kind is not Kind.REQUEST or not all(named):
+            return None
+        if turn is None:
+            # Of a thread that was started here, and never left, every turn has been heard of.
+            if thread is None or thread.reply is None or was_away(thread, frame):
+                return None
+            return self._bad(frame, "turnId", f"the id of a turn of {thread.subject}", "threadId")
+        if not began_here(self.conversation, turn):
+            return None
+        if turn.thread_id != named[0]:
+            expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
+            return self._bad(frame, "threadId", expected, "turnId")
+        if named[2] in turn.items:
+            other = self._elsewhere(frame, turn.items[named[2]])
+            return [Witness(request_subject(frame), (frame,))] if other is None else [other]
+        other = item_of_another_turn(self.conversation, named[2], turn)
+        if other is None:
+            return None
+        expected = f"the id of an item of {turn.subject}, and this is {other.subject}"
+        return self._bad(frame, "itemId", expected, "turnId")
+
+    def _elsewhere(self, frame: Frame, item: ItemView) -> Violation | None:
+        """A request that says another folder than its item has."""
+        if item.type != "commandExecution" or not item.started or asks_for_network(frame):
+            return None
+        folders = [text(obj(frame.params).get("cwd")), text(item_in(item.started[-1]).get("cwd"))]
+        if not all(map(posixpath.isabs, folders)) or perhaps_same_folder(*folders):
+            return None
+        frames, where = (item.started[-1], frame), member(frame, "cwd")
+        expected, also = f"the cwd of {item.subject}", (member(item.started[-1], "item", "cwd"),)
+        subject = request_subject(frame)
+        return wrong(subject, frames, where, expected, also=also, level=Level.SHOULD)
+
+    def _bad(self, frame: Frame, key: str, expected: str, beside: str) -> list[Violation]:
+        also = (member(frame, beside),)
+        return [wrong(request_subject(frame), (frame,), member(frame, key), expected, also=also)]
+
+
+@rule(
+    "approval.request-of-type",
+    title="The request for approval belongs to the type of its item",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class RequestOfType(ApprovalMonitor):
+    """Judges, when an item that was asked about is completed, that the right request was used.
+
+    Commands have one server request and file changes another. Left open: items that never end.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.type or len(item.completed) > 1:
+            return
+        for question in self.questions(item):
+            subject, frames = request_subject(question), (question, frame)
+            if ITEM_TYPES[question.method] == item.type:
+                yield Witness(subject, frames)
+            else:
+                expected = f"an item of type {ITEM_TYPES[question.method]}"
+                asked = f"{expected}, which {question.method} asks about"
+                yield wrong(subject, frames, member(frame, "item", "type"), asked)
+
+
+@rule(
+    "approval.final-item",
+    title="An item that was asked about ends as completed, failed or declined",
+    level=Level.MUST,
+    needs=("command-approval",),
+)
+class FinalItem(ApprovalMonitor):
+    """Judges the status in the item/completed of an item that was asked about.
+
+    The three words stand in the text for file changes. For commands it says "the final item", and
+    that one still in progress is not final follows: SHOULD. For an item that an interrupt of the
+    turn cut off, the text has no word: INFO, unless it is a file change whose question had been
+    answered before. Left open: words that no item has (shapes).
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not self.questions(item):
+            return None
+        status = text(item_in(frame).get("status"))
+        if status in ("completed", "failed", "declined"):
+            return [Witness(item.subject, (frame,))]
+        is_file = item.type == "fileChange"
+        expected = "one of completed, failed, declined, since it was asked about"
+        clause = "approval.file-final-status" if is_file else "approval.completed"
+        level = None if is_file else Level.SHOULD
+        if not (is_file and self._was_answered(item)) and self.may_be_cut(item.turn):
+            level = Level.INFO
+        where = member(frame, "item", "status")
+        return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]
+
+    def _was_answered(self, item: ItemView) -> bool:
+        """Return whether each question about an item was answered before the turn was
+        interrupted.
+        """
+        cut = self.first_cut(item.turn)
+        answers = [self.conversation.answer_of(question) for question in self.questions(item)]
+        in_time = (one is not None and (cut is None or came_before(one, cut)) for one in answers)
+        return (self.alone() or not answers) and all(in_time)

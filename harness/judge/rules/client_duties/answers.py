@@ -1,0 +1,251 @@
+"""Duties of a client that was asked: it answers each question once, in the question's form."""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Side,
+    Witness,
+    on,
+    on_harness_message,
+    on_kind,
+    on_sent,
+    rule,
+)
+from harness.judge.rules.messages.shapes import misshapen
+from harness.judge.rules.shared.view_queries import request_subject
+from harness.judge.rules.shared.violations import absent, instead, member, whole, wrong
+from harness.judge.verdict import Level
+from harness.protocol.spec.errors import SchemaError
+from harness.protocol.values import MISSING, at, dig, obj, text
+from harness.trace.correlation import Id, as_id
+from harness.trace.frame import Frame, Kind
+
+_ANSWERS = (Kind.RESPONSE, Kind.ERROR)
+_ASKED = ("command-approval",)
+
+
+def _is_answer(frame: Frame) -> bool:
+    return frame.kind in _ANSWERS and not frame.deliberate
+
+
+class _FirstAnswers(Monitor):
+    """A monitor of the answers that name a question, the first of each."""
+
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
+        question = self.conversation.request_of(frame) if _is_answer(frame) else None
+        if question is None or self.conversation.answer_of(question) is not frame:
+            return None
+        return self.judged(question, frame, request_subject(question))
+
+    @abstractmethod
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        """Judge the first answer to a question."""
+
+    def errors_of(self, question: Frame, frame: Frame) -> list[SchemaError]:
+        """Return the schema errors of a result; none if the book does not show the method."""
+        if frame.kind is not Kind.RESPONSE or self.book.method(question.method) is None:
+            return []
+        return self.book.validate_result(question.method, frame.result)
+
+
+@rule(
+    "duty.answer-known",
+    title="The client answers only what it was asked",
+    level=Level.MUST,
+    needs=_ASKED,
+    side=Side.CLIENT,
+)
+class AnswerKnown(Monitor):
+    """Judges that each answer of the client has the id of a request that the server sent.
+
+    The request came before on the same connection, and an id keeps its type: "1" does not answer
+    the request 1. Left open: an error whose id is null, by which a JSON-RPC peer says that it could
+    not read a message, and what has neither result nor error (duty.message-form).
+    """
+
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
+        if not _is_answer(frame):
+            return None
+        question = self.conversation.request_of(frame)
+        if question is not None:
+            return [Witness(request_subject(question), (question, frame))]
+        if frame.kind is Kind.ERROR and (as_id(frame.id) is None or frame.error is MISSING):
+            return None
+        expected = "the id of a request that the server sent on this connection"
+        return [wrong(f"answer to id {frame.id}", (frame,), whole(frame, "id"), expected)]
+
+
+@rule(
+    "duty.answer-once",
+    title="The client answers a request of the server once",
+    level=Level.SHOULD,
+    needs=_ASKED,
+    side=Side.CLIENT,
+)
+class AnswerOnce(Monitor):
+    """Judges that no request of the server is answered by the client a second time.
+
+    Derived: an answer has the id of a request that waits for it, and after the first answer none
+    does. An id that the server has used again since is a new request. Left open: which of the two
+    answers holds.
+    """
+
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
+        question = self.conversation.request_of(frame) if _is_answer(frame) else None
+        if question is None:
+            return None
+        first = self.conversation.answer_of(question)
+        subject = request_subject(question)
+        if first is None or first is frame or first.deliberate:
+            return [Witness(subject, (question, frame))]
+        expected = f"one answer to {subject}"
+        return [instead(subject, (question, first, frame), whole(frame, "id"), expected)]
+
+
+@rule(
+    "duty.answer-form",
+    title="The client's answer has a result of the shape that was asked for",
+    level=Level.MUST,
+    needs=_ASKED,
+    side=Side.CLIENT,
+)
+class AnswerForm(_FirstAnswers):
+    """Judges the form of the client's first answer: a result or an error, and not both.
+
+    The result of an approval is an object with a decision. Left open: which decision it is
+    (duty.decision-known), results of requests that the text does not show, and errors as answers,
+    whose form is not shown.
+    """
+
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        frames = (question, frame)
+        if frame.result is not MISSING and frame.error is not MISSING:
+            expected = "a result or an error, not both"
+            return [instead(subject, frames, whole(frame, "error"), expected)]
+        if frame.result is MISSING and frame.error is MISSING:
+            return [wrong(subject, frames, whole(frame, "result"), "a result, or an error")]
+        errors = [one for one in self.errors_of(question, frame) if not _about_decision(one, frame)]
+        if errors:
+            found = misshapen(subject, frames, member(frame), errors)
+            return [replace(found, clauses=("approval.answer",))]
+        return [Witness(subject, frames)]
+
+
+@rule(
+    "duty.decision-known",
+    title="The client decides by a word that the text lists for the question",
+    level=Level.MUST,
+    needs=_ASKED,
+    side=Side.CLIENT,
+)
+class DecisionKnown(_FirstAnswers):
+    """Judges the decision of an approval: one of six words for a command, of two for a file change.
+
+    The two lists differ: accept and decline are in both, cancel and the lasting decisions are for
+    commands alone. Left open: answers without a decision (duty.answer-form), and second answers.
+    """
+
+    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        shown = self.book.method(question.method) is not None
+        if not shown or dig(frame.result, "decision") is MISSING:
+            return None
+        frames = (question, frame)
+        errors = [one for one in self.errors_of(question, frame) if _about_decision(one, frame)]
+        if errors:
+            return [misshapen(subject, frames, member(frame), errors)]
+        return [Witness(subject, frames)]
+
+
+def _about_decision(error: SchemaError, frame: Frame) -> bool:
+    """Return whether a decision is there and wrong, in contrast to one that is missing."""
+    return error.path[:1] == ("decision",) and at(frame.result, error.path) is not MISSING
+
+
+@rule(
+    "duty.answers",
+    title="The client answers every request of the server",
+    level=Level.MUST,
+    needs=_ASKED,
+    side=Side.CLIENT,
+)
+class Answers(Monitor):
+    """Judges that no request of the server is left without an answer, however late it comes.
+
+    Judged at the end, where it is known that the client was at rest: an open question waits for a
+    person perhaps. A question is over without an answer when the server tells that it is resolved,
+    that its turn has ended or that its thread is closed, and when the client opens a thread anew.
+    An error is an answer too. Left open: requests whose id no answer can name.
+    """
+
+    def begin(self) -> None:
+        self._open: dict[Id, Frame] = {}
+
+    @on_kind(Kind.REQUEST)
+    def asked(self, frame: Frame) -> Outcomes:
+        identifier = as_id(frame.id)
+        if identifier is not None:
+            self._open[identifier] = frame
+        return None
+
+    @on_harness_message
+    def sent(self, frame: Frame) -> Outcomes:
+        identifier = as_id(frame.id)
+        if identifier is None or frame.kind not in _ANSWERS:
+            return None
+        question = self._open.pop(identifier, None)
+        if question is None or frame.deliberate:
+            return None
+        return [Witness(request_subject(question), (question, frame))]
+
+    @on("serverRequest/resolved")
+    def resolved(self, frame: Frame) -> Outcomes:
+        # The payload is not shown. Where it names an open question that one is meant, else any.
+        named = as_id(obj(frame.params).get("requestId"))
+        if named is not None and named in self._open:
+            del self._open[named]
+        else:
+            self._open.clear()
+        return None
+
+    @on("turn/completed")
+    def ended(self, frame: Frame) -> Outcomes:
+        turn = text(dig(frame.params, "turn", "id"))
+        self._forget(
+            key
+            for key, question in self._open.items()
+            if text(obj(question.params).get("turnId")) in (turn, "")
+        )
+        return None
+
+    @on("thread/closed")
+    def closed(self, _: Frame) -> Outcomes:
+        self._open.clear()
+        return None
+
+    @on_sent("thread/resume", "thread/unsubscribe")
+    def came_or_left(self, _: Frame) -> Outcomes:
+        self._open.clear()
+        return None
+
+    def finish(self) -> Outcomes:
+        for question in self._open.values():
+            subject = request_subject(question)
+            expected = f"an answer of the client to {subject}"
+            found = absent(subject, (question,), expected, "none came", whole(question, "id"))
+            yield replace(found, clauses=self._clauses(question))
+
+    def _clauses(self, question: Frame) -> tuple[str, ...]:
+        shown = self.book.method(question.method) is not None
+        return ("approval.answer",) if shown else ("rpc.answer-form",)
+
+    def _forget(self, keys: Iterable[Id]) -> None:
+        for key in list(keys):
+            del self._open[key]

@@ -1,0 +1,38 @@
+"""Finds the rules: every module below this package is imported, and its rules register themselves.
+
+Nothing outside names a single rule. Whoever judges servers asks `all_rules`, whoever judges clients
+`client_rules`; pages and the book ask `every_rule`.
+"""
+
+import importlib
+import pkgutil
+from functools import cache
+
+import harness.judge.rules
+from harness.judge.base import Monitor, Side, registered
+
+
+def all_rules() -> dict[str, type[Monitor]]:
+    """Every rule that judges a server, or the harness itself, by id, sorted."""
+    return _of(Side.SERVER)
+
+
+def client_rules() -> dict[str, type[Monitor]]:
+    """Every duty of clients, by id, sorted."""
+    return _of(Side.CLIENT)
+
+
+def every_rule() -> dict[str, type[Monitor]]:
+    """The rules for both sides, by id, sorted."""
+    _import_all()
+    return registered()
+
+
+def _of(side: Side) -> dict[str, type[Monitor]]:
+    return {name: one for name, one in every_rule().items() if one.side is side}
+
+
+@cache
+def _import_all() -> None:
+    for module in pkgutil.walk_packages(harness.judge.rules.__path__, "harness.judge.rules."):
+        importlib.import_module(module.name)

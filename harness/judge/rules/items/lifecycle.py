@@ -1,0 +1,273 @@
+"""Rules on the life of an item: started, deltas, completed ("Item lifecycle")."""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, rule
+from harness.judge.rules.shared.state_tracking import item_state, state_after
+from harness.judge.rules.shared.view_queries import (
+    DELTAS,
+    began_here,
+    is_own_turn,
+    item_in,
+    never_came,
+    on_connection,
+    resumed_between,
+    thread_of,
+)
+from harness.judge.rules.shared.violations import member, wrong
+from harness.judge.verdict import Level
+from harness.protocol.spec.item_types import types_with
+from harness.protocol.spec.machines import ITEM
+from harness.protocol.values import dig, obj, text
+from harness.trace.difference import literal
+from harness.trace.frame import Frame
+from harness.trace.order import came_before
+from harness.trace.owed import Obligation, Owes
+from harness.trace.views import ItemView
+
+
+@rule("item.started-before-delta", title="Deltas follow their item's start", level=Level.MUST)
+class StartedBeforeDelta(Monitor):
+    """Judges that no delta names an item that has not been started. One finding per item.
+
+    Left open: turns whose beginning this client did not see, and deltas of methods that the text
+    does not name.
+    """
+
+    def begin(self) -> None:
+        self._judged: set[tuple[str, str, str]] = set()
+
+    @on(*DELTAS)
+    def delta(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        ids = [text(params.get(name)) for name in ("threadId", "turnId", "itemId")]
+        key = (ids[0], ids[1], ids[2])
+        if key in self._judged:
+            return None
+        item = self.conversation.item_of(frame)
+        if item is None:
+            item = self._stranger(frame, key[2])
+            if item is None:
+                return None
+        if not began_here(self.conversation, item.turn):
+            return None
+        self._judged.add(key)
+        if _may(item, "delta"):
+            return [Witness(item.subject, (item.started[0], frame))]
+        expected = f"item/started of {item.subject} before its first delta"
+        places = (member(frame, "itemId").place,)
+        actual = f"{frame.method} first"
+        return [Violation(item.subject, (frame,), expected, actual, places=places)]
+
+    def _stranger(self, frame: Frame, item_id: str) -> ItemView | None:
+        """An item that nothing but a section boundary (which the view does not keep) has named."""
+        turn = self.conversation.turn_of(frame)
+        return ItemView(item_id, turn) if turn is not None and item_id else None
+
+
+@rule("item.completed-after-started", title="A completed item was started", level=Level.MUST)
+class CompletedAfterStarted(Monitor):
+    """Judges that each item/completed follows an item/started of the same turn and id.
+
+    An item that has no duration (an image that was looked at, the markers of a review) may be told
+    of once, since nothing of it begins before it is finished: SHOULD. Left open: turns whose
+    beginning this client did not see.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not began_here(self.conversation, item.turn):
+            return None
+        if _may(item, frame.method):
+            return [Witness(item.subject, (item.started[0], frame))]
+        if len(item.completed) > 1:
+            return None
+        expected = f"item/started of {item.subject} before its item/completed"
+        places = (member(frame, "item", "id").place,)
+        level = Level.SHOULD if item.type in INSTANT else None
+        actual = "none came before"
+        return [Violation(item.subject, (frame,), expected, actual, level, places=places)]
+
+
+@rule("item.completed-once", title="An item is completed once", level=Level.MUST)
+class ItemCompletedOnce(Monitor):
+    """Judges that an item is not completed again without having been started again.
+
+    Left open: an id that is started again (item.ids-not-reused).
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not is_own_turn(self.conversation, item.turn):
+            return None
+        if ITEM.ways(item_state(item, before=frame)):
+            return [Witness(item.subject, (frame,))]
+        begun = item.started[-1:]
+        first = next(one for one in item.completed if not begun or came_before(begun[0], one))
+        frames = (first, frame)
+        places = tuple(member(one, "item", "id").place for one in frames)
+        expected, actual = f"one item/completed for {item.subject}", "a second one"
+        return [Violation(item.subject, frames, expected, actual, places=places)]
+
+
+@rule("item.completed-last", title="No delta follows an item's completion", level=Level.MUST)
+class ItemCompletedLast(Monitor):
+    """Judges that no delta names an item that is completed. One finding per item.
+
+    Left open: an id that is started again (item.ids-not-reused), an item/completed without a start
+    (item.completed-after-started), deltas of methods that the text does not name.
+    """
+
+    def begin(self) -> None:
+        self._late: set[str] = set()
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or item.last_delta is None:
+            return None
+        if not is_own_turn(self.conversation, item.turn):
+            return None
+        return [Witness(item.subject, (item.last_delta, frame))]
+
+    @on(*DELTAS)
+    def delta(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.completed or not item.started:
+            return None
+        if ITEM.after(item_state(item, before=frame), "delta") is not None:
+            return None
+        if item.subject in self._late or not is_own_turn(self.conversation, item.turn):
+            return None
+        self._late.add(item.subject)
+        frames, actual = (item.completed[-1], frame), f"{frame.method} after it"
+        expected = f"item/completed as the last of {item.subject}"
+        places = (member(item.completed[-1], "item", "id").place, member(frame, "itemId").place)
+        return [Violation(item.subject, frames, expected, actual, places=places)]
+
+
+def _may(item: ItemView, event: str) -> bool:
+    """Return whether the lifecycle has this event for the item as its item/started leave it."""
+    started = [frame.method for frame in item.started[:1]]
+    return ITEM.after(state_after(ITEM, started), event) is not None
+
+
+# Items of which nothing goes on: they are there at once.
+INSTANT = frozenset(types_with("at-once"))
+# Items that are the model's own words, which a retry of its call can cut off.
+STREAMED = frozenset(types_with("models-words"))
+# What an item that is never completed breaks, where its turn was not cut off.
+OWED = ("item.completed-final", "event.item-completed-when")
+
+
+@rule("item.completes", title="Every started item is completed", level=Level.MUST)
+class ItemCompletes(Monitor):
+    """Judges, at the end of a quiescent trace, that no started item is without item/completed.
+
+    An item that was cut off because its turn was interrupted or failed is INFO: the lifecycle does
+    not say that it goes on then. Items of a turn that itself never ended are left to
+    turn.completes: one cause, one finding. SHOULD where the text leaves a doubt: an item of the
+    model's own words that a retry left behind, which the turn announced after the item had begun
+    (the client waits for that item for ever, yet what becomes of it is not said), and an item that
+    has no duration (an image that was looked at, the markers of a review), told of once.
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
+            return None
+        return [Witness(item.subject, (item.started[-1], frame))]
+
+    def finish(self) -> Outcomes:
+        for owed in self.owed.open(Owes.ITEM_COMPLETED):
+            turn = self.conversation.turn_of(owed.frame)
+            if turn is not None and turn.completed:
+                level = Level.SHOULD if self._doubtful(owed.frame) else None
+                yield self._missing(owed, never_came(self.trace), level, *OWED)
+        for owed in self.owed.waived:
+            turn = self.conversation.turn_of(owed.frame)
+            status = turn.status if turn is not None else ""
+            actual = f"none came; its turn ended {status}"
+            yield self._missing(owed, actual, Level.INFO, "item.completed-when-cut")
+
+    def _doubtful(self, started: Frame) -> bool:
+        """Return whether the text leaves open what becomes of the item after its start."""
+        item = self.conversation.item_of(started)
+        if item is None:
+            return False
+        retried = any(
+            came_before(started, error) and obj(error.params).get("willRetry") is True
+            for error in item.turn.errors
+        )
+        return item.type in INSTANT or (retried and item.type in STREAMED)
+
+    def _missing(
+        self, owed: Obligation, actual: str, level: Level | None, *clauses: str
+    ) -> Violation:
+        where = on_connection(self.trace, owed.frame)
+        frames, expected = (owed.frame,), f"item/completed for {owed.subject}{where}"
+        places = (member(owed.frame, "item", "id").place,)
+        return Violation(
+            owed.subject, frames, expected, actual, level, clauses=clauses, places=places
+        )
+
+
+@rule("item.same-type", title="An item keeps its type", level=Level.MUST)
+class SameType(Monitor):
+    """Judges that item/started and item/completed of one item name the same type.
+
+    Left open: a type that is missing or no string (shapes).
+    """
+
+    @on("item/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
+            return None
+        first = text(dig(item.started[-1].params, "item", "type"))
+        last = text(item_in(frame).get("type"))
+        if not first or not last:
+            return None
+        frames = (item.started[-1], frame)
+        if first == last:
+            return [Witness(item.subject, frames)]
+        began, where = (member(one, "item", "type") for one in frames)
+        return [wrong(item.subject, frames, where, literal(first), also=(began,))]
+
+
+@rule("item.ids-not-reused", title="One id names one item of a turn", level=Level.SHOULD)
+class IdsNotReused(Monitor):
+    """Judges that no item/started comes for an id of the same turn that was started before.
+
+    The text calls item ids neither unique nor reusable; that one id is one item follows from two
+    clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. When the turn announced a
+    retry (`error` with willRetry) since the first start, and the item had not been completed, the
+    server opens the same item again: the text does not say what a retry does to the item it cut
+    off, so that is INFO. Left open: the same id in two turns, since messages name the turn too, and
+    an item that is begun again for a client that opened its thread again.
+    """
+
+    @on("item/started")
+    def started(self, frame: Frame) -> Outcomes:
+        item = self.conversation.item_of(frame)
+        if item is None or not is_own_turn(self.conversation, item.turn):
+            return None
+        if len(item.started) == 1:
+            if len(item.turn.items) < 2:
+                return None
+            return [Witness(item.subject, (frame,))]
+        before = item.started[-2]
+        if resumed_between(thread_of(self.conversation, item.turn), before, frame):
+            return None
+        retry = any(
+            came_before(before, error) and obj(error.params).get("willRetry") is True
+            for error in item.turn.errors
+        )
+        cut_off = not any(came_before(before, done) for done in item.completed)
+        level = Level.INFO if retry and cut_off else None
+        expected = "a new id for a new item" + (" after a retry" if retry else "")
+        also = (member(before, "item", "id"),)
+        where = member(frame, "item", "id")
+        return [wrong(item.subject, (before, frame), where, expected, level=level, also=also)]

@@ -1,0 +1,262 @@
+"""Rules on answers: which request each belongs to, and that each request gets one.
+
+The form of error answers is not shown, so any counts as an answer.
+"""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+import json
+
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on_answer,
+    on_harness_message,
+    on_kind,
+    rule,
+)
+from harness.judge.rules.shared.empty_replies import empty_reply
+from harness.judge.rules.shared.view_queries import (
+    never_came,
+    on_connection,
+    request_subject,
+    shown,
+)
+from harness.judge.rules.shared.violations import whole, wrong
+from harness.judge.verdict import Level
+from harness.protocol.values import MISSING, dig, obj, text
+from harness.trace.correlation import as_id, same_id
+from harness.trace.difference import literal
+from harness.trace.frame import Frame, Kind
+from harness.trace.order import frames_before
+from harness.trace.owed import Owes
+
+# The methods of such rows are no operations of the text, or none to rely on.
+_NOT_BINDING = ("silent", "under-development")
+
+# So many messages before an answer are searched for ids that it could have had.
+LOOKED_AT = 500
+
+
+@rule("response.known-id", title="An answer carries the id of a request", level=Level.MUST)
+class KnownId(Monitor):
+    """Judges that each answer's id is that of a request sent before on its connection.
+
+    The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
+    id (the only way to answer a line whose id cannot be read); and, once the harness has sent
+    something malformed on purpose, errors with any id, results with an id that occurred in it, and
+    results with any id where it was bytes that only together make a message.
+    """
+
+    def begin(self) -> None:
+        self._raw_sent = False
+        self._raw_ids: list[object] = []
+
+    @on_harness_message
+    def harness_message(self, frame: Frame) -> Outcomes:
+        if frame.deliberate:
+            self._raw_sent = True
+            self._raw_ids.append(obj(frame.json).get("id", MISSING))
+        return None
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is not None:
+            return [Witness(request_subject(request), (request, frame))]
+        if frame.kind is Kind.ERROR and (frame.id is None or self._raw_sent):
+            return None
+        if MISSING in self._raw_ids or any(_echoes(frame.id, raw) for raw in self._raw_ids):
+            return None
+        return [
+            wrong(
+                f"answer id {shown(frame.id)}",
+                (frame,),
+                whole(frame, "id"),
+                f"the id of a request that was sent on this connection{self._sent(frame)}",
+            )
+        ]
+
+    def _sent(self, frame: Frame) -> str:
+        """The ids that were sent before a frame, with their types."""
+        last = frames_before(self.trace, frame, LOOKED_AT)
+        ids = [literal(one.id) for one in last if _is_own_request(one)]
+        return f", the last of them {', '.join(ids[-3:])}" if ids else "; none was sent"
+
+
+def _echoes(given: object, sent: object) -> bool:
+    """Return whether an answer repeats what we sent as an id, also where that can be no id."""
+    if as_id(sent) is None:
+        return json.dumps(given) == json.dumps(sent)
+    return same_id(given, sent) or _same_double(given, sent)
+
+
+def _same_double(given: object, sent: object) -> bool:
+    """Return whether two numbers are one to a server that has doubles alone: 10^30 is 1e+30."""
+    numbers = [as_id(one) for one in (given, sent)]
+    try:
+        one, other = (float(number) for number in numbers if isinstance(number, int | float))
+    except (OverflowError, ValueError):
+        return False  # too large for a double, or not two numbers
+    return one == other
+
+
+def _is_own_request(frame: Frame) -> bool:
+    return frame.kind is Kind.REQUEST and not frame.from_target
+
+
+@rule("response.once", title="A request is answered once", level=Level.MUST)
+class AnsweredOnce(Monitor):
+    """Judges that no second answer comes to a request ("Endpoints": a request is answered by one).
+
+    Left open: the content of the two; a second error counts as much as a second result. Requests
+    that were malformed on purpose are not judged.
+    """
+
+    def begin(self) -> None:
+        self._answers: dict[Frame, Frame] = {}
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        first = self._answers.setdefault(request, frame)
+        subject = request_subject(request)
+        if first is frame:
+            return [Witness(subject, (request, frame))]
+        frames = (request, first, frame)
+        second = whole(frame, "error" if frame.kind is Kind.ERROR else "result")
+        actual, places = f"a second answer, {second}", (second.place,)
+        return [Violation(subject, frames, f"one answer to {subject}", actual, places=places)]
+
+
+@rule("request.answered", title="Every request is answered", level=Level.MUST)
+class Answered(Monitor):
+    """Judges, at the end of a quiescent trace, that no request is without an answer.
+
+    A result and a failure of any form both count. What is said of "every operation" binds for the
+    methods that the text has; that one which it does not name, or calls under development, is
+    ignored is INFO. Requests that were malformed on purpose are not judged: what a server does
+    with those is not shown.
+    """
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or request.deliberate:
+            return None
+        return [Witness(request_subject(request), (request, frame))]
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.ANSWER):
+            row = self.book.method(item.frame.method)
+            binds = row is not None and row.stability not in _NOT_BINDING
+            yield Violation(
+                request_subject(item.frame),
+                (item.frame,),
+                f"a result or an error with id {literal(item.frame.id)}"
+                f"{on_connection(self.trace, item.frame)}",
+                never_came(self.trace, "no answer"),
+                None if binds else Level.INFO,
+            )
+
+
+@rule(
+    "response.result-xor-error",
+    title="An answer is a result or an error, not both",
+    level=Level.INFO,
+)
+class ResultXorError(Monitor):
+    """Judges that no answer holds both a result and an error.
+
+    JSON-RPC has it so. How a failure looks is not shown by the text, not even that it has a member
+    `error`: INFO. Left open: either member beside a null other one.
+    """
+
+    @on_kind(Kind.RESPONSE, Kind.ERROR)
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        subject = request_subject(request) if request else f"answer id {shown(frame.id)}"
+        if frame.error in (MISSING, None) or frame.result in (MISSING, None):
+            return [Witness(subject, (frame,))]
+        return [both(subject, (frame,))]
+
+
+def both(subject: str, frames: tuple[Frame, ...]) -> Violation:
+    """The last of these frames has both a result and an error."""
+    members = (whole(frames[-1], "result"), whole(frames[-1], "error"))
+    actual, places = "; ".join(map(str, members)), tuple(one.place for one in members)
+    return Violation(subject, frames, "result or error, not both", actual, places=places)
+
+
+@rule(
+    "response.before-effects",
+    title="An answer precedes the notifications that its request causes",
+    level=Level.SHOULD,
+)
+class BeforeEffects(Monitor):
+    """Judges that turn/interrupt is answered before the end of the turn that it causes.
+
+    The text says that the turn's end comes afterwards: SHOULD. For thread/start and turn/start it
+    gives no order, so whether these are answered before their notifications is only recorded. An
+    end other than `interrupted` may have crossed the request and is not judged.
+    """
+
+    @on_answer("thread/start")
+    def thread(self, frame: Frame) -> Outcomes:
+        thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
+        if thread is None or thread.reply is not frame:
+            return None
+        return self._order(frame, thread.subject, thread.started, Level.INFO, "")
+
+    @on_answer("turn/start")
+    def turn(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        request = self.conversation.request_of(frame)
+        if turn is None or request is None:
+            return None
+        # A turn that was running before the request is no effect of it.
+        early = [x for x in turn.started if self.trace.before(x, request) is not True]
+        if len(early) < len(turn.started):
+            return None
+        clause = "turn-start.response-first"
+        return self._order(frame, turn.subject, early, Level.INFO, clause)
+
+    @on_answer("turn/interrupt")
+    def interrupt(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
+            return None
+        turn = self.conversation.turn_of(request)
+        if turn is None or not (turn.started or turn.reply):
+            return None
+        if any(self.trace.before(end, request) is True for end in turn.completed):
+            return None
+        if turn.completed and turn.status != "interrupted":
+            return None
+        clause = "turn-interrupt.response-first"
+        return self._order(frame, turn.subject, turn.completed, Level.SHOULD, clause)
+
+    def _order(
+        self, answer: Frame, subject: str, effects: list[Frame], level: Level, clause: str
+    ) -> Outcomes:
+        if not effects:
+            return [Witness(subject, (answer,))]
+        expected = f"the answer to id {literal(answer.id)} before {effects[0].method} of {subject}"
+        actual = f"{effects[0].method} came first"
+        clauses = (clause,) if clause else ()
+        return [Violation(subject, (effects[0], answer), expected, actual, level, clauses=clauses)]
+
+
+@rule("interrupt.reply-empty", title="turn/interrupt is answered with {}", level=Level.MUST)
+class InterruptReply(Monitor):
+    """Judges that a successful turn/interrupt is answered with an empty object ("turn/interrupt").
+
+    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    """
+
+    @on_answer("turn/interrupt")
+    def answer(self, frame: Frame) -> Outcomes:
+        return empty_reply(self.conversation.request_of(frame), frame)

@@ -1,0 +1,227 @@
+"""Approvals as the rules see them: what is asked, what was decided, what may have interfered.
+
+The client's answer is recorded before it is sent. So every message of the server that is recorded
+earlier was written before the answer arrived. A message that is recorded later may also have been
+written before; the rules treat it as written after the answer.
+"""
+
+from typing import Final
+
+from harness.judge.base import Monitor, Outcomes, on, on_answer, on_harness_message, on_sent
+from harness.protocol.spec.effects import methods_with
+from harness.protocol.values import dig, obj, text
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import Closed
+from harness.trace.order import came_before, earliest
+from harness.trace.views import Conversation, ItemView, TurnView
+
+# Which type of item each approval request belongs to ("Server requests").
+ITEM_TYPES: Final = {
+    "item/commandExecution/requestApproval": "commandExecution",
+    "item/fileChange/requestApproval": "fileChange",
+}
+APPROVALS: Final = tuple(ITEM_TYPES)
+OPERATIONS: Final = frozenset(ITEM_TYPES.values())
+
+# Whether each decision approves or denies, by "Approval sequence". By the text, a rule for the
+# network policy does neither.
+APPROVING: Final = frozenset({"accept", "acceptForSession", "acceptWithExecpolicyAmendment"})
+DENYING: Final = frozenset({"decline", "cancel"})
+# Decisions that also hold for later operations.
+REMEMBERED: Final = ("acceptForSession", "acceptWithExecpolicyAmendment")
+
+# Decisions after which fewer approvals may be requested.
+LASTING: Final = frozenset({*REMEMBERED, "applyNetworkPolicyAmendment"})
+
+# Requests that may end a thread's turn or unload it, beside turn/interrupt.
+DISRUPTING: Final = methods_with("may-end-turn")
+# Those whose effect is complete when they are answered.
+_OVER_WHEN_ANSWERED: Final = methods_with("done-when-answered")
+
+
+class ApprovalMonitor(Monitor):
+    """A monitor that knows which turns and threads the client itself may have interrupted."""
+
+    def begin(self) -> None:
+        """Set up the shared state; a rule with state of its own must call this too."""
+        self._disruptions: dict[str, list[Frame]] = {}
+        self._disruption_answers: dict[Frame, Frame] = {}
+        self._met: dict[TurnView, Frame] = {}
+        self._cancelled: dict[str, Frame] = {}
+        # Open approval requests; the number of answered ones that are not resolved yet; and those
+        # that the server may have resolved by itself, so that an answer came too late.
+        self._unanswered: list[Frame] = []
+        self._due = 0
+        self._withdrawn: set[Frame] = set()
+        self._looked_at = 0
+        self._crowd = False
+
+    @on_sent(*DISRUPTING)
+    def _disrupt(self, frame: Frame) -> Outcomes:
+        self._disruptions.setdefault(text(obj(frame.params).get("threadId")), []).append(frame)
+        return None
+
+    @on_answer(*DISRUPTING)
+    def _disrupted(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if request is not None:
+            self._disruption_answers.setdefault(request, frame)
+        return None
+
+    @on_sent("turn/start")
+    def _meet(self, frame: Frame) -> Outcomes:
+        thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
+        for turn in thread.turns.values() if thread is not None else ():
+            if not turn.completed:
+                self._met.setdefault(turn, frame)
+        return None
+
+    @on(*APPROVALS)
+    def _ask(self, frame: Frame) -> Outcomes:
+        if frame.kind is Kind.REQUEST:
+            self._unanswered.append(frame)
+        return None
+
+    @on_harness_message
+    def _answer(self, frame: Frame) -> Outcomes:
+        question = self.question_of(frame)
+        if question is None:
+            return None
+        if any(one is question for one in self._unanswered):
+            self._unanswered = [one for one in self._unanswered if one is not question]
+            self._due += question not in self._withdrawn
+        if self.decision(question) == "cancel":
+            self._cancelled.setdefault(self.conversation.key_of(question), frame)
+        return None
+
+    @on("serverRequest/resolved")
+    def _resolve(self, frame: Frame) -> Outcomes:
+        if self._due:
+            self._due -= 1
+        else:
+            self._withdrawn.update(self._unanswered)
+        return None
+
+    def question_of(self, frame: Frame) -> Frame | None:
+        """The approval request to which this frame is the client's first answer, else None."""
+        if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
+            return None
+        question = self.conversation.request_of(frame)
+        if question is None or question.method not in ITEM_TYPES:
+            return None
+        return question if self.conversation.answer_of(question) is frame else None
+
+    def decision(self, question: Frame) -> str:
+        """The client's decision, "" where its answer has no form that the book shows.
+
+        Also "" where the server may have resolved the request before the client answered.
+        """
+        return "" if question in self._withdrawn else self.answered_decision(question)
+
+    def answered_decision(self, question: Frame) -> str:
+        """The decision in the client's answer, even a late one; "" without a valid answer."""
+        answer = self.conversation.answer_of(question)
+        if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
+            return ""
+        if not self.book.is_valid_result(question.method, answer.result):
+            return ""
+        return text(dig(answer.result, "decision"))
+
+    def questions(self, item: ItemView) -> list[Frame]:
+        """The approval requests about an item."""
+        about = self.conversation.questions_of(item.turn, item.id)
+        return [question for question in about if question.method in ITEM_TYPES]
+
+    def decisions(self, item: ItemView) -> set[str]:
+        """The decisions about an item; contains "" where a request has no valid answer."""
+        return {self.decision(question) for question in self.questions(item)}
+
+    def last_exchange(self, item: ItemView) -> tuple[Frame, ...]:
+        """The last approval request about an item, and the client's answer if there is one."""
+        question = self.questions(item)[-1]
+        answer = self.conversation.answer_of(question)
+        return (question,) if answer is None else (question, answer)
+
+    def disturbed(self, turn: TurnView) -> bool:
+        """Return whether something other than the decisions may have ended the turn or hidden its
+        end.
+
+        For example the client left the thread, after which the text does not say what becomes of
+        an open request, or sent another turn/start on it.
+        """
+        return (
+            bool(turn.interrupts or turn.errors)
+            or bool(self.trace.marks_of(Closed))
+            or turn in self._met
+            or bool(self.disruptions(turn))
+            or not self.alone()
+        )
+
+    def may_be_cut(self, turn: TurnView) -> bool:
+        """Return whether something may have interrupted the turn.
+
+        Another client may always have.
+        """
+        return not self.alone() or self.first_cut(turn) is not None
+
+    def first_cut(self, turn: TurnView) -> Frame | None:
+        """The first message of this client that may have interrupted the turn."""
+        causes = [*turn.interrupts, *self.disruptions(turn)]
+        causes += [found for found in (self._met.get(turn), self.cancelled(turn)) if found]
+        return earliest(causes)
+
+    def cancelled(self, turn: TurnView) -> Frame | None:
+        """The client's first answer that cancelled the turn."""
+        return self._cancelled.get(turn.key)
+
+    def disrupted_since(self, thread_id: str, frame: Frame) -> bool:
+        """Return whether a request that may unload the thread was sent after a frame."""
+        return any(came_before(frame, request) for request in self._disruptions.get(thread_id, ()))
+
+    def disruptions(self, turn: TurnView) -> list[Frame]:
+        """The requests that may have ended the turn or unloaded its thread.
+
+        A resume or a rollback that was answered before the turn was asked for has done neither.
+        """
+        return [
+            request
+            for request in self._disruptions.get(turn.thread_id, ())
+            if request.method not in _OVER_WHEN_ANSWERED or not self._was_settled(request, turn)
+        ]
+
+    def _was_settled(self, request: Frame, turn: TurnView) -> bool:
+        answer = self._disruption_answers.get(request)
+        if answer is None or turn.request is None:
+            return False
+        return self.trace.before(answer, turn.request) is True
+
+    def alone(self) -> bool:
+        """Return whether the trace has only this connection.
+
+        Another client could answer approvals too.
+        """
+        frames = self.trace.frames
+        while not self._crowd and self._looked_at < len(frames):
+            self._crowd = frames[self._looked_at].connection != frames[0].connection
+            self._looked_at += 1
+        return not self._crowd
+
+
+def asks_for_network(question: Frame) -> bool:
+    """Return whether an approval is about network access: some member's name contains "network"."""
+    return any(said and "network" in name.lower() for name, said in obj(question.params).items())
+
+
+def item_of_another_turn(
+    conversation: Conversation, item_id: str, turn: TurnView
+) -> ItemView | None:
+    """The item of that id in another turn, if this turn has none."""
+    if item_id in turn.items:
+        return None
+    others = conversation.turns.values()
+    return next((other.items[item_id] for other in others if item_id in other.items), None)
+
+
+def question_item(question: Frame) -> str:
+    """The item that a question names, "" where it names none."""
+    return text(obj(question.params).get("itemId"))

@@ -1,0 +1,152 @@
+"""Model calls by turn, for the rules that compare the two.
+
+The order between model calls and messages is known only where one caused the other. So a call is
+assigned to a turn only while no other turn runs and the trace has one thread.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
+from harness.judge.rules.shared.state_tracking import COMPLETED
+from harness.judge.rules.shared.view_queries import failed, turn_in
+from harness.protocol.spec.effects import methods_with
+from harness.protocol.values import obj, text
+from harness.trace.frame import Frame
+from harness.trace.marks import MarkBody, ModelCall, ModelEnd
+from harness.trace.trace import Mark
+
+# Requests that also call the model, may rewrite a thread's history, or keep the client from hearing
+# of it. Nothing is judged after one of them.
+MAKES_UNCERTAIN = methods_with("may-disturb-model-calls")
+
+
+@dataclass(slots=True)
+class TurnCalls:
+    """A turn/start with its params and the model calls of its turn; `turn_id` is the view's key.
+
+    `calls` has what each call asked for and `ends` how each ended. A call's end may be recorded
+    after the turn's end.
+    """
+
+    request: Frame
+    params: dict[str, Any]
+    turn_id: str = ""
+    unclear: bool = False
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    ends: list[ModelEnd] = field(default_factory=list[ModelEnd])
+
+    @property
+    def subject(self) -> str:
+        """Return its name in findings."""
+        return f"turn {self.turn_id}"
+
+
+def came_to_its_end(end: Frame) -> bool:
+    """Return whether a turn/completed says that the agent finished the turn."""
+    return turn_in(end).get("status") == COMPLETED
+
+
+class Undisturbed(Monitor):
+    """Knows whether a request made the turns of model calls and the history `uncertain`."""
+
+    def begin(self) -> None:
+        """Nothing is uncertain yet."""
+        self.uncertain = False
+
+    @on_sent(*MAKES_UNCERTAIN)
+    def _make_uncertain(self, frame: Frame) -> Outcomes:
+        self.uncertain = True
+        return None
+
+
+class Calls(Undisturbed, ABC):
+    """Collects the model calls of each turn; a rule judges them in `ended`.
+
+    `ended` is called once, when the turn has completed. A rule that also needs the ends of the
+    calls, or messages that may come later, keeps the value until the trace has ended.
+    """
+
+    def begin(self) -> None:
+        """No turn yet."""
+        super().begin()
+        self._open: list[TurnCalls] = []
+        self._of_call: dict[int, TurnCalls] = {}
+        self._threads: set[str] = set()
+        self._unclear = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what earlier turns asked for: it is no longer certain."""
+
+    @abstractmethod
+    def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
+        """Judge a turn whose calls are all known, of which there is at least one."""
+
+    @on_sent("turn/start")
+    def _sent(self, frame: Frame) -> Outcomes:
+        params = obj(frame.params)
+        self._threads.add(text(params.get("threadId")))
+        unclear = bool(self._open) or self._unclear or frame.deliberate
+        for other in self._open:
+            other.unclear = True
+        self._open.append(TurnCalls(frame, params, unclear=unclear))
+        self._unclear = False
+        return None
+
+    @on_answer("turn/start")
+    def _answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        for asked in [asked for asked in self._open if asked.request is request]:
+            asked.turn_id = self.conversation.key_of(frame)
+            if failed(frame):
+                self._open.remove(asked)
+                self.forget()
+        return None
+
+    @on_mark(ModelCall)
+    def _called(self, mark: Mark[ModelCall]) -> Outcomes:
+        call = mark.body
+        if len(self._open) != 1 or call.model is None:
+            return None
+        if call.scripted:
+            self._open[0].calls.append(call)
+            self._of_call[call.call] = self._open[0]
+        else:
+            # The harness answered it, since the script had come to its end.
+            self._open[0].unclear = True
+        return None
+
+    @on_mark(ModelEnd)
+    def _answered(self, mark: Mark[ModelEnd]) -> Outcomes:
+        asked = self._of_call.pop(mark.body.call, None)
+        if asked is not None:
+            asked.ends.append(mark.body)
+        return None
+
+    def misses(self, mark: Mark[MarkBody]) -> None:
+        """While several clients are there, which turn a call is of is open; its end is known."""
+        if isinstance(mark.body, ModelEnd):
+            asked = self._of_call.pop(mark.body.call, None)
+            if asked is not None:
+                asked.ends.append(mark.body)
+        elif isinstance(mark.body, ModelCall):
+            for asked in self._open:
+                asked.unclear = True
+
+    @on("turn/completed")
+    def _completed(self, frame: Frame) -> Outcomes:
+        turn_id = self.conversation.key_of(frame)
+        asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
+        if asked is None:
+            return
+        self._open.remove(asked)
+        asked.turn_id = turn_id
+        # A model call of an interrupted turn may come late, while the next turn runs.
+        self._unclear = not came_to_its_end(frame)
+        if asked.unclear or self.uncertain or len(self._threads) > 1:
+            self.forget()
+        elif asked.calls:
+            yield from self.ended(asked, frame)

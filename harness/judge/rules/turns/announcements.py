@@ -1,0 +1,379 @@
+"""Rules on a turn's announcements: reply, start, end, each once."""
+# ruff: noqa: D102 - a rule is described at its class; handlers are its parts
+
+from typing import Any
+
+from harness.judge.base import (
+    Monitor,
+    Outcomes,
+    Violation,
+    Witness,
+    on,
+    on_answer,
+    on_sent,
+    rule,
+)
+from harness.judge.rules.shared.state_tracking import (
+    ENDINGS,
+    INTERRUPTED,
+    RUNNING,
+    state_after,
+    turn_state,
+)
+from harness.judge.rules.shared.view_queries import (
+    completed_on_unknown_thread,
+    failed,
+    is_own_turn,
+    never_came,
+    on_connection,
+    resumed_between,
+    thread_of,
+    turn_in,
+)
+from harness.judge.rules.shared.violations import member, several, wrong
+from harness.judge.verdict import Level, Place
+from harness.protocol.spec.machines import TURN
+from harness.protocol.values import MISSING, dig, obj, text
+from harness.trace.correlation import Correlation
+from harness.trace.difference import literal
+from harness.trace.frame import Frame, Kind
+from harness.trace.order import came_before
+from harness.trace.owed import Obligation, Owes
+from harness.trace.views import OPENING, TurnView, turns_of
+
+
+@rule("turn.start-reply", title="turn/start is answered with a turn in progress", level=Level.MUST)
+class StartReply(Monitor):
+    """Judges the turn in a successful reply: status inProgress, items [], error null.
+
+    A reply that comes when the turn it tells of has ended is SHOULD: it shows as in progress what
+    was told to be over. Left open: an error that is left out, as null for what is absent; every
+    other member; a second turn/start that is answered with the turn that ran.
+    """
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        turn = turn_in(frame)
+        if frame.kind is not Kind.RESPONSE or not turn:
+            return None
+        promised: dict[str, Any] = {"status": RUNNING, "items": []}
+        broken = [
+            (member(frame, "turn", key), literal(right))
+            for key, right in promised.items()
+            if turn.get(key, MISSING) != right
+        ]
+        if turn.get("error") is not None:
+            broken.append((member(frame, "turn", "error"), "null"))
+        subject = f"turn {text(turn.get('id'))}"
+        if broken:
+            return [several(subject, (frame,), broken)]
+        view, request = self.conversation.turn_of(frame), self.conversation.request_of(frame)
+        late = view is not None and view.reply is frame and view.completed
+        if view is None or request is None or not late:
+            return [Witness(subject, (frame,))]
+        if self.trace.before(view.completed[0], request) is True:
+            return None
+        end, expected = view.completed[0], "the answer to turn/start before the end of its turn"
+        actual, places = "turn/completed came first", (_id_in(end), _id_in(frame))
+        clauses, level = ("turn-start.answered-in-time",), Level.SHOULD
+        return [
+            Violation(
+                subject, (end, frame), expected, actual, level, clauses=clauses, places=places
+            )
+        ]
+
+
+def _id_in(frame: Frame) -> Place:
+    """Return the place of the turn's id in a message."""
+    return member(frame, "turn", "id").place
+
+
+@rule("turn.started-announced", title="A started turn is announced", level=Level.MUST)
+class StartedAnnounced(Monitor):
+    """Judges that turn/start leads to turn/started with the id of the reply.
+
+    The notification may come before or after the reply. When a reply names a turn that had begun
+    before (a turn/start while it was running, on which the text is silent), that counts.
+    """
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._witness(self.conversation.turn_of(frame))
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        return self._witness(self.conversation.turn_of(frame))
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.TURN_STARTED):
+            where = on_connection(self.trace, item.frame)
+            expected, places = f"turn/started for {item.subject}{where}", (_id_in(item.frame),)
+            actual = never_came(self.trace)
+            yield Violation(item.subject, (item.frame,), expected, actual, places=places)
+
+    def _witness(self, turn: TurnView | None) -> Outcomes:
+        if turn is None or turn.reply is None or not turn.started:
+            return None
+        return [Witness(turn.subject, (turn.reply, turn.started[0]))]
+
+
+@rule("turn.started-once", title="A turn is announced once", level=Level.MUST)
+class StartedOnce(Monitor):
+    """Judges that no second turn/started comes for a turn, for example after turn/steer.
+
+    SHOULD where the client had opened the thread again meanwhile: whether a turn that runs is
+    announced to who comes in then is not said. Left open: turns that are neither ours nor of a
+    thread that we opened.
+    """
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not is_own_turn(self.conversation, turn):
+            return None
+        begins = "turn/start"
+        state = state_after(TURN, [begins] * (len(turn.started) - 1))
+        if TURN.after(state, begins) is not None:
+            return [Witness(turn.subject, (frame,))]
+        expected = f"one turn/started for {turn.subject}"
+        frames = (turn.started[0], frame)
+        places, actual = tuple(map(_id_in, frames)), f"{len(turn.started)} of them"
+        thread = thread_of(self.conversation, turn)
+        again = resumed_between(thread, turn.started[-2], frame)
+        level = Level.SHOULD if again else None
+        return [Violation(turn.subject, frames, expected, actual, level, places=places)]
+
+
+@rule(
+    "turn.started-carries-reply",
+    title="turn/started carries the turn of the reply",
+    level=Level.SHOULD,
+)
+class StartedCarriesReply(Monitor):
+    """Judges that the turn in turn/started is in progress, as the reply to turn/start showed it.
+
+    Derived from the two: both show the turn as it begins. That there is a turn/started with the id
+    of the reply is for turn.started-announced, items and error for the rules on turn objects. Left
+    open: turns that this client did not start, a status that is no string (shapes).
+    """
+
+    once = True
+
+    @on("turn/started")
+    def started(self, frame: Frame) -> Outcomes:
+        return self._judge(self.conversation.turn_of(frame))
+
+    @on_answer("turn/start")
+    def reply(self, frame: Frame) -> Outcomes:
+        return self._judge(self.conversation.turn_of(frame))
+
+    def _judge(self, turn: TurnView | None) -> Outcomes:
+        if turn is None or turn.reply is None or not turn.started:
+            return None
+        status = turn_in(turn.started[0]).get("status")
+        if not isinstance(status, str):
+            return None
+        frames = (turn.reply, turn.started[0])
+        if status == RUNNING:
+            return [Witness(turn.subject, frames)]
+        where = member(turn.started[0], "turn", "status")
+        return [wrong(turn.subject, frames, where, f"{literal(RUNNING)}, as the turn begins")]
+
+
+@rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
+class CompletedOnce(Monitor):
+    """Judges that no second turn/completed comes for a turn, whatever its status.
+
+    Left open: turns that are neither ours nor of a thread that we opened.
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not is_own_turn(self.conversation, turn):
+            return None
+        if TURN.ways(turn_state(turn, before=frame)):
+            return [Witness(turn.subject, (frame,))]
+        actual = f"{len(turn.completed)} of them, the last with status {turn.status}"
+        frames = (turn.completed[0], frame)
+        places = tuple(member(one, "turn", "status").place for one in frames)
+        expected = f"one turn/completed for {turn.subject}"
+        return [Violation(turn.subject, frames, expected, actual, places=places)]
+
+
+@rule("turn.completes", title="Every turn ends with turn/completed", level=Level.MUST)
+class Completes(Monitor):
+    """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
+
+    Owed, on each connection for itself, for turns that its turn/start began and for those announced
+    on threads that it opened and has not left. SHOULD where the thread was archived while the turn
+    ran, by any client: what becomes of the turn then is not said. SHOULD to who opened the thread
+    while the turn ran: that such a client hears of its end follows from its subscription alone.
+    Left open: traces that ended otherwise (closed, timed out, crashed), and a turn whose end is
+    told on a thread that does not exist (turn.known-thread).
+    """
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or not is_own_turn(self.conversation, turn):
+            return None
+        return [Witness(turn.subject, (frame,))]
+
+    def finish(self) -> Outcomes:
+        for item in self.owed.open(Owes.TURN_COMPLETED):
+            turn = self.conversation.turn_of(item.frame)
+            if turn is not None and completed_on_unknown_thread(self.conversation, turn):
+                continue
+            where = on_connection(self.trace, item.frame)
+            expected = f"turn/completed for {item.subject}{where}"
+            actual, level, place = never_came(self.trace), None, _id_in(item.frame)
+            if self._came_in_later(item.frame):
+                level, place = Level.SHOULD, member(item.frame, "thread", "turns").place
+            elif self._was_archived(item):
+                level = Level.SHOULD
+            yield Violation(item.subject, (item.frame,), expected, actual, level, places=(place,))
+
+    def _came_in_later(self, frame: Frame) -> bool:
+        """Return whether the turn is owed since this answer showed it as running."""
+        request = self.conversation.request_of(frame)
+        return request is not None and request.method in OPENING
+
+    def _was_archived(self, item: Obligation) -> bool:
+        """Return whether any client archived the thread after this one had been told of the
+        turn.
+        """
+        answers = Correlation(self.trace.frames)
+        for request in self.trace.frames:
+            if request.kind is not Kind.REQUEST or request.method != "thread/archive":
+                continue
+            answer = answers.answer_of(request)
+            if answer is None or failed(answer) or not came_before(item.frame, answer):
+                continue
+            if text(obj(request.params).get("threadId")) == item.thread:
+                return True
+        return False
+
+
+@rule("turn.ids-unique", title="Turns of a thread have different ids", level=Level.MUST)
+class TurnIdsUnique(Monitor):
+    """Judges that two turns of a thread have two ids ("Turn": unique identifier).
+
+    A finding: a turn/start answered with the id of a turn of its thread that had certainly ended
+    before the request was sent, or that the answer which opened the thread shows as ended; and an
+    answer that shows two turns of one thread with one id. Left open: ids of turns of different
+    threads, since the text names no scope, and each message names the thread too; a reply with the
+    id of a turn that may still have been running (the text does not say what turn/start does then),
+    and threads that were rolled back.
+    """
+
+    def begin(self) -> None:
+        self._made: dict[tuple[str, str], Frame] = {}
+        self._kept: dict[tuple[str, str], Frame] = {}
+        self._rolled_back = False
+
+    @on_sent("thread/rollback")
+    def rolling_back(self, frame: Frame) -> Outcomes:
+        # Its parameters are not shown, so it may be of any thread.
+        self._rolled_back = True
+        return None
+
+    @on_answer("thread/resume", "thread/fork")
+    def opened(self, frame: Frame) -> Outcomes:
+        thread = obj(dig(frame.result, "thread"))
+        for turn in turns_of(thread):
+            if turn.get("status") in ENDINGS:
+                key = text(thread.get("id")), text(turn.get("id"))
+                self._kept.setdefault(key, frame)
+        return None
+
+    @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
+    def shown(self, frame: Frame) -> Outcomes:
+        """Two turns of one id in one answer."""
+        thread = obj(dig(frame.result, "thread"))
+        first: dict[str, int] = {}
+        for at, turn in enumerate(turns_of(thread)):
+            turn_id = text(turn.get("id"))
+            if turn_id and first.setdefault(turn_id, at) != at:
+                where = member(frame, "thread", "turns", at, "id")
+                also = (member(frame, "thread", "turns", first[turn_id], "id"),)
+                view = self.conversation.turn_at(text(thread.get("id")), turn_id)
+                subject = f"turn {turn_id}" if view is None else view.subject
+                expected = "an id that no other turn of the thread has"
+                yield wrong(subject, (frame,), where, expected, also=also)
+
+    @on_answer("turn/start")
+    def made(self, frame: Frame) -> Outcomes:
+        turn_id = text(turn_in(frame).get("id"))
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
+            return None
+        key = text(obj(request.params).get("threadId")), turn_id
+        first, kept = self._made.setdefault(key, frame), self._kept.get(key)
+        where, subject = member(frame, "turn", "id"), self._subject(frame)
+        if first is frame and kept is not None and not self._rolled_back:
+            if self.trace.before(kept, request) is not True:
+                return None
+            expected = "a new id, since the thread had a turn of this one when it was opened"
+            return [wrong(subject, (kept, frame), where, expected)]
+        if first is frame:
+            return [Witness(subject, (frame,))] if len(self._made) > 1 else None
+        turn = self.conversation.turn_at(*key)
+        if turn is None or self.conversation.request_of(first) is request or self._rolled_back:
+            return None
+        if any(self.trace.before(end, request) is True for end in turn.completed):
+            expected = "a new id, since the turn of this one had ended before turn/start was sent"
+            return [wrong(subject, (first, frame), where, expected)]
+        return None
+
+    def _subject(self, frame: Frame) -> str:
+        return f"turn {self.conversation.key_of(frame)}"
+
+
+@rule(
+    "turn.interrupt-ends-interrupted",
+    title="An interrupted turn ends with status interrupted",
+    level=Level.MUST,
+)
+class InterruptEnds(Monitor):
+    """Judges the end of a turn whose turn/interrupt was answered with success.
+
+    The request takes effect somewhere between its sending and its answer, so an end that was seen
+    before the answer proves nothing unless it is `interrupted`. An end of any other status after a
+    successful answer is a finding ("turn/interrupt": afterwards turn/completed, interrupted). Left
+    open: refused interrupts, turns that end interrupted for other reasons, and a request that names
+    another thread than the turn's: which turn it means is not said.
+    """
+
+    def begin(self) -> None:
+        self._accepted: dict[str, Frame] = {}
+
+    @on_answer("turn/interrupt")
+    def answer(self, frame: Frame) -> Outcomes:
+        request = self.conversation.request_of(frame)
+        if frame.kind is not Kind.RESPONSE or request is None:
+            return None
+        params = obj(request.params)
+        named = text(params.get("threadId")), text(params.get("turnId"))
+        turn = self.conversation.turn_at(*named) if named[0] else None
+        if turn is None:
+            return None
+        if not turn.completed:
+            self._accepted.setdefault(turn.key, frame)
+            return None
+        crossed = self.trace.before(turn.completed[0], request) is not True
+        if turn.status == INTERRUPTED and crossed:
+            return [Witness(turn.subject, (request, turn.completed[0], frame))]
+        return None
+
+    @on("turn/completed")
+    def completed(self, frame: Frame) -> Outcomes:
+        turn = self.conversation.turn_of(frame)
+        if turn is None or len(turn.completed) > 1 or turn.key not in self._accepted:
+            return None
+        frames = (self._accepted[turn.key], frame)
+        status = dig(turn_in(frame), "status")
+        if status == INTERRUPTED:
+            return [Witness(turn.subject, frames)]
+        expected = f"{literal(INTERRUPTED)}, since turn/interrupt had been answered with success"
+        return [wrong(turn.subject, frames, member(frame, "turn", "status"), expected)]

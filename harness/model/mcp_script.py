@@ -1,0 +1,105 @@
+"""MCP servers that the harness plays, as a scenario writes them."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from harness.model.strict import Strict
+
+# The placeholders of configurations and profiles, which nothing under `mcp` may hold: what a
+# program gets is compared with what stands in the scenario.
+PLACEHOLDERS: Final = ("agent", "cwd", "home", "listen", "model_url", "python")
+_OWN: Final = ("HOME", "NO_PROXY", "PATH")
+
+
+def _name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise ValueError(f"found {value!r}; expected letters, digits, - and _, 64 at most")
+    return value
+
+
+def _variable(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
+        raise ValueError(f"found {value!r}; expected the name of a variable, such as SKY_COLOUR")
+    return value
+
+
+def _token_variable(value: str) -> str:
+    if value in _OWN:
+        raise ValueError(f"the agent needs {value}; name another variable for the token")
+    return _variable(value)
+
+
+def _word(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a program's words cannot hold the character U+0000; leave it out")
+    held = next((one for one in PLACEHOLDERS if f"{{{one}}}" in value), None)
+    if held is not None:
+        raise ValueError(f"{{{held}}} stands for nothing here; write the words that are wanted")
+    return value
+
+
+def _tool(value: object) -> object:
+    if isinstance(value, str):
+        return {"says": value}
+    if not isinstance(value, dict | McpTool):
+        raise ValueError(f"found {value!r}; expected a text, or a mapping such as {{says: TEXT}}")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Variable = Annotated[str, AfterValidator(_variable)]
+Word = Annotated[str, AfterValidator(_word)]
+
+
+class McpTool(Strict):
+    """A tool: what its result `says`, its `structured` content, whether it `fails`.
+
+    `description` is what the model is told of it, `takes` the properties of its arguments as JSON
+    Schema has them.
+    """
+
+    says: str = ""
+    structured: dict[str, Any] | None = None
+    fails: bool = False
+    description: str = "A tool of the play"
+    takes: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
+Tool = Annotated[McpTool, BeforeValidator(_tool, json_schema_input_type=str | McpTool)]
+
+
+class McpServer(Strict):
+    """A server: its tools, each a text or what McpTool has, and what its table holds."""
+
+    tools: dict[Name, Tool]
+    transport: Literal["stdio", "http"] = "stdio"
+    args: list[Word] = Field(default_factory=list[str])
+    env: dict[Variable, Word] = Field(default_factory=dict[str, str])
+    bearer_token_env_var: Annotated[str, AfterValidator(_token_variable)] | None = None
+    enabled: bool = True
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> "McpServer":
+        if self.transport == "http" and (self.args or self.env):
+            raise ValueError(
+                "args and env are for a program; leave them out, or write transport: stdio"
+            )
+        if self.transport == "stdio" and self.bearer_token_env_var is not None:
+            raise ValueError("bearer_token_env_var goes with transport: http")
+        return self
+
+    def table(self, transport: dict[str, Any]) -> dict[str, Any]:
+        """Its table in the configuration; only what the scenario says is written."""
+        more: dict[str, Any] = {}
+        if self.env:
+            more["env"] = dict(self.env)
+        if self.bearer_token_env_var is not None:
+            more["bearer_token_env_var"] = self.bearer_token_env_var
+        if "enabled" in self.model_fields_set:
+            more["enabled"] = self.enabled
+        return {"transport": transport, **more}
+
+
+McpSide = dict[Name, McpServer]

@@ -1,0 +1,65 @@
+"""Named pipes of a workspace: gates at which commands wait, as the model's stream waits at others.
+
+A command that writes a line into a pipe has reached its gate; one that reads a line from a pipe
+goes on when its gate is opened. Nothing waits by the clock, and a pipe that nobody opened is opened
+with all gates at the end.
+"""
+
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Collection, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import anyio
+
+from harness.model.gates import Gates
+
+_LINES = b"\n" * 64
+"""What is written into an opened pipe: a line for each command that reads from it."""
+
+
+@asynccontextmanager
+async def named_pipes(
+    folder: Path, pipes: Collection[str], told: Collection[str], gates: Gates
+) -> AsyncGenerator[None]:
+    """Lay the pipes in the folder while the context lasts; those in `told` are written by commands.
+
+    Raises OSError where a pipe cannot be made.
+    """
+    failure: Exception | None = None
+    with contextlib.ExitStack() as stack:
+        ends = {name: stack.enter_context(_end_of(folder / name)) for name in pipes}
+        async with anyio.create_task_group() as tasks:
+            for name, end in ends.items():
+                tasks.start_soon(_hear if name in told else _feed, name, end, gates)
+            try:
+                yield
+            except Exception as error:
+                # Through the task group it would come out as one of a group.
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+
+async def _hear(name: str, end: int, gates: Gates) -> None:
+    await anyio.wait_readable(end)
+    gates.reach(name)
+
+
+async def _feed(name: str, end: int, gates: Gates) -> None:
+    await gates.opened(name)
+    os.write(end, _LINES)
+
+
+@contextmanager
+def _end_of(path: Path) -> Generator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    # For both, so that no command waits for us to open our side, and none sees an end of file.
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        yield end
+    finally:
+        os.close(end)

@@ -1,0 +1,195 @@
+"""An authorization server and the MCP server that it protects, on loopback, for `agent mcp login`.
+
+They answer at one address: `/mcp` asks for a bearer token and says where to get one (RFC 9728), the
+rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC 7636). What
+is asked and answered is told to whoever records it. Nothing is kept but in memory; the tokens are
+of no use anywhere else.
+"""
+
+import base64
+import hashlib
+import json
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import anyio
+import httpx
+
+from harness.model.server import Receive, Scope, Send, body_of, loopback, whole
+from harness.protocol.values import obj
+
+WELL_KNOWN: Final = "/.well-known/"
+CALLBACKS: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
+# So many seconds may the program take to answer the visit of its callback.
+PATIENCE: Final = 5.0
+
+# Told of each request of the program, and of each answer: a message without its run.
+Told = Callable[[dict[str, Any], bool], None]
+
+
+@dataclass(slots=True)
+class _Grant:
+    client: str
+    redirect: str
+    challenge: str
+
+
+@dataclass(slots=True)
+class OAuthServer:
+    """Both servers. `told(message, asked)` gets what was asked (True) and what was answered.
+
+    `tokens` are the secrets that were given out, by their names.
+    """
+
+    told: Told
+    url: str = ""
+    tokens: dict[str, str] = field(default_factory=dict[str, str])
+    _clients: set[str] = field(default_factory=set[str])
+    _grants: dict[str, _Grant] = field(default_factory=dict[str, _Grant])
+
+    @property
+    def mcp_url(self) -> str:
+        """The address of the protected MCP server."""
+        return f"{self.url}/mcp"
+
+    @property
+    def authorize_url(self) -> str:
+        """The address that a user visits, without a query."""
+        return f"{self.url}/authorize"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http":
+            return
+        body = await body_of(receive) or b""
+        path = str(scope["path"])
+        headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
+        asked: dict[str, Any] = {
+            "method": scope["method"],
+            "path": path,
+            "query": dict(parse_qsl(scope["query_string"].decode("latin-1"))),
+            "form": self._form(headers, body),
+        }
+        if path == "/authorize":
+            await self._authorize(asked["query"], send)
+            return
+        what, status, answer = self._answer(asked, headers, body)
+        self.told({"web": what, **asked}, True)
+        self.told({"answers": what, "status": status, "body": answer}, False)
+        more = {"content-type": "application/json"}
+        if status == 401:
+            where = f"{self.url}{WELL_KNOWN}oauth-protected-resource/mcp"
+            more["www-authenticate"] = f'Bearer resource_metadata="{where}"'
+        await whole(send, status, json.dumps(answer).encode(), more)
+
+    def _form(self, headers: dict[str, str], body: bytes) -> dict[str, Any]:
+        if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            return dict(parse_qsl(body.decode("utf-8", "replace")))
+        try:
+            return obj(json.loads(body) if body else {})
+        except ValueError:
+            return {}
+
+    def _answer(
+        self, asked: dict[str, Any], headers: dict[str, str], body: bytes
+    ) -> tuple[str, int, Any]:
+        path: str = asked["path"]
+        if path.startswith(f"{WELL_KNOWN}oauth-protected-resource"):
+            found = {"resource": self.mcp_url, "authorization_servers": [self.url]}
+            return "metadata", 200, found
+        if path.startswith(f"{WELL_KNOWN}oauth-authorization-server"):
+            return "metadata", 200, self._metadata()
+        if path == "/register":
+            return "register", 201, self._registered(asked["form"])
+        if path == "/token":
+            return "token", *self._token(asked["form"])
+        if path == "/mcp":
+            held = headers.get("authorization", "") == f"Bearer {self.tokens.get('access_token')}"
+            status = 400 if held and "access_token" in self.tokens else 401
+            return "mcp", status, {"error": "no MCP is spoken here" if held else "unauthorized"}
+        return "other", 404, {"error": "not_found"}
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": self.authorize_url,
+            "token_endpoint": f"{self.url}/token",
+            "registration_endpoint": f"{self.url}/register",
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code", "refresh_token"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none", "client_secret_post"],
+        }
+
+    def _registered(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        client = f"client-{secrets.token_hex(6)}"
+        self._clients.add(client)
+        kept = {"redirect_uris": [], "grant_types": ["authorization_code"], **wanted}
+        return {**kept, "client_id": client, "token_endpoint_auth_method": "none"}
+
+    def _token(self, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if form.get("grant_type") == "refresh_token":
+            known = form.get("refresh_token") == self.tokens.get("refresh_token", "none")
+            return (200, self._issued()) if known else (400, {"error": "invalid_grant"})
+        grant = self._grants.pop(str(form.get("code")), None)
+        if grant is None or form.get("redirect_uri", grant.redirect) != grant.redirect:
+            return 400, {"error": "invalid_grant"}
+        digest = hashlib.sha256(str(form.get("code_verifier", "")).encode()).digest()
+        proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        if grant.challenge and proof != grant.challenge:
+            return 400, {"error": "invalid_grant", "error_description": "code_verifier"}
+        return 200, self._issued()
+
+    def _issued(self) -> dict[str, Any]:
+        self.tokens = {name: secrets.token_hex(24) for name in ("access_token", "refresh_token")}
+        return {**self.tokens, "token_type": "Bearer", "expires_in": 3600}
+
+    async def _authorize(self, query: dict[str, str], send: Send) -> None:
+        """The page of consent says yes: who denies does not come here."""
+        redirect, client = query.get("redirect_uri", ""), query.get("client_id", "")
+        if client not in self._clients or urlsplit(redirect).hostname not in CALLBACKS:
+            await whole(send, 400, b'{"error":"invalid_request"}')
+            return
+        code = secrets.token_hex(12)
+        self._grants[code] = _Grant(client, redirect, query.get("code_challenge", ""))
+        given = {"code": code, **({"state": query["state"]} if "state" in query else {})}
+        await whole(send, 302, b"", {"location": _with(redirect, given)})
+
+    async def visit(self, address: str, *, consents: bool) -> int:
+        """Do what a user does in a browser who visits the printed address; gives the last status.
+
+        0 where nobody answers the callback. Only loopback is ever visited.
+        """
+        query = dict(parse_qsl(urlsplit(address).query))
+        async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as browser:
+            try:
+                if consents:
+                    page = await browser.get(address)
+                    back = page.headers.get("location", "")
+                else:
+                    refusal = {"error": "access_denied", "state": query.get("state", "")}
+                    back = _with(query.get("redirect_uri", ""), refusal)
+                if urlsplit(back).hostname not in CALLBACKS:
+                    return 400
+                return (await browser.get(back)).status_code
+            except httpx.HTTPError:
+                return 0
+
+
+def _with(address: str, more: dict[str, str]) -> str:
+    parts = urlsplit(address)
+    query = "&".join(filter(None, (parts.query, urlencode(more))))
+    return parts._replace(query=query).geturl()
+
+
+@asynccontextmanager
+async def oauth_server(told: Told) -> AsyncGenerator[OAuthServer]:
+    """Run both servers on a free port of the loopback address."""
+    app = OAuthServer(told)
+    async with anyio.create_task_group() as tasks, loopback(app, tasks) as url:
+        app.url = url
+        yield app

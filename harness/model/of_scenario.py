@@ -1,0 +1,37 @@
+"""The scripted model of a scenario whose client's side nobody plays.
+
+Gates that the scenario's client would open are open from the start. A gate that the scenario never
+opens holds until the caller closes the stream, as an interrupt does.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from harness.model.model import ScriptedModel
+from harness.model.script import Script
+from harness.model.wire.responses import ResponsesEncoder
+
+
+class PlaysModel(Protocol):
+    """The part of a scenario that its model needs."""
+
+    def scripts(self) -> dict[str, Script]:
+        """Return thread alias -> script, in the order in which the scenario starts the threads."""
+        ...
+
+    def opened_gates(self) -> Iterable[str]:
+        """Return the gates that the client's side opens."""
+        ...
+
+    @property
+    def strict_model(self) -> bool:
+        """Return whether a call of a thread that has no script is a problem."""
+        ...
+
+
+def model_of(scenario: PlaysModel) -> ScriptedModel:
+    """Return the model that plays a scenario's script."""
+    model = ScriptedModel(scenario.scripts(), ResponsesEncoder(), strict=scenario.strict_model)
+    for gate in scenario.opened_gates():
+        model.gates.open(gate)
+    return model

@@ -1,0 +1,230 @@
+"""The model's side of a scenario, at the level of intent."""
+
+import json
+import re
+from collections.abc import Iterator
+from email.utils import formatdate
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from harness.model.parts import (
+    Delta,
+    Disconnect,
+    Hold,
+    Malformed,
+    Message,
+    Part,
+    PlanItem,
+    Reasoning,
+)
+from harness.model.strict import Alias, Strict, Times
+
+
+def _pause(value: object) -> str:
+    return "text" if isinstance(value, str) else "seconds"
+
+
+def _in_a_header(value: str) -> str:
+    if not re.fullmatch(r"[!-~]([ -~]*[!-~])?", value):
+        raise ValueError(f"{value!r} cannot stand in a header; expected one line of ASCII")
+    return value
+
+
+RetryAfter = Annotated[
+    Annotated[float, Field(ge=0, le=86_400), Tag("seconds")]
+    | Annotated[str, AfterValidator(_in_a_header), Tag("text")],
+    Discriminator(_pause),
+]
+
+
+class ErrorFields(TypedDict):
+    """The code and the words of a failure that a caller can read, "" for none."""
+
+    code: str
+    said: str
+
+
+NO_ERROR: Final[ErrorFields] = {"code": "", "said": ""}
+
+
+class Fail(Strict):
+    """The call fails: by HTTP `status`, or with no status by an error event in the stream.
+
+    `body` is sent with the status instead of the API's error object: a text (an empty one for no
+    body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is what the
+    body is said to be. A status below 400 needs a body: what is sent then is no stream of events.
+    `retry_after` is in seconds, or a text that is sent as it is; with `retry_date` the header names
+    a date that is so many seconds away. `disconnect` closes the connection after the error event.
+    """
+
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
+    code: str | None = None
+    message: str = "scripted failure"
+    body: str | dict[str, Any] | None = None
+    body_bytes: Annotated[int, Field(ge=1, le=16_000_000)] | None = None
+    content_type: str | None = Field(default=None, min_length=1)
+    retry_after: RetryAfter | None = None
+    retry_date: bool = False
+    disconnect: bool = False
+    times: Times = 1
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "Fail":
+        whole = self.body is not None or self.body_bytes is not None
+        if self.status is None:
+            for name in ("body", "body_bytes", "content_type", "retry_after"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} goes with status; without one the stream fails")
+        elif self.disconnect:
+            raise ValueError("disconnect goes with an error event; a status has no stream to cut")
+        elif self.status < 400 and not whole:
+            raise ValueError("a status below 400 is no failure; it needs a body or body_bytes")
+        if self.body is not None and self.body_bytes is not None:
+            raise ValueError("expected at most one of body and body_bytes")
+        if self.retry_date and not isinstance(self.retry_after, float):
+            raise ValueError("retry_date goes with retry_after in seconds")
+        return self
+
+    def sent(self) -> bytes | None:
+        """The body, None for the API's error object."""
+        if self.body_bytes is not None:
+            return b"x" * self.body_bytes
+        if self.body is None:
+            return None
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+    def headers(self, now: float) -> dict[str, str]:
+        """The headers, at this moment (Unix seconds)."""
+        found = {"content-type": self.content_type or "application/json"}
+        match self.retry_after:
+            case None:
+                pass
+            case str(text):
+                found["retry-after"] = text
+            case seconds if self.retry_date:
+                found["date"] = formatdate(now, usegmt=True)
+                found["retry-after"] = formatdate(now + seconds, usegmt=True)
+            case seconds:
+                found["retry-after"] = f"{seconds:g}"
+        return found
+
+    def error_fields(self) -> ErrorFields:
+        """Return the failure as the caller can read it; nothing of a body that the script gives."""
+        if self.sent() is not None:
+            return NO_ERROR
+        return {"code": self.code or "", "said": self.message}
+
+
+class ToolOutput(Strict):
+    """The expected outcome of the tool calls of the thread's last reply, a text that their outputs
+    contain, and one that none of them contains.
+    """
+
+    outcome: Literal["ok", "failed", "declined", "refused"]
+    contains: str | None = None
+    lacks: str | None = None
+
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list) else "one"
+
+
+OneOf = Annotated[
+    Annotated[str, Tag("one")] | Annotated[list[str], Field(min_length=1), Tag("several")],
+    Discriminator(_one_or_several),
+]
+"""A text, or a list of texts of which one will do."""
+
+
+class Expect(Strict):
+    """Conditions of this call: `input_contains` texts, and the outputs of tool calls.
+
+    Of a list within `input_contains` one text is enough. `input_lacks` texts must not occur in its
+    input. The other keys compare it with an earlier call, by the name `as` of its step: with
+    `same_model` both ask for the same model, with `same_schema` for the same output schema or none,
+    and with `other_schema` this call does not ask for the earlier one's schema.
+    """
+
+    input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
+    input_lacks: list[str] = Field(default_factory=list[str])
+    tool_output: ToolOutput | None = None
+    same_model: Alias | None = None
+    same_schema: Alias | None = None
+    other_schema: Alias | None = None
+
+    @property
+    def compared(self) -> dict[str, str]:
+        """Each comparison with an earlier call, and the name of that call's step."""
+        found = {key: getattr(self, key) for key in ("same_model", "same_schema", "other_schema")}
+        return {key: name for key, name in found.items() if name is not None}
+
+
+class When(Strict):
+    """The calls that a step is for: those that contain, and those that lack, certain texts."""
+
+    input_contains: list[OneOf] = Field(default_factory=list[str | list[str]])
+    input_lacks: list[str] = Field(default_factory=list[str])
+
+
+class ModelStep(Strict):
+    """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with.
+
+    With `when` other calls skip the step, and it is no problem if no call uses it.
+    """
+
+    alias: Alias | None = Field(default=None, alias="as")
+    when: When | None = None
+    reply: list[Part] | None = None
+    fail: Fail | None = None
+    expect: Expect | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "ModelStep":
+        if (self.reply is None) == (self.fail is None):
+            raise ValueError("expected exactly one of reply and fail")
+        return self
+
+    @property
+    def times(self) -> Times:
+        """For how many calls this step is played before the next."""
+        if self.fail is not None:
+            return self.fail.times
+        for _, entry in self.entries():
+            if isinstance(entry, Disconnect):
+                return entry.cut.times
+            if isinstance(entry, Malformed):
+                return entry.malformed.times
+        return 1
+
+    def gates(self) -> list[str]:
+        """The names of the gates at which the reply holds."""
+        return [entry.hold for _, entry in self.entries() if isinstance(entry, Hold)]
+
+    def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
+        """Every part and every entry of a part, with its path below the step."""
+        for index, part in enumerate(self.reply or []):
+            at = ("reply", index)
+            yield at, part
+            match part:
+                case Message() | PlanItem():
+                    key = next(iter(type(part).model_fields))
+                    body = part.message if isinstance(part, Message) else part.plan_item
+                    for place, delta in enumerate(body.deltas):
+                        yield (*at, key, "deltas", place), delta
+                case Reasoning():
+                    both = ("summary", part.reasoning.summary), ("raw", part.reasoning.raw)
+                    for name, blocks in both:
+                        for number, block in enumerate(blocks):
+                            for place, delta in enumerate(deltas_of(block)):
+                                yield (*at, "reasoning", name, number, place), delta
+                case _:
+                    pass
+
+
+def deltas_of(block: str | list[Delta]) -> list[Delta]:
+    """The deltas of a block."""
+    return [block] if isinstance(block, str) else block
+
+
+Script = list[ModelStep]

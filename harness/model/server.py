@@ -1,0 +1,256 @@
+"""The scripted model over HTTP on loopback.
+
+One server runs as long as its worker. `serve` sets the scenario's model that answers; with `join`
+several models share the server, and the markers in a call choose one. Calls that no model answers
+are kept in `strays`. Each chunk is sent at once, and a caller that disconnects is noticed at once,
+even while the stream waits at a gate. With `listen` its address can refuse connections for a while.
+"""
+
+import contextlib
+import json
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import uvicorn
+from anyio.abc import TaskGroup
+
+from harness.model.model import ScriptedModel, catalogue
+from harness.model.play import StreamCut
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY_BYTES = 64 * 1024 * 1024
+
+
+class ModelServer:
+    """The HTTP side. `url` is the base URL to give to a server under test.
+
+    The port is reserved for its whole life: a socket holds it even while nothing listens. Raises
+    `OSError` where the address cannot be had.
+    """
+
+    def __init__(self, tasks: TaskGroup, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._tasks = tasks
+        self._host = host
+        self._socket = _bound(port, host)
+        self._server: _Server | None = None
+        self.url = f"{_address(self._socket)}/v1"
+        self.strays: list[str] = []
+        self._models: list[ScriptedModel] = []
+
+    async def listen(self, *, listening: bool) -> None:
+        """Accept connections, or refuse them; answers in progress are finished."""
+        if listening and self._server is None:
+            self._server = _Server(_config(self))
+            self._tasks.start_soon(self._server.run_on, self._socket)
+            await self._server.ready.wait()
+        elif not listening and self._server is not None:
+            port: int = self._socket.getsockname()[1]
+            await self._stop(self._server)
+            self._socket = _bound(port, self._host)
+
+    async def close(self) -> None:
+        """Stop the server and release its port."""
+        if self._server is not None:
+            await self._stop(self._server)
+        self._socket.close()
+
+    async def _stop(self, server: "_Server") -> None:
+        self._server = None
+        server.should_exit = server.force_exit = True
+        with anyio.CancelScope(shield=True):
+            await server.done.wait()
+
+    def serve(self, model: ScriptedModel | None) -> None:
+        """From now on only this model answers; None for no model."""
+        self._models = [] if model is None else [model]
+
+    def join(self, model: ScriptedModel) -> None:
+        """Add a model: of several, the one whose marker a call contains answers it."""
+        self._models.append(model)
+
+    def leave(self, model: ScriptedModel) -> None:
+        """Remove a model."""
+        self._models.remove(model)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application."""
+        if scope["type"] != "http":
+            return
+        path = str(scope["path"]).rstrip("/")
+        if scope["method"] == "GET" and path.endswith("/models"):
+            await whole(send, 200, json.dumps(catalogue()).encode())
+        elif scope["method"] == "POST" and path.endswith("/responses"):
+            await self._call(receive, send)
+        else:
+            self.stray(f"{scope['method']} {path}")
+            await whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
+
+    def stray(self, words: str) -> None:
+        """Note something that no model was asked."""
+        self.strays.append(words)
+
+    def model_of(self, body: bytes) -> ScriptedModel | None:
+        """The model that answers a call, None for none."""
+        if len(self._models) == 1:
+            return self._models[0]
+        return next((model for model in self._models if model.claims(body)), None)
+
+    async def _call(self, receive: Receive, send: Send) -> None:
+        body = await body_of(receive)
+        if body is None:
+            return  # It disconnected before its request was complete: that is no call.
+        await self.reply(body, receive, send)
+
+    async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer a call whose body was read."""
+        model = self.model_of(body)
+        if model is None:
+            what = "of no running scenario" if self._models else "while no scenario was running"
+            self.stray(f"a model call {what}")
+            await whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
+            return
+        answer = model.answer(body)
+        if answer.chunks is None:
+            await whole(send, answer.status, answer.body, answer.headers)
+            return
+        await _start(send, answer.status, answer.headers)
+        cut = False
+        async with contextlib.aclosing(answer.chunks) as chunks, anyio.create_task_group() as tasks:
+            tasks.start_soon(_cancel_on_disconnect, receive, tasks.cancel_scope)
+            try:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    # `send` does not wait: only here a disconnected caller is noticed.
+                    await anyio.lowlevel.checkpoint()
+                await send({"type": "http.response.body", "body": b""})
+            except StreamCut:
+                cut = True
+            tasks.cancel_scope.cancel()
+        if cut:
+            # An exception after the start makes the server drop the connection without the end
+            # of the body: to the caller that is a lost connection, which is what the script says.
+            raise StreamCut
+
+
+@asynccontextmanager
+async def model_server() -> AsyncGenerator[ModelServer]:
+    """Run a model server on a free loopback port."""
+    async with anyio.create_task_group() as tasks:
+        app = ModelServer(tasks)
+        try:
+            await app.listen(listening=True)
+            yield app
+        finally:
+            await app.close()
+
+
+def _bound(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """A socket that is bound to the port (0 for a free one) and does not listen."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio turns off Nagle's algorithm: small chunks are sent at once.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _address(bound: socket.socket) -> str:
+    """The address by which a bound socket is reached from this machine."""
+    name: tuple[str, int] = bound.getsockname()[:2]
+    host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name[0], name[0]), name[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@asynccontextmanager
+async def loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
+    """Serve an ASGI application on a free port of the loopback address; gives its address."""
+    listener = _bound(0)
+    server = _Server(_config(app))
+    tasks.start_soon(server.run_on, listener)
+    await server.ready.wait()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        with anyio.CancelScope(shield=True):
+            await server.done.wait()
+
+
+def _config(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        date_header=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn inside our event loop, without signal handlers, and with events for its stages."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = anyio.Event()
+        self.done = anyio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    async def run_on(self, listener: socket.socket) -> None:
+        try:
+            await self.serve(sockets=[listener])
+        finally:
+            self.ready.set()
+            self.done.set()
+
+
+async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def body_of(receive: Receive) -> bytes | None:
+    """The whole body, None where the caller disconnected before its end."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if not message.get("more_body") or len(body) > MAX_BODY_BYTES:
+            return bytes(body)
+
+
+async def _start(send: Send, status: int, headers: dict[str, str]) -> None:
+    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+
+
+async def whole(
+    send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
+) -> None:
+    """Send an answer that is whole at once."""
+    await _start(send, status, headers or {"content-type": "application/json"})
+    await send({"type": "http.response.body", "body": body})

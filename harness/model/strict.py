@@ -1,0 +1,26 @@
+"""The base of every mapping in a scenario file."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.protocol.values import obj
+
+Alias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$")]
+Times = Annotated[int, Field(ge=1, le=100)] | Literal["until-turn-ends"]
+
+
+class Strict(BaseModel):
+    """A mapping in a scenario file: unknown keys are errors, values are never converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+def key_of(value: Any) -> str | None:
+    """The single key of a mapping, which names the alternative; "text" for a text."""
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, BaseModel):
+        return next(iter(type(value).model_fields), None)
+    mapping = obj(value)
+    return next(iter(mapping)) if len(mapping) == 1 else None

@@ -1,0 +1,240 @@
+"""The OpenAI Responses API over server-sent events: bytes for every intent.
+
+Source: the API's public reference, and what a released server accepts.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from harness.model.asks import ProviderPart, WebSearch, WebSearchBody
+from harness.model.encoder import Asked
+from harness.model.parts import UsageBody
+from harness.model.tools import Chosen, Offered
+from harness.model.wire import asking
+from harness.protocol.values import obj, text
+
+Json = dict[str, Any]
+
+
+def sse(event: Json) -> bytes:
+    """One server-sent event; its name is the event's `type`."""
+    data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {event['type']}\ndata: {data}\n\n".encode()
+
+
+class ResponsesStream:
+    """The events of one response, numbered as the API numbers them."""
+
+    def __init__(self, call: int) -> None:
+        self._response: Json = {"id": f"resp_{call}", "object": "response", "output": []}
+        self._call = call
+        self._items = 0
+        self._sequence = 0
+
+    def opened(self) -> bytes:
+        """response.created"""
+        return self._event("response.created", response={**self._response, "status": "in_progress"})
+
+    def message_started(self) -> bytes:
+        """response.output_item.added with an empty message"""
+        self._items += 1
+        return self._event(
+            "response.output_item.added",
+            output_index=self._items - 1,
+            item={**self._message(), "status": "in_progress", "content": []},
+        )
+
+    def message_delta(self, text: str) -> bytes:
+        """response.output_text.delta"""
+        return self._event(
+            "response.output_text.delta",
+            item_id=self._item_id("msg"),
+            output_index=self._items - 1,
+            content_index=0,
+            delta=text,
+        )
+
+    def message_done(self, text: str, phase: str | None) -> bytes:
+        """response.output_item.done with the whole message"""
+        content: list[Json] = [{"type": "output_text", "text": text, "annotations": []}]
+        item: Json = {**self._message(), "status": "completed", "content": content}
+        if phase is not None:
+            item["phase"] = phase
+        return self._event("response.output_item.done", output_index=self._items - 1, item=item)
+
+    def reasoning_started(self) -> bytes:
+        """response.output_item.added with empty reasoning"""
+        self._items += 1
+        return self._event(
+            "response.output_item.added",
+            output_index=self._items - 1,
+            item={"type": "reasoning", "id": self._item_id("rs"), "summary": []},
+        )
+
+    def summary_part(self, index: int) -> bytes:
+        """response.reasoning_summary_part.added"""
+        return self._event(
+            "response.reasoning_summary_part.added",
+            item_id=self._item_id("rs"),
+            output_index=self._items - 1,
+            summary_index=index,
+            part={"type": "summary_text", "text": ""},
+        )
+
+    def summary_delta(self, index: int, text: str) -> bytes:
+        """response.reasoning_summary_text.delta"""
+        return self._event(
+            "response.reasoning_summary_text.delta",
+            item_id=self._item_id("rs"),
+            output_index=self._items - 1,
+            summary_index=index,
+            delta=text,
+        )
+
+    def raw_delta(self, index: int, text: str) -> bytes:
+        """response.reasoning_text.delta"""
+        return self._event(
+            "response.reasoning_text.delta",
+            item_id=self._item_id("rs"),
+            output_index=self._items - 1,
+            content_index=index,
+            delta=text,
+        )
+
+    def reasoning_done(self, summary: list[str], raw: list[str]) -> bytes:
+        """response.output_item.done with the whole reasoning"""
+        item: Json = {
+            "type": "reasoning",
+            "id": self._item_id("rs"),
+            "summary": [{"type": "summary_text", "text": part} for part in summary],
+            "encrypted_content": None,
+        }
+        if raw:
+            item["content"] = [{"type": "reasoning_text", "text": block} for block in raw]
+        return self._event("response.output_item.done", output_index=self._items - 1, item=item)
+
+    def tool_call(self, chosen: Chosen) -> tuple[str, list[bytes]]:
+        """response.output_item.added, the arguments, response.output_item.done"""
+        self._items += 1
+        call_id = f"call_{self._call}_{self._items}"
+        if chosen.tool.free:
+            given = text(obj(chosen.arguments).get("input"))
+            kind, key, delta = "custom_tool_call", "input", "custom_tool_call_input"
+        else:
+            given = json.dumps(chosen.arguments, ensure_ascii=False)
+            kind, key, delta = "function_call", "arguments", "function_call_arguments"
+        item: Json = {"type": kind, "id": self._item_id("fc"), "call_id": call_id}
+        item["name"] = chosen.tool.name
+        if chosen.tool.namespace:
+            item["namespace"] = chosen.tool.namespace
+        at: Json = {"output_index": self._items - 1}
+        begun = {**item, key: "", "status": "in_progress"}
+        done = {**item, key: given, "status": "completed"}
+        return call_id, [
+            self._event("response.output_item.added", **at, item=begun),
+            self._event(f"response.{delta}.delta", **at, item_id=item["id"], delta=given),
+            self._event("response.output_item.done", **at, item=done),
+        ]
+
+    def provider_item(self, part: ProviderPart) -> list[bytes]:
+        """response.output_item.added and response.output_item.done with the item"""
+        match part:
+            case WebSearch(web_search=body):
+                return self._web_search(body)
+
+    def _web_search(self, body: WebSearchBody) -> list[bytes]:
+        self._items += 1
+        action: Json = {"type": "search", "query": body.query}
+        if body.pattern is not None:
+            action = {"type": "find_in_page", "url": body.url, "pattern": body.pattern}
+        elif body.url is not None:
+            action = {"type": "open_page", "url": body.url}
+        item: Json = {"type": "web_search_call", "id": self._item_id("ws")}
+        at: Json = {"output_index": self._items - 1}
+        done = {**item, "status": "completed", "action": action}
+        return [
+            self._event("response.output_item.added", **at, item={**item, "status": "in_progress"}),
+            self._event("response.output_item.done", **at, item=done),
+        ]
+
+    def failed(self, code: str, message: str) -> bytes:
+        """response.failed"""
+        error = {"code": code, "message": message}
+        return self._event(
+            "response.failed", response={**self._response, "status": "failed", "error": error}
+        )
+
+    def completed(self, usage: UsageBody) -> bytes:
+        """response.completed with usage"""
+        counts: Json = {
+            "input_tokens": usage.input,
+            "input_tokens_details": {"cached_tokens": usage.cached},
+            "output_tokens": usage.output,
+            "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+            "total_tokens": usage.input + usage.output,
+        }
+        return self._event(
+            "response.completed",
+            response={**self._response, "status": "completed", "usage": counts},
+        )
+
+    def _message(self) -> Json:
+        return {"type": "message", "id": self._item_id("msg"), "role": "assistant"}
+
+    def _item_id(self, prefix: str) -> str:
+        return f"{prefix}_{self._call}_{self._items}"
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        self._sequence += 1
+        return sse({"type": kind, "sequence_number": self._sequence, **fields})
+
+
+class ResponsesEncoder:
+    """The encoder of the Responses API."""
+
+    content_type = "text/event-stream"
+
+    def stream(self, call: int, body: Mapping[str, Any]) -> ResponsesStream:
+        """The answer to call number `call`."""
+        return ResponsesStream(call)
+
+    def error_body(self, status: int, code: str | None, message: str) -> bytes:
+        """The API's error object."""
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        return json.dumps(
+            {"error": {"message": message, "type": code or kind, "code": code}}
+        ).encode()
+
+    def user_texts(self, body: Mapping[str, Any]) -> list[str]:
+        """The texts of all user messages of the input."""
+        return asking.user_texts(body)
+
+    def asked(self, body: Mapping[str, Any]) -> Asked:
+        """The model, the user's last texts, effort, summary, and whether the call has a schema."""
+        return asking.asked(body)
+
+    def schema(self, body: Mapping[str, Any]) -> Any:
+        """The JSON Schema of the answer, None for none."""
+        return asking.schema(body)
+
+    def offered(self, body: Mapping[str, Any]) -> list[Offered]:
+        """The tools of the call, including those in a namespace."""
+        return asking.offered(body)
+
+    def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
+        """The texts of all tool outputs of the input."""
+        return asking.outputs(body)
+
+    def event_of(self, chunk: bytes) -> str:
+        """The name after `event:`."""
+        first = chunk.split(b"\n", 1)[0]
+        return first[7:].decode() if first.startswith(b"event: ") else ""
+
+    def rerouted(self, model: str) -> dict[str, str]:
+        """The header in which the API names the model that answers."""
+        return {"openai-model": model}
+
+    def orphans(self, body: Mapping[str, Any]) -> list[str]:
+        """Tool outputs without their call, and calls without their output."""
+        return asking.orphans(body)

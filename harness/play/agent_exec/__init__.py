@@ -1,0 +1,1 @@
+"""Playing scenarios on `agent exec`: each turn is a process."""

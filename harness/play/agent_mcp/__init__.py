@@ -1,0 +1,1 @@
+"""Playing scenarios on `agent mcp`: each step is a command."""

@@ -1,0 +1,296 @@
+"""A worker's bench: one model server, one server under test at a time, scenarios one by one.
+
+`run` plays a scenario. Who wants to speak himself, or to go through a scenario step by step, holds
+a conversation:
+
+    async with bench.conversation("mine", {"t": script}) as stage:
+        answer = await stage.request("thread/start", {"cwd": str(stage.cwd)})
+    stage.run.trace
+
+    async with bench.conversation_of(loaded) as stage, bench.player(loaded, stage) as player:
+        while player.next_step is not None:
+            await player.step()
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from harness.client.target.overrides import model_told, places, turn_params
+from harness.client.target.place import RunFolder
+from harness.client.target.profile import Bounds, Profile
+from harness.judge.verdict import Level
+from harness.model.script import Script
+from harness.model.server import ModelServer, model_server
+from harness.play.agent_exec.bench import ExecBench
+from harness.play.agent_mcp.bench import CommandBench
+from harness.play.hygiene import Hygiene
+from harness.play.run import Run
+from harness.play.sdk.bench import SdkBench
+from harness.play.session.conversation import Conversations, Needs, needs_of
+from harness.play.session.conversation_context import ConversationContext
+from harness.play.session.first_turn import NO_TURN, plain_turn
+from harness.play.session.sanity import SANITY, proves, trouble
+from harness.play.session.servers import RunningServer, Servers, SetupFailed
+from harness.protocol.spec.book import Book
+from harness.report.results.outcome import Finding
+from harness.report.results.starts import StartReason
+from harness.scenario.loader import Loaded
+from harness.scenario.player import Player
+from harness.trace.surfaces import COMMAND, EXEC, SDK
+
+# Set-up findings that concern only what starts a turn.
+_OF_TURNS = ("setup.model-not-called", NO_TURN)
+
+
+class Bench:
+    """Plays scenarios against one target. Make it with `open_bench`."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        tasks: TaskGroup,
+    ) -> None:
+        self.profile = profile
+        self.book = book
+        self.blocked: Finding | None = None
+        self.hygiene = Hygiene(Level(profile.hygiene))
+        self.servers = Servers(
+            profile, bounds, folder, self.hygiene, model_url=models.url, tasks=tasks
+        )
+        self._bounds = bounds
+        self._models = models
+        self._conversations = Conversations(
+            profile, bounds, book, folder, models, self.servers, self.hygiene
+        )
+        self.exec = ExecBench(profile, bounds, book, folder, models, self.hygiene)
+        self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
+        self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
+        self.step_bound: float | None = None
+        """How many seconds a step of a scenario waits at most, where that is less than usual."""
+        self._model_reached = False
+        self._proven = False
+
+    @property
+    def bounds(self) -> Bounds:
+        """The profile's bounds, as this run scales them."""
+        return self._bounds
+
+    @property
+    def model_url(self) -> str:
+        """Return the address of the fake model."""
+        return self._models.url
+
+    def blocks(self, loaded: Loaded) -> Finding | None:
+        """The set-up finding because of which this scenario need not be tried, if any."""
+        if loaded.surface == EXEC:
+            return self.exec.blocked
+        if loaded.surface == COMMAND:
+            return self.commands.blocked
+        if loaded.surface == SDK:
+            return self.sdk.blocked
+        finding = self.blocked
+        if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
+            return None
+        return finding
+
+    async def first_turn(self, patience: float) -> Run:
+        """Play the plain turn on a fresh process; `patience` scales the bound of its steps.
+
+        What was found about the model before is forgotten: it is found again, or was wrong. What
+        follows the steps is bounded by one short silence, and as they are.
+        """
+        await self.servers.retire_all()
+        self.blocked = None
+        step = self._bounds.step * patience
+        bounds = self._bounds.model_copy(update={"step": step})
+        ending = self._bounds.model_copy(update={"step": self._bounds.settle, "scenario": step})
+        return await self._play(plain_turn(), bounds=bounds, ending=ending)
+
+    async def run(self, loaded: Loaded) -> Run:
+        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
+
+        A process that a scenario wants for itself is used by none before it and none after it.
+        """
+        if loaded.surface == EXEC:
+            return await self.exec.run(loaded)
+        if loaded.surface == COMMAND:
+            return await self.commands.run(loaded)
+        if loaded.surface == SDK:
+            return await self.sdk.run(loaded)
+        needs = needs_of(loaded)
+        server = await self.servers.select(self._conversations.settings(needs))
+        if server is not None and server.doubted:
+            await self._sanity_turn(server, needs)
+        server = self.servers.current
+        before = tuple(server.served) if server is not None and not server.peer.inbox.closed else ()
+        try:
+            run = await self._play(loaded)
+        except SetupFailed:
+            # Of some servers only one can run at a time: they have a fixed port, or a lock.
+            if not await self.servers.run_alone():
+                raise
+            self.blocked, before = None, ()
+            run = await self._play(loaded)
+        run.before = before
+        proven = proves(run)
+        if self.servers.current is not None:
+            self.servers.current.served.append(loaded)
+            self.servers.current.doubted = "" if proven else loaded.id
+        self._proven = self._proven or proven
+        return run
+
+    async def _play(
+        self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
+    ) -> Run:
+        if self.step_bound is not None and bounds is None and loaded is not SANITY:
+            bounds = ending = self._hurried(self.step_bound)
+        async with self.conversation_of(loaded, ending=ending) as stage:
+            stage.unmet = await self.player(loaded, stage, bounds=bounds).play()
+        return stage.run
+
+    def _hurried(self, step: float) -> Bounds:
+        """The run's bounds, of which a step waits at most so long, and the end four times that."""
+        step = min(step, self._bounds.step)
+        scenario = min(4 * step + self._bounds.settle, self._bounds.scenario)
+        return self._bounds.model_copy(update={"step": step, "scenario": scenario})
+
+    def conversation_of(
+        self, loaded: Loaded, *, ending: Bounds | None = None
+    ) -> AbstractAsyncContextManager[ConversationContext]:
+        """A conversation with what a scenario needs, of which no step is played yet."""
+        scripts = loaded.scenario.scripts()
+        return self.conversation(loaded.id, scripts, needs=needs_of(loaded), ending=ending)
+
+    def player(
+        self, loaded: Loaded, stage: ConversationContext, *, bounds: Bounds | None = None
+    ) -> Player:
+        """Return the player of a scenario's steps; `bounds` other than the run's."""
+        return Player(
+            loaded,
+            stage.peer,
+            stage.model,
+            cast=stage.cast,
+            cwd=stage.cwd,
+            bounds=bounds or self._bounds,
+            thread_params=self.profile.thread,
+            turn_params=turn_params(self.profile, loaded.scenario.needs),
+            places=places(self.profile, stage.cwd, stage.connections.server.home),
+            markers=loaded.markers(),
+            connections=stage.connections,
+        )
+
+    async def _sanity_turn(self, server: RunningServer, needs: Needs) -> None:
+        """Make sure that a process is still good after a scenario; else it is retired.
+
+        `needs` are those of the next scenario, which has the settings of the process.
+        """
+        if self.blocked is not None:
+            return  # No plain turn can be had on any process.
+        if server.peer.inbox.closed or not (self._proven and self._model_reached):
+            return
+        sane = replace(
+            needs_of(SANITY),
+            config=needs.config,
+            scenario_folder=needs.scenario_folder,
+            several_clients=needs.several_clients,
+            client_name=needs.client_name,
+        )
+        async with self.conversation(SANITY.id, SANITY.scenario.scripts(), needs=sane) as stage:
+            stage.unmet = await self.player(SANITY, stage).play()
+        problem = trouble(stage.run)
+        if problem:
+            self.hygiene.unusable(server.doubted, problem)
+            await self.servers.retire(StartReason.UNUSABLE)
+
+    @asynccontextmanager
+    async def conversation(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        *,
+        needs: Needs | None = None,
+        ending: Bounds | None = None,
+    ) -> AsyncGenerator[ConversationContext]:
+        """Hold one conversation for the length of the block; then its trace is brought to its end.
+
+        `scripts` are what the model says on the thread of each alias. After the block `stage.run`
+        is what the conversation gave; `unmet` in it is what kept the block from going on: a
+        TimeoutError, `StepFailed` or `TargetGone` that left it, which goes no further. The block
+        has no bound of its own: steps, `stage.request` and `stage.wait` have theirs, and around
+        more the caller puts `anyio.fail_after`. It is entered and left in one task; what speaks
+        within may be in others (through a blocking portal: `wrap_async_context_manager`). Raises
+        `SetupFailed` where the server cannot be used at all.
+        """
+        try:
+            async with self._conversations.open(name, scripts, needs=needs, ending=ending) as stage:
+                yield stage
+        except SetupFailed as failed:
+            self.blocked = failed.finding
+            raise
+        self._watch_model(stage.run)
+
+    def _watch_model(self, run: Run) -> None:
+        """One finding, and nothing more to try, when the server never reaches the model."""
+        if run.model.calls:
+            self._model_reached = True
+        if self._model_reached or run.died or run.flooded or not run.cast.turns:
+            return  # One that died or flooded had no time to: what ended it is the finding.
+        strays = f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
+        self.blocked = Finding(
+            "setup.model-not-called",
+            f"a turn was started and the model at {self._models.url} was never called{strays}; "
+            f"{_way_to_the_model(self.profile)}",
+        )
+        run.findings.append(self.blocked)
+
+
+def _way_to_the_model(profile: Profile) -> str:
+    """Return advice for a model that is not called, by how the server gets its address."""
+    told = model_told(profile)
+    if told:
+        return (
+            f"point the server at it: it is told the address by {told}, and {{model_url}} can "
+            "stand in --server-cmd"
+        )
+    return (
+        f"nothing tells the server that address: the profile {profile.name!r} has {{model_url}} "
+        "nowhere; put it into the command, a variable of [env] or a file of [home]"
+    )
+
+
+B = TypeVar("B", bound=Bench)
+
+
+@asynccontextmanager
+async def open_bench(
+    profile: Profile,
+    book: Book,
+    *,
+    base: Path,
+    worker: str = "main",
+    scale: float = 1.0,
+    kind: type[B] = Bench,
+) -> AsyncGenerator[B]:
+    """A bench for one worker, of a `kind`; everything it started is gone when it closes."""
+    folder = RunFolder(base, worker)
+    try:
+        async with model_server() as models, anyio.create_task_group() as tasks:
+            bounds = profile.bounds.scaled(scale)
+            bench = kind(profile, bounds, book, folder, models, tasks)
+            try:
+                yield bench
+            finally:
+                await bench.servers.retire_all()
+                tasks.cancel_scope.cancel()
+    finally:
+        folder.close()

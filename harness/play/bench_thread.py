@@ -1,0 +1,81 @@
+"""A bench on an event loop in a thread of its own, for callers that are not asynchronous."""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from harness.play.bench import Bench, open_bench
+from harness.play.config import Config
+from harness.play.interruption import Waiting
+from harness.play.run import Run
+from harness.scenario.loader import Loaded
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BenchThread:
+    """The bench of one worker. It is opened when it is first asked for, and again after `close`."""
+
+    def __init__(self, config: Config, worker: str, interruption: Waiting) -> None:
+        self._config = config
+        self._worker = worker
+        self._interruption = interruption
+        self._stack = contextlib.ExitStack()
+        self._opened: tuple[BlockingPortal, Bench] | None = None
+
+    @property
+    def bench(self) -> Bench:
+        """The bench, to be looked at; what it does is done through here."""
+        return self._open()[1]
+
+    def run(self, loaded: Loaded, step_bound: float | None = None) -> Run:
+        """Play one scenario; a step waits `step_bound` seconds at most, if that is given.
+
+        Raises `Interrupted` at a signal, `SetupFailed` as the bench does.
+        """
+        self.bench.step_bound = step_bound
+        try:
+            return self._wait_for(self.bench.run, loaded)
+        finally:
+            self.bench.step_bound = None
+
+    def lacks(self, needs: Sequence[str]) -> list[str]:
+        """Those needs that are commands which the agent does not know. Raises as `run` does."""
+        return self._wait_for(self.bench.commands.prober.lacking, needs)
+
+    def first_turn(self, patience: float) -> Run:
+        """Play the plain turn on a fresh process. Raises as `run` does."""
+        return self._wait_for(self.bench.first_turn, patience)
+
+    def retire(self) -> None:
+        """End the shared processes, so that the next scenario gets a fresh one."""
+        portal, bench = self._open()
+        portal.call(bench.servers.retire_all)
+
+    def close(self) -> Bench | None:
+        """End everything that was started; gives the bench, if it was ever opened."""
+        opened, self._opened = self._opened, None
+        self._stack.close()
+        return opened[1] if opened is not None else None
+
+    def _wait_for(self, call: Callable[[T], Awaitable[R]], what: T) -> R:
+        portal, _ = self._open()
+        return self._interruption.wait(portal.start_task_soon(call, what))
+
+    def _open(self) -> tuple[BlockingPortal, Bench]:
+        if self._opened is None:
+            config = self._config
+            portal = self._stack.enter_context(start_blocking_portal())
+            opening = open_bench(
+                config.profile,
+                config.book,
+                base=config.base,
+                worker=self._worker,
+                scale=config.scale,
+            )
+            bench = self._stack.enter_context(portal.wrap_async_context_manager(opening))
+            self._opened = portal, bench
+        return self._opened

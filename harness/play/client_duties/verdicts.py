@@ -1,0 +1,96 @@
+"""Verdicts on duties: `DutyVerdict`, made from the rows of a judged trace."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from harness.judge.base import Monitor
+from harness.judge.verdict import GRAVITY, Level, Row, Verdict
+from harness.protocol.spec.book import Book
+from harness.report.causes import Cause, causes
+from harness.report.wirelines import proof_lines
+from harness.trace.trace import Trace
+
+# So many wire lines are shown for a finding.
+MAX_LINES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class DutyVerdict:
+    """The verdict on one duty of the client.
+
+    `verdict` is PASS, FAIL, NOT_EXERCISED, or ERROR where the rule itself crashed; `level` MUST,
+    SHOULD or INFO. `clause` is the requirement in our words with its place in the text. `expected`,
+    `actual` and `wire`, the messages that prove it, are empty where nothing was found.
+    """
+
+    rule: str
+    level: str
+    verdict: str
+    clause: str
+    expected: str = ""
+    actual: str = ""
+    wire: tuple[str, ...] = ()
+
+    @property
+    def red(self) -> bool:
+        """Return whether it fails the client: a MUST is broken, or the rule crashed."""
+        must = self.verdict == Verdict.FAIL.value and self.level == Level.MUST.value
+        return must or self.verdict == Verdict.ERROR.value
+
+    def json(self) -> dict[str, Any]:
+        """The verdict as a JSON object with the members of this class."""
+        return {**asdict(self), "wire": list(self.wire)}
+
+
+def duty_verdicts(
+    book: Book, trace: Trace, duties: Iterable[type[Monitor]], rows: Iterable[Row]
+) -> list[DutyVerdict]:
+    """The verdicts on all duties, in their order, from the rows that these rules gave.
+
+    A duty with findings has a verdict for each cause; findings that are alike are one.
+    """
+    by_rule: dict[str, list[Row]] = {}
+    for row in rows:
+        by_rule.setdefault(row.rule, []).append(row)
+    return [
+        verdict
+        for duty in duties
+        for verdict in _of_duty(book, trace, duty, by_rule.get(duty.id, []))
+    ]
+
+
+def _of_duty(
+    book: Book, trace: Trace, duty: type[Monitor], rows: list[Row]
+) -> Iterator[DutyVerdict]:
+    broken = [row for row in rows if GRAVITY[row.verdict] > GRAVITY[Verdict.KNOWN]]
+    if not broken:
+        verdict = Verdict.PASS if rows else Verdict.NOT_EXERCISED
+        yield DutyVerdict(duty.id, str(duty.level), verdict.value, _clause(book, duty.id))
+        return
+    for cause in causes(broken):
+        yield _finding(book, trace, cause)
+
+
+def _finding(book: Book, trace: Trace, cause: Cause) -> DutyVerdict:
+    row = cause.first
+    others = len(cause.rows) - 1
+    return DutyVerdict(
+        row.rule,
+        str(row.level),
+        row.verdict.value,
+        _clause(book, row.rule, row.clauses),
+        row.expected,
+        row.actual + (f" (and {others} more like it)" if others else ""),
+        tuple(proof_lines(trace, row.frames, row.places, limit=160, around=0, most=MAX_LINES)),
+    )
+
+
+def _clause(book: Book, rule: str, clauses: tuple[str, ...] = ()) -> str:
+    """The first requirement that is meant, with its place: `rpc.answer-form: … (line 16)`."""
+    of_rule = book.requirements_of(rule)
+    meant = [one for one in of_rule if one.id in clauses] or list(of_rule)
+    if not meant:
+        return ""
+    clause = meant[0].clause
+    return f"{meant[0].id}: {clause.statement} ({clause.document}, line {clause.line})"

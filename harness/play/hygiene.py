@@ -1,0 +1,109 @@
+"""Traces of a server beside the protocol: findings that break no rule of it.
+
+Their level is the profile's: INFO, or MUST where a server is held to it.
+"""
+
+from harness.client.target.process import ProcessExit
+from harness.judge.verdict import Level
+from harness.report.results.outcome import Finding
+from harness.trace.frame import DamageKind
+from harness.trace.trace import Trace
+
+
+class Hygiene:
+    """Gathers the findings of one worker, in the order in which they were made."""
+
+    def __init__(self, level: Level) -> None:
+        self.findings: list[Finding] = []
+        self._level = level
+
+    def ended(self, ending: ProcessExit, grace: float) -> None:
+        """A process was ended by us; `grace` in seconds for each push."""
+        if ending.survivors and not ending.killed_before:
+            names = ", ".join(ending.survivors)
+            self._add(
+                "leaked-process", f"processes of the server outlived it and were killed: {names}"
+            )
+        if ending.push == "KILL":
+            self._add(
+                "ignores-term",
+                f"the server ignored the end of its input and TERM ({grace:g} s each)",
+            )
+
+    def ended_unasked(self, status: int | None) -> None:
+        """A server that is gone when the next scenario begins ended after all was judged."""
+        how = "closed its output" if status is None else f"ended with exit status {status}"
+        self._add("ended-unasked", f"the server {how} by itself between two scenarios")
+
+    def temporary_files(self, names: tuple[str, ...]) -> None:
+        """Files that a server which ended in its own way left in its temporary folder."""
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            self._add(
+                "temporary-files",
+                f"the server left in its temporary folder: {', '.join(names[:5])}{more}",
+            )
+
+    def stray_output(self, scenario: str, line: str, count: int) -> None:
+        """Output that is no message, where no rule looks."""
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        self._add(
+            "stray-output",
+            f"after {scenario}, with no conversation going on, the server wrote to its output what "
+            f"is no message: {line}{more}",
+            scenario,
+        )
+
+    def panic(self, scenario: str, line: str) -> None:
+        """A sign on standard error that the program was wrong; the server went on, or ended."""
+        message = f"in or after {scenario} the server's stderr has: {line.strip()}"
+        self._add("panic", message, scenario)
+
+    def descriptors(self, before: int, after: int, count: int, kinds: str) -> None:
+        """Descriptors that grow from conversation to conversation."""
+        self._add(
+            "descriptors",
+            f"the server's open descriptors, files of its home not counted, grew from {before} to "
+            f"{after} over {count} conversations ({kinds})",
+        )
+
+    def unusable(self, scenario: str, problem: str) -> None:
+        """A process that a scenario left in a state in which no plain turn can be had."""
+        self._add(
+            "unusable-after",
+            f"after {scenario} the server could not do a plain turn any more: {problem}; it was "
+            "started again",
+            scenario,
+        )
+
+    def lingering(self, scenario: str, names: tuple[str, ...]) -> None:
+        """Processes of a conversation that are still there when it is over."""
+        if names:
+            self._add(
+                "process-after-turn",
+                f"processes that {scenario} started were still running after it: "
+                f"{', '.join(names)}",
+                scenario,
+            )
+
+    def left_by_program(self, scenario: str, names: tuple[str, ...]) -> None:
+        """Processes that outlived a program, such as `agent exec`, which ended by itself."""
+        if names:
+            message = f"after {scenario} processes outlived the program: {', '.join(names)}"
+            self._add("leaked-process", message, scenario)
+
+    def lines(self, trace: Trace) -> None:
+        """A line over the bound breaks no rule, but its content was not kept: say so."""
+        for frame in trace.frames:
+            damage = frame.damage if frame.from_target else None
+            if damage is not None and damage.kind is DamageKind.TOO_LONG:
+                self._add(
+                    "long-line",
+                    f"the server wrote {damage.words} and was not kept whole: "
+                    f"{frame.text(60)} ({trace.header.scenario})",
+                    trace.header.scenario,
+                )
+                return
+
+    def _add(self, name: str, message: str, *about: str) -> None:
+        self.findings.append(Finding(f"hygiene.{name}", message, level=self._level, about=about))

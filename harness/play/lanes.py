@@ -1,0 +1,363 @@
+"""Several sessions on one server at once, so that one works while another waits.
+
+Most of a run is waiting: for a process that starts, for a silence. So items are played ahead on
+lanes, each with a session, a server process, a home and a model of its own. A trace has one
+scenario. The caller asks for the outcomes one by one, in its own order.
+
+A verdict does not depend on lanes. What went wrong on a lane is played again alone, with every
+other lane at rest, on the first lane, and only that counts. Two kinds of failure are believed as
+they are: a rule that was broken in two plays alone, and a wait for a notification that never came,
+neither to a scenario that waited for it alone nor to any other.
+
+The first lane plays alone until a scenario has passed: a server that cannot be used is found out
+once. A lane whose server cannot be started is given up: of some servers only one can run at a time,
+since they have a fixed port.
+"""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from harness.judge.verdict import Level, Verdict
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.worker_session import WorkerSession
+from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
+
+T = TypeVar("T")
+Outcome = ScenarioOutcome | RaceOutcome
+
+USUAL_START_SECONDS: Final = 0.5
+"""A server that takes longer to start is given more lanes: its starts overlap with other plays."""
+MAX_LANES_PER_CORE: Final = 4
+WAITED_IN_VAIN: Final = "scenario.timeout"
+MAX_HELD_SECONDS: Final = 10.0
+"""How long the lanes go on after the caller has asked for what went wrong.
+
+When they rest, those that are done first wait for the others: one rest serves all that went wrong.
+"""
+PLAYS_TO_CONFIRM: Final = 2
+"""A rule that was broken in so many plays alone is broken, whatever lanes show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One item to play: its name, which is unique in a run, and how a session plays it.
+
+    `play` takes the session, whether what goes wrong is looked into, and what went wrong on a lane
+    before, None for nothing. Jobs with the same `settings` need the same server settings, "" for
+    the usual ones: they stay on one lane.
+    """
+
+    name: str
+    play: Callable[[WorkerSession, bool, Outcome | None], Outcome]
+    settings: str = ""
+
+
+@dataclass(slots=True)
+class _Play:
+    """A job that was begun. It is `wrong` where it has to be played again alone."""
+
+    job: Job
+    outcome: Outcome | None = None
+    error: BaseException | None = None
+    wrong: bool = False
+    done: bool = False
+
+
+class LaneWaits:
+    """Waits of a session: on the thread of a lane until `cancel`, elsewhere as the run does."""
+
+    def __init__(self, interruption: Interruption) -> None:
+        self._interruption = interruption
+        self._run_thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._future: Future[Any] | None = None
+        self._cancelled = False
+
+    def wait(self, future: Future[T]) -> T:
+        """Return the result. Raises `Interrupted` when the lane, or the run, is stopped."""
+        if threading.get_ident() == self._run_thread:
+            return self._interruption.wait(future)
+        with self._lock:
+            self._future = future
+            if self._cancelled:
+                future.cancel()
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise Interrupted("the lane is stopped") from error
+        finally:
+            self._future = None
+
+    def cancel(self) -> None:
+        """End what is waited for, and every later wait of the lane."""
+        with self._lock:
+            self._cancelled = True
+            if self._future is not None:
+                self._future.cancel()
+
+
+class _Lane:
+    def __init__(self, session: WorkerSession, waits: LaneWaits) -> None:
+        self.session = session
+        self.waits = waits
+        self.settings = ""
+        self.thread: threading.Thread | None = None
+
+
+class Lanes:
+    """Plays jobs ahead on `number` lanes, 0 for as many as keep the processors busy.
+
+    `open_session` makes the session of a lane, by its number from 1; `upcoming` gives the jobs that
+    the caller will ask for, in order. `never_came` returns whether a notification was waited for in
+    vain by a scenario that was played alone, and came in none. Without `confirms_ahead` only what
+    the caller asks for is played again alone. All methods are called on the thread of the run.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        open_session: Callable[[int, LaneWaits], WorkerSession],
+        upcoming: Callable[[], Iterator[Job]],
+        interruption: Interruption,
+        *,
+        never_came: Callable[[str], bool] = lambda _notification: False,
+        confirms_ahead: bool = True,
+    ) -> None:
+        self._number = number
+        self._open_session = open_session
+        self._upcoming = upcoming
+        self._interruption = interruption
+        self._changed = threading.Condition()
+        self._plays: dict[str, _Play] = {}
+        self._begun: set[str] = set()
+        self._asked: list[Job] = []
+        self._busy = 0
+        self._paused = self._stopped = self._is_proven = False
+        self._news: Future[None] = Future()
+        self._never_came = never_came
+        self._confirms_ahead = confirms_ahead
+        self._broken_alone: Counter[str] = Counter()
+        self.replayed = 0
+        """How many jobs went wrong on a lane, and were played again alone."""
+        waits = LaneWaits(interruption)
+        self._lanes = [_Lane(open_session(1, waits), waits)]
+
+    @property
+    def first(self) -> WorkerSession:
+        """The session that plays what is played alone."""
+        return self._lanes[0].session
+
+    @property
+    def sessions(self) -> list[WorkerSession]:
+        """The sessions of all lanes that were opened."""
+        return [lane.session for lane in self._lanes]
+
+    def outcome(self, job: Job) -> Outcome:
+        """Play a job, or take what was played ahead. Raises `Interrupted`."""
+        if not self._is_proven or self._number == 1:
+            self._begun.add(job.name)
+            outcome = self._alone(job)
+            self._is_proven = self._is_proven or outcome.verdict is Verdict.PASS
+            return outcome
+        self._open()
+        held_until = 0.0
+        while True:
+            with self._changed:
+                play = self._plays.get(job.name)
+                if play is not None and play.done and self._is_right(play):
+                    del self._plays[job.name]
+                    return _outcome_of(play)
+                unplanned = play is None and job.name in self._begun
+                is_wrong = play is not None and play.wrong
+                if is_wrong and not held_until and self._confirms_ahead:
+                    held_until = time.monotonic() + MAX_HELD_SECONDS
+                is_held = is_wrong and self._busy > 0 and time.monotonic() < held_until
+                self._asked = [] if play is not None or unplanned else [job]
+                self._changed.notify_all()
+                news = self._news = Future()
+            if unplanned or (is_wrong and not is_held):
+                self._rest()
+                try:
+                    if play is None:
+                        return self._alone(job)
+                    self._confirm(play)
+                    for one in list(self._plays.values()) if self._confirms_ahead else ():
+                        self._confirm(one)
+                finally:
+                    self._resume()
+            else:
+                self._interruption.wait(news)
+
+    def stop(self) -> None:
+        """Begin nothing more, end what is being played, and wait until all lanes are at rest."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for lane in self._lanes:
+            lane.waits.cancel()
+        for lane in self._lanes:
+            if lane.thread is not None:
+                lane.thread.join()
+
+    # --- on the thread of the run -----------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Open the lanes, which then play ahead."""
+        if self._lanes[0].thread is not None:
+            return
+        self._number = self._number or lanes_by_default(self.first.start_seconds)
+        for at in range(2, self._number + 1):
+            waits = LaneWaits(self._interruption)
+            self._lanes.append(_Lane(self._open_session(at, waits), waits))
+        for lane in self._lanes:
+            lane.thread = threading.Thread(target=self._work, args=(lane,), daemon=True)
+            lane.thread.start()
+
+    def _rest(self) -> None:
+        """Let the lanes finish what they play, and begin nothing."""
+        with self._changed:
+            self._paused = True
+        while True:
+            with self._changed:
+                news = self._news = Future()
+                if not self._busy:
+                    return
+            self._interruption.wait(news)
+
+    def _resume(self) -> None:
+        with self._changed:
+            self._paused = False
+            self._changed.notify_all()
+
+    def _is_right(self, play: _Play) -> bool:
+        # What is broken may have been confirmed since this was played.
+        play.wrong = play.wrong and not self._is_settled(play.outcome)
+        return not play.wrong
+
+    def _confirm(self, play: _Play) -> None:
+        if not self._is_right(play):
+            self.replayed += 1
+            play.error = None
+            play.outcome = self._alone(play.job, play.outcome)
+            play.wrong = False
+
+    def _alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
+        outcome = job.play(self.first, True, earlier)
+        self._broken_alone.update(broken_rules(outcome))
+        return outcome
+
+    def _is_settled(self, outcome: Outcome | None) -> bool:
+        if outcome is None:
+            return False
+        is_vain = isinstance(outcome, ScenarioOutcome) and self._never_came(outcome.awaited)
+        plays = 1 if is_vain else PLAYS_TO_CONFIRM
+        confirmed = {rule for rule, n in self._broken_alone.items() if n >= plays}
+        return is_settled(outcome, confirmed, is_vain=is_vain)
+
+    # --- on the threads of lanes ------------------------------------------------------------------
+
+    def _work(self, lane: _Lane) -> None:
+        while True:
+            with self._changed:
+                play = self._next(lane)
+                while play is None and not self._stopped:
+                    self._changed.wait()
+                    play = self._next(lane)
+                if play is None:
+                    return
+                self._busy += 1
+            try:
+                play.outcome = play.job.play(lane.session, False, None)
+            except Interrupted:
+                self._rested()
+                return
+            except BaseException as error:
+                play.error = error
+            with self._changed:
+                play.wrong = not self._is_settled(play.outcome)
+                play.done = True
+            self._rested()
+            if lane is not self._lanes[0] and _could_not_start(play.outcome):
+                return
+
+    def _next(self, lane: _Lane) -> _Play | None:
+        """Begin the next job: one of the lane's settings, before one that no other lane serves."""
+        if self._paused or self._stopped:
+            return None
+        held = {one.settings for one in self._lanes if one is not lane and one.settings}
+        coming = (*self._asked, *self._upcoming())
+        waiting = [one for one in coming if one.name not in self._begun]
+        mine = (one for one in waiting if lane.settings and one.settings == lane.settings)
+        free = (one for one in waiting if one.settings not in held)
+        job = next(mine, None) or next(free, None) or next(iter(waiting), None)
+        if job is None:
+            return None
+        lane.settings = job.settings
+        self._begun.add(job.name)
+        play = self._plays[job.name] = _Play(job)
+        return play
+
+    def _rested(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            if not self._news.done():
+                self._news.set_result(None)
+
+
+def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
+    """Return how many lanes keep the processors busy, by how long the server takes to start."""
+    cores = cores or os.cpu_count() or 1
+    wanted = round((2 * cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
+    return min(wanted, MAX_LANES_PER_CORE * cores)
+
+
+def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, is_vain: bool = False) -> bool:
+    """Return whether nothing went wrong that could be the doing of other lanes.
+
+    The rules that are `confirmed` are known to be broken; what `is_vain` waited for never comes.
+    """
+    if isinstance(outcome, RaceOutcome):
+        return not outcome.findings and all(
+            is_settled(placement, confirmed) for placement in outcome.placements
+        )
+    if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
+        return is_vain  # What it waited for in vain may have been late only.
+    wrong = {one.id for one in outcome.findings if one.counts or one.id.startswith("setup.")}
+    if wrong - ({WAITED_IN_VAIN} if is_vain else set[str]()):
+        return False
+    if outcome.verdict is Verdict.FAIL and not wrong:
+        return False
+    if any(row.verdict is Verdict.ERROR for row in outcome.rows):
+        return False
+    return broken_rules(outcome) <= set(confirmed)
+
+
+def broken_rules(outcome: Outcome) -> set[str]:
+    """Return the ids of the rules that an outcome shows to be broken."""
+    if isinstance(outcome, RaceOutcome):
+        return {rule for placement in outcome.placements for rule in broken_rules(placement)}
+    return {
+        row.rule
+        for row in outcome.rows
+        if row.verdict is Verdict.FAIL and row.level is not Level.INFO
+    }
+
+
+def _could_not_start(outcome: Outcome | None) -> bool:
+    return outcome is not None and any(
+        one.id in ("setup.not-started", "setup.no-handshake") for one in outcome.findings
+    )
+
+
+def _outcome_of(play: _Play) -> Outcome:
+    if play.error is not None:
+        raise play.error
+    if play.outcome is None:
+        raise RuntimeError(f"{play.job.name}: a lane gave no outcome")
+    return play.outcome

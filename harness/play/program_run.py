@@ -1,0 +1,150 @@
+"""One run of a program, recorded: its input, the lines that it writes, its errors and its end.
+
+Of standard error and standard output nobody knows the order, so standard error is one mark, written
+when the program has ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from harness.client.target.process import ProcessExit, ServerProcess, start
+from harness.errors import TargetGone
+from harness.trace.frame import DamageKind, Direction
+from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
+from harness.trace.recorder import Recorder, TraceFull
+from harness.trace.trace import End
+
+# So much of standard error is kept, its end.
+MAX_STDERR: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program to run: without a shell, with exactly this environment and exactly this input.
+
+    `scratch` is a folder that exists, for its standard error and its temporary files. `variables`
+    are the names of what the harness set in the environment.
+    """
+
+    argv: list[str]
+    cwd: Path
+    env: Mapping[str, str]
+    scratch: Path
+    stdin: bytes = b""
+    variables: tuple[str, ...] = ()
+
+
+async def run_program(
+    recorder: Recorder,
+    program: Program,
+    *,
+    connection: str = "p1",
+    within: anyio.CancelScope,
+    grace: float,
+    told_to_end: anyio.Event | None = None,
+    owner: str = "program",
+) -> ProcessExit:
+    """Run it to its end and record it as one connection; sets the end of the trace.
+
+    A program that still runs when `within` is cancelled or passes its deadline is ended, and the
+    trace is TIMED_OUT. One that ends by itself has nothing more to say: its trace is QUIESCENT.
+    `grace` seconds pass between the end of input, TERM and KILL.
+
+    When `told_to_end` is set, it gets TERM as from whoever started it, and is read until it ends,
+    for `grace` seconds at most. What it still owes then nobody knows: the trace is CLOSED.
+
+    Raises `NotStarted`, and `TraceFull` when it writes more than a trace may hold.
+    """
+    errors, temporary = program.scratch / f"{connection}.stderr", program.scratch / connection
+    temporary.mkdir()
+    process = await start(
+        program.argv,
+        cwd=program.cwd,
+        env=program.env,
+        stderr=errors,
+        owner=owner,
+        home=program.cwd,
+        temporary=temporary,
+        option="--agent-cmd",
+    )
+    argv, cwd = tuple(program.argv), str(program.cwd)
+    recorder.mark(ProgramStarted(connection, argv, cwd, program.variables))
+    try:
+        recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
+        with within:
+            told = told_to_end or anyio.Event()
+            await _converse(
+                process, recorder, program.stdin, connection, _Ending(told, within, grace)
+            )
+    finally:
+        ended = await process.stop(grace)
+    told, _ = process.stderr_since(0, MAX_STDERR)
+    recorder.mark(ProgramErrors(connection, told.decode("utf-8", "backslashreplace")))
+    aborted = told_to_end is not None and told_to_end.is_set()
+    push = "TERM" if aborted and ended.push == "none" else ended.push
+    recorder.mark(ProgramEnded(connection, ended.returncode, push))
+    pushed = any(mark.body.push != "none" for mark in recorder.trace.marks_of(ProgramEnded))
+    if within.cancelled_caught and not aborted:
+        recorder.trace.end = End.TIMED_OUT
+    elif recorder.trace.end is not End.TIMED_OUT:
+        recorder.trace.end = End.CLOSED if pushed else End.QUIESCENT
+    return ended
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """`told` sends TERM; after `grace` seconds more `within` ends the conversation."""
+
+    told: anyio.Event
+    within: anyio.CancelScope
+    grace: float
+
+    async def when_told(self, process: ServerProcess) -> None:
+        await self.told.wait()
+        process.terminate()
+        self.within.deadline = min(self.within.deadline, anyio.current_time() + self.grace)
+
+
+async def _converse(
+    process: ServerProcess, recorder: Recorder, stdin: bytes, connection: str, ending: _Ending
+) -> None:
+    """Write the input while the output is read: neither may wait for the other."""
+    full: TraceFull | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_write, process, stdin)
+        tasks.start_soon(ending.when_told, process)
+        try:
+            await _read(process, recorder, connection)
+        except TraceFull as error:
+            full = error  # Raised below, since a task group would wrap it.
+        tasks.cancel_scope.cancel()
+    if full is not None:
+        raise full
+    await process.transport.aclose()
+    await process.wait()
+
+
+async def _write(process: ServerProcess, stdin: bytes) -> None:
+    try:
+        if stdin:
+            await process.transport.send_bytes(stdin)
+    except TargetGone:
+        return  # A program need not read what it is given.
+    await process.transport.aclose()
+
+
+async def _read(process: ServerProcess, recorder: Recorder, connection: str) -> None:
+    while True:
+        try:
+            lines = await process.transport.receive()
+        except TargetGone:
+            return
+        for line in lines:
+            # The last line may lack its line end: it is whole, since the program wrote no more.
+            cut_off = line.damage is not None and line.damage.kind is DamageKind.CUT_OFF
+            damage = None if cut_off else line.damage
+            recorder.record(line.raw, Direction.FROM_TARGET, connection=connection, damage=damage)

@@ -1,0 +1,163 @@
+"""Plays a failed scenario again, to tell a steady failure from state that leaks and from chance.
+
+The first verdict stands. The scenario is repeated on a fresh process; if that fails with the same
+findings, the failure is steady and nothing more is done. If the two differ, and the first attempt
+ran on a process that other scenarios had used, both situations are tried once more: after the same
+scenarios as before, and on a fresh process. A finding that appeared on the used process both times
+and on the fresh one neither time is `leaks-state`; any other difference is `unsteady`. Both are
+reported beside the verdict and change none.
+
+Repetitions are limited, so that a server that hangs in every scenario is not waited for twice in
+each. A run that ended because the server floods is not repeated. A finding that two scenarios of
+this worker confirmed is believed without a repetition, until it turns out unsteady; but a crash on
+a process that others had used is looked into each time. Of the scenarios that used the process
+before, the last twenty are played again, and none after one that fell silent. After six
+repetitions that ended in silence, a worker does not repeat what fell silent any more.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.judge.verdict import Level, Verdict
+from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
+from harness.scenario.loader import Loaded
+
+CRASH = "scenario.crash"
+# So many scenarios confirm a finding before it is believed.
+SCENARIOS_TO_CONFIRM = 2
+# So many of the scenarios that had used the process are played again before the repetition.
+REPLAYED = 20
+# After so many repetitions that ended in silence, silence is believed.
+SILENT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One playing of a scenario: what failed in it, and which scenarios its process had served.
+
+    A `silent` one waited for something in vain.
+    """
+
+    failed: frozenset[str]
+    before: tuple[Loaded, ...] = ()
+    silent: bool = False
+
+
+def failures(outcome: ScenarioOutcome) -> frozenset[str]:
+    """Return the ids of the findings and MUST rules that fail an outcome; empty for none."""
+    findings = {finding.id for finding in outcome.findings if finding.counts}
+    rules = {
+        row.rule for row in outcome.rows if row.verdict is Verdict.FAIL and row.level is Level.MUST
+    }
+    return frozenset(findings | rules)
+
+
+class Repeats:
+    """Looks again at failed scenarios, for one worker.
+
+    `play` plays a scenario on the current process, or on a fresh one where there is none, and
+    retires it where the scenario fails; `retire` ends the current process. `confirmed` counts the
+    scenarios that confirmed a failure, and may be shared with other lanes.
+    """
+
+    def __init__(
+        self,
+        play: Callable[[Loaded], Attempt],
+        retire: Callable[[], None],
+        level: Level,
+        confirmed: Counter[str] | None = None,
+    ) -> None:
+        self._play = play
+        self._retire = retire
+        self._level = level
+        self._confirmed = Counter[str]() if confirmed is None else confirmed
+        self._silent = 0
+
+    def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
+        """Repeat a scenario as needed after its first attempt; gives the findings about that."""
+        if self._is_believed(first):
+            return []
+        if first.silent and self._silent >= SILENT:
+            return []
+        second = self._fresh(loaded)
+        odd = first.failed ^ second.failed
+        self._confirmed.update(first.failed & second.failed)
+        if not odd:
+            return []
+        for name in odd:
+            del self._confirmed[name]
+        leaked = frozenset[str]()
+        if first.before:
+            reused = self._reused(loaded, first.before)
+            # If each of them made its process unusable, the repetition ran on a fresh one.
+            leaked = (odd & first.failed & reused.failed) if reused.before else leaked
+            leaked -= self._fresh(loaded).failed
+        found: list[Finding] = []
+        if leaked:
+            found.append(self._leaks(loaded, leaked, first.before))
+        if odd - leaked:
+            found.append(self._unsteady(loaded, odd - leaked, first.failed))
+        return found
+
+    def confirm(self, failed: frozenset[str]) -> None:
+        """Take note of failures that were the same in another session, and on a fresh process."""
+        self._confirmed.update(failed)
+
+    def is_steady(self, outcome: ScenarioOutcome) -> bool:
+        """Return whether nothing failed but rules that are known to be broken on a fresh process
+        too.
+        """
+        if any(finding.counts for finding in outcome.findings):
+            return False
+        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in failures(outcome))
+
+    def _is_believed(self, first: Attempt) -> bool:
+        """Return whether each finding was confirmed often enough to need no further repetition.
+
+        A crash does not show who caused it, and costs no waiting: on a process that had served
+        other scenarios it is always repeated.
+        """
+        if CRASH in first.failed and first.before:
+            return False
+        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in first.failed)
+
+    def _fresh(self, loaded: Loaded) -> Attempt:
+        self._retire()
+        return self._again(loaded)
+
+    def _again(self, loaded: Loaded) -> Attempt:
+        attempt = self._play(loaded)
+        self._silent += attempt.silent
+        return attempt
+
+    def _reused(self, loaded: Loaded, before: Sequence[Loaded]) -> Attempt:
+        self._retire()
+        for one in before[-REPLAYED:]:
+            if self._again(one).silent:
+                break  # Its process is retired, and the next one could cost as long a wait.
+        return self._again(loaded)
+
+    def _leaks(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:
+        last = ", ".join(one.id for one in before[-3:])
+        more = f" and {len(before) - 3} more" if len(before) > 3 else ""
+        return Finding(
+            LEAKS,
+            f"{loaded.id} fails ({', '.join(sorted(names))}) on a process that served {last}{more} "
+            "before, and not on a fresh one, twice each: something of an earlier conversation "
+            "stays in the server",
+            level=self._level,
+            about=(*dict.fromkeys(one.id for one in before[-REPLAYED:]), loaded.id),
+        )
+
+    def _unsteady(self, loaded: Loaded, names: Iterable[str], first: frozenset[str]) -> Finding:
+        came = ", ".join(
+            f"{name} ({'at first' if name in first else 'when it was repeated'})"
+            for name in sorted(names)
+        )
+        return Finding(
+            UNSTEADY,
+            f"{loaded.id} does not always give the same: {came}; the first verdict stands",
+            level=self._level,
+            about=(loaded.id,),
+        )

@@ -1,0 +1,61 @@
+"""The result of playing one scenario, before any judgement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.model.model import ScriptedModel
+from harness.report.results.outcome import Finding
+from harness.scenario.ending import Ended
+from harness.scenario.loader import Loaded
+from harness.scenario.player import Cast, Unmet
+from harness.trace.trace import End, Trace
+
+
+@dataclass(slots=True)
+class Run:
+    """The result of playing one scenario, before any judgement.
+
+    `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
+    itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
+    scenarios that its process had served, or an earlier one over the same home. `idle_faults` are
+    the places of the scenario's faults that never acted, each with what it waited for. One that is
+    `hurried` waited short bounds.
+    """
+
+    trace: Trace
+    cast: Cast
+    unmet: Unmet | None
+    ended: Ended
+    model: ScriptedModel
+    cwd: Path
+    stderr: str
+    seconds: float
+    bound: float = 0.0
+    overflow: str = ""
+    status: int | None = None
+    before: tuple[Loaded, ...] = ()
+    hurried: bool = False
+    idle_faults: Mapping[int, str] = field(default_factory=dict[int, str])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def awaited_notification(self) -> str:
+        """The notification that a step waited for in vain, "" if there was none."""
+        return self.unmet.awaited.notification if self.unmet else ""
+
+    @property
+    def died(self) -> bool:
+        """Return whether the server ended, or closed its output, unasked."""
+        return self.ended.end is End.EXITED
+
+    @property
+    def whole(self) -> bool:
+        """Return whether the trace came to the end that the scenario wanted."""
+        ended_by_us = self.ended.end is End.CLOSED and not self.overflow
+        return self.ended.end is End.QUIESCENT or ended_by_us
+
+    @property
+    def flooded(self) -> bool:
+        """Return whether it was still writing when a bound was hit."""
+        return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)

@@ -1,0 +1,1 @@
+"""Playing scenarios on an SDK, through its driver program."""

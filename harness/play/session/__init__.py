@@ -1,0 +1,1 @@
+"""Playing scenarios on a server of the session protocol."""

@@ -1,0 +1,388 @@
+"""One conversation with a server, as a block: its caller speaks, then the trace is ended."""
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from harness.client.peer import Peer
+from harness.client.target.overrides import joined, places, with_overrides
+from harness.client.target.place import RunFolder
+from harness.client.target.profile import Bounds, Profile, fill
+from harness.client.transport.base import Transport
+from harness.errors import TargetError, TargetGone
+from harness.model.mcp_desk import McpDesk, mcp_desk
+from harness.model.mcp_script import McpServer
+from harness.model.model import ScriptedModel
+from harness.model.named_pipes import named_pipes
+from harness.model.script import Script
+from harness.model.server import ModelServer
+from harness.model.tools import ToolRow
+from harness.model.wire.responses import ResponsesEncoder
+from harness.play.hygiene import Hygiene
+from harness.play.run import Run
+from harness.play.session.connections import ConnectionManager
+from harness.play.session.conversation_context import ConversationContext
+from harness.play.session.servers import RunningServer, Servers
+from harness.play.session.unfinished_turns import may_still_run
+from harness.play.trace_head import given_by
+from harness.play.written_faults import FaultsAtWork
+from harness.protocol.spec.book import Book
+from harness.report.results.starts import StartReason
+from harness.scenario.ending import Ended, TraceFinisher
+from harness.scenario.faults import FaultEntry
+from harness.scenario.home_files import written
+from harness.scenario.loader import Loaded
+from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
+from harness.trace.marks import PartialLine, Place
+from harness.trace.names import Renamer
+from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.recorder import Recorder
+from harness.trace.trace import End, Header, Trace
+
+# A conversation needs a few thousand messages at most; beyond this a server floods.
+MAX_FRAMES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Needs of a conversation beside the model's scripts and the server as the profile has it.
+
+    `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
+    commands (see named_pipes), a `fresh` process, `config` of the home, which may name files of
+    the `scenario_folder`, `mcp` servers that the harness plays, more than one connection, `faults`
+    between it and each connection; `markers` and `strict_model` as the model takes them. `given` is
+    all this as its trace has it.
+    """
+
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    pipes: Sequence[str] = ()
+    told: Sequence[str] = ()
+    fresh: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    scenario_folder: Path | None = None
+    mcp: Mapping[str, McpServer] = field(default_factory=dict[str, McpServer])
+    several_clients: bool = False
+    client_name: str | None = None
+    faults: Sequence[FaultEntry] = ()
+    markers: Mapping[str, str] | None = None
+    strict_model: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def needs_of(loaded: Loaded) -> Needs:
+    """Return the needs of a scenario's conversation."""
+    scenario = loaded.scenario
+    return Needs(
+        files=scenario.workspace.contents(loaded.path.parent),
+        pipes=scenario.workspace.pipes,
+        told=scenario.awaited_gates(),
+        fresh=scenario.fresh,
+        config=scenario.config,
+        scenario_folder=loaded.path.parent.resolve(),
+        mcp=scenario.mcp,
+        several_clients=scenario.several_clients,
+        client_name=scenario.client_name,
+        faults=scenario.faults,
+        markers=loaded.markers(),
+        strict_model=scenario.strict_model,
+        given=given_by(loaded),
+    )
+
+
+class Conversations:
+    """Holds one conversation after the other with the server of a worker."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        bounds: Bounds,
+        book: Book,
+        folder: RunFolder,
+        models: ModelServer,
+        servers: Servers,
+        hygiene: Hygiene,
+    ) -> None:
+        self._profile = profile
+        self._bounds = bounds
+        self._book = book
+        self._folder = folder
+        self._models = models
+        self._servers = servers
+        self._hygiene = hygiene
+        self._renamer = Renamer(profile.names, book.paths_of)
+
+    @asynccontextmanager
+    async def open(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        *,
+        needs: Needs | None = None,
+        ending: Bounds | None = None,
+    ) -> AsyncGenerator[ConversationContext]:
+        """Hold one conversation for the length of the block, then bring its trace to its end.
+
+        `ending` are other bounds for its end than the profile's. What is in `CANNOT_GO_ON` and
+        leaves the block becomes `unmet` of the conversation and of its run; after any other
+        exception the trace is not ended, and the process is used no more. Raises `SetupFailed`
+        where the server cannot be used at all.
+        """
+        needs = needs or Needs()
+        async with (
+            mcp_desk(needs.mcp, lambda: self._folder.fresh("mcp")) as desk,
+            self._opened(name, scripts, needs, desk, ending) as stage,
+        ):
+            yield stage
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        name: str,
+        scripts: Mapping[str, Script],
+        needs: Needs,
+        desk: McpDesk,
+        ending: Bounds | None,
+    ) -> AsyncGenerator[ConversationContext]:
+        """The same, with the MCP servers of the play there."""
+        began = time.monotonic()
+        recorder, owed = self._recorder(name)
+        recorder.trace.header.faults = bool(needs.faults)
+        recorder.trace.header.given = dict(needs.given)
+        desk.servers.begin(recorder.mark)
+        cwd = self._folder.fresh("work")
+        stands_for = places(self._profile, cwd)
+        files = {fill(name, stands_for): data for name, data in needs.files.items()}
+        furnish_workspace(cwd, files)
+        profile = self._with(needs, cwd, desk)
+        at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
+        between = self._servers.between
+        if needs.faults:
+            self._servers.between = lambda transport: between(at_work.between(transport))
+        try:
+            server = await self._servers.ready(
+                recorder, profile, fresh=needs.fresh, reason=_reason(needs)
+            )
+        except BaseException:
+            self._servers.between = between
+            raise
+        if needs.faults:
+            await at_work.begin()
+        model = self._model(scripts, recorder, needs)
+        model.watch_tools(desk.servers.tools)
+        connections = self._connections(server, recorder)
+        stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
+        agent = profile.agent_folder
+        folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
+        recorder.mark(Place(**folders, agent=agent))
+        # What lies in such a folder the server reads by itself, so rules must know of it.
+        for own in (one for one in files if f"/{agent}/" in f"/{one}"):
+            mark = written(str(cwd / own), files[own])
+            recorder.mark(mark)
+            model.watch(mark)
+        self._models.serve(model)
+        before = server.process.children()
+        try:
+            async with named_pipes(cwd, needs.pipes, needs.told, model.gates):
+                try:
+                    yield stage
+                except CANNOT_GO_ON as error:
+                    stage.unmet = Unmet.because_of(error, "conversation")
+                await self._models.listen(listening=True)
+                server = connections.server
+                before = connections.children_of_no_turn(before)
+                ended = await self._ended(stage, owed, ending or self._bounds, before)
+        except Exception:
+            await self._servers.retire()
+            raise
+        finally:
+            self._models.serve(None)
+            self._servers.between = between
+        run = Run(
+            trace=_complete_trace(recorder, server.peer, ended),
+            cast=stage.cast,
+            unmet=stage.unmet,
+            ended=ended,
+            model=model,
+            cwd=cwd,
+            stderr=server.process.stderr_tail(),
+            seconds=time.monotonic() - began,
+            bound=self._bounds.scenario,
+            overflow=connections.overflow,
+            idle_faults=at_work.idle(),
+        )
+        if ended.end is End.EXITED:
+            run.status = await self._servers.status(server)
+        await self._leave(run, name, server, before, needs)
+        stage.over(run)
+
+    async def _ended(
+        self, stage: ConversationContext, owed: OwedOnConnections, bounds: Bounds, before: set[int]
+    ) -> Ended:
+        """Bring the trace to its end; `before` are the processes that no turn has begun."""
+        connections = stage.connections
+        peers = connections.open_peers
+        if not peers:
+            stage.model.gates.open_all()
+            return Ended(End.CLOSED)
+        server = connections.server
+        barrier = (self._profile.barrier, _barrier_params(stage.cast))
+        finisher = TraceFinisher(
+            peers,
+            stage.model,
+            owed,
+            bounds=bounds,
+            barrier=barrier,
+            children=server.process.children,
+            before=before,
+            main_is_open=not connections.main_is_closed,
+        )
+        ended = await finisher.run()
+        closed_any = await connections.close_further(self._bounds.step)
+        if closed_any and ended.end is End.QUIESCENT and not connections.main_is_closed:
+            # What the first client is told of their leaving is not for the next conversation.
+            with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
+                await server.peer.request(*barrier)
+        return ended
+
+    async def _leave(
+        self, run: Run, name: str, server: RunningServer, before: set[int], needs: Needs
+    ) -> None:
+        """Note what the server did beside the protocol; retire one that is not as it was."""
+        self._hygiene.lines(run.trace)
+        server.watch.conversation_over(run.trace, died=run.died)
+        # What its own configuration started may live as long as the server does.
+        plain = not (needs.fresh or needs.config or needs.mcp)
+        if run.ended.end is End.QUIESCENT and plain:
+            left = await server.process.lingering(before, self._bounds.settle)
+            self._hygiene.lingering(name, left)
+        reason, shared = _why_unusable(run, server), self.can_share(needs)
+        if reason is not None or not shared:
+            await self._servers.retire(reason if shared else None)
+            run.stderr = server.process.stderr_tail()
+
+    def settings(self, needs: Needs) -> Profile | None:
+        """The profile of the process that a conversation shares; None if it shares none."""
+        return self._with(needs, Path("{cwd}")) if self.can_share(needs) else None
+
+    def can_share(self, needs: Needs) -> bool:
+        """Return whether others can use the process of a conversation, before it and after it."""
+        own = needs.fresh or needs.mcp or needs.faults
+        return not own and "{cwd}" not in repr(needs.config)
+
+    def _with(self, needs: Needs, cwd: Path, desk: McpDesk | None = None) -> Profile:
+        """The profile with what a conversation needs."""
+        return with_overrides(
+            self._profile,
+            config=joined(needs.config, desk.config if desk is not None else {}),
+            places=places(self._profile, cwd, scenario_folder=needs.scenario_folder),
+            several=needs.several_clients,
+            env=desk.env if desk is not None else {},
+            client_name=needs.client_name,
+        )
+
+    def _model(
+        self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs
+    ) -> ScriptedModel:
+        profile = self._profile
+        return ScriptedModel(
+            scripts,
+            ResponsesEncoder(),
+            mark=recorder.mark,
+            markers=needs.markers,
+            strict=needs.strict_model,
+            tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
+            outcomes={str(name): texts for name, texts in profile.outcomes.items()},
+            loose=profile.capabilities == "probe",
+        )
+
+    def _connections(self, server: RunningServer, recorder: Recorder) -> ConnectionManager:
+        servers = self._servers
+
+        async def again(connection: str) -> RunningServer:
+            return await servers.again(recorder, connection, server)
+
+        async def further() -> Transport:
+            process = (servers.current or server).process
+            try:
+                return servers.between(await process.connect(self._bounds.step))
+            except TargetError as error:
+                raise TargetGone(str(error)) from error
+
+        return ConnectionManager(
+            server,
+            recorder,
+            again=again,
+            pump=servers.pump,
+            open_transport=further if server.process.address else None,
+            greet=servers.greet,
+            model=self._models.listen,
+        )
+
+    def _recorder(self, name: str) -> tuple[Recorder, OwedOnConnections]:
+        recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
+        owed = OwedOnConnections()
+        recorder.listeners.append(owed.feed)
+        recorder.mark_listeners.append(owed.feed_mark)
+        return recorder, owed
+
+    def _header(self, name: str) -> Header:
+        declared = self._profile.capabilities
+        return Header(
+            target=" ".join(self._profile.command),
+            profile=self._profile.name,
+            scenario=name,
+            spec_revision=self._book.revision,
+            names=dict(self._profile.names),
+            capabilities=[] if declared == "probe" else list(declared),
+        )
+
+
+def _reason(needs: Needs) -> StartReason:
+    """Return why a process is started if none with these settings was there before."""
+    reasons = {
+        StartReason.FAULTS: needs.faults,
+        StartReason.MCP_SERVERS: needs.mcp,
+        StartReason.CLIENT_NAME: needs.client_name,
+        StartReason.FRESH: needs.fresh,
+        StartReason.CONFIG: needs.config,
+        StartReason.LISTENER: needs.several_clients,
+    }
+    return next((reason for reason, asked in reasons.items() if asked), StartReason.FIRST)
+
+
+def _why_unusable(run: Run, server: RunningServer) -> StartReason | None:
+    """Return why no other conversation can use the process, None if one can."""
+    if run.ended.end is End.CLOSED:
+        return StartReason.CONNECTION_CLOSED
+    if run.died or server.peer.inbox.closed:
+        return StartReason.EXITED
+    if run.unmet is not None or run.ended.end is not End.QUIESCENT:
+        return StartReason.FAILED
+    return StartReason.TURN_MAY_RUN if may_still_run(run.trace) else None
+
+
+def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a scenario into its working folder."""
+    for name, content in files.items():
+        file = cwd / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def _complete_trace(recorder: Recorder, peer: Peer, ended: Ended) -> Trace:
+    """The trace that is judged: what the server says later, as we end it, does not count."""
+    recorder.trace.end = ended.end
+    if peer.transport.partial:
+        head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
+        recorder.mark(PartialLine(head, len(peer.transport.partial)))
+    return recorder.complete()
+
+
+def _barrier_params(cast: Cast) -> dict[str, object]:
+    # Without a thread of its own the barrier names one that does not exist: an error is an answer.
+    return {"threadId": next(iter(cast.threads.values()), "thr_0")}

@@ -1,0 +1,155 @@
+"""A server that completes no plain turn at all, for which further scenarios would only wait.
+
+A scenario whose turn completed has shown that it does. So a separate plain turn is played only when
+a scenario falls silent before any turn of its worker has completed, which never happens on a
+correct server. The result depends on the server alone and not on which scenario fell silent, so
+every order of scenarios and every number of workers finds the same.
+
+Only silence is a set-up finding: an answer that does not come, a turn that does not end, a server
+that does not come to rest. Refusals, failures and crashes cost no waiting, and the scenarios report
+them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn gets a
+fresh process, and twice the time that the silent scenario had.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from harness.errors import TargetError
+from harness.play.run import Run
+from harness.protocol.values import dig
+from harness.report.results.outcome import Finding
+from harness.scenario.loader import SUFFIX, Loaded, load
+from harness.scenario.steps.context import UnmetKind
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import EndingBegins
+from harness.trace.views import conversation_of
+
+NO_ANSWER, NO_TURN = "setup.no-answer", "setup.no-plain-turn"
+# How much longer it waits than a step of a scenario.
+PATIENCE = 2.0
+
+_FOLDER = Path(__file__).parent / "setup"
+
+
+@cache
+def plain_turn() -> Loaded:
+    """The scenario of the plain turn."""
+    return load(_FOLDER / f"plain-turn{SUFFIX}", root=_FOLDER.parent)
+
+
+class Hopeless(TargetError):
+    """A probe showed that nothing can be judged; the bench knows why."""
+
+
+class FirstTurn:
+    """Watches for the first completed turn of a worker."""
+
+    def __init__(self) -> None:
+        self._seen = False
+
+    def after(self, run: Run, play: Callable[[float], Run]) -> Run | None:
+        """Play the plain turn if this run is the first that calls for it; None if it does not.
+
+        `play` plays it, with the step bound times a number, and may raise `SetupFailed`.
+        """
+        self._seen = self._seen or _completed(run)
+        if self._seen or not silence_of(run):
+            return None
+        self._seen = True
+        return play(PATIENCE)
+
+
+def hopeless(run: Run, step: float) -> Finding:
+    """Return the finding of a silent play of the plain turn; `step` is the bound of a step."""
+    message = (
+        f"no plain turn can be had: {silence_of(run)} ({plain_turn().id}, waiting "
+        f"{step * PATIENCE:g} s); {_came(run)}; {_model(run)}; ask harness doctor what to do; a "
+        "server that is only slow wants --timeout-scale 3; --keep-going plays the scenarios all "
+        "the same"
+    )
+    return Finding(NO_TURN if run.cast.threads else NO_ANSWER, message)
+
+
+def _completed(run: Run) -> bool:
+    """Return whether a turn was started, with its answer, and completed."""
+    started = run.cast.turns.values()
+    return any(
+        frame.method == "turn/completed"
+        and dig(frame.params, "turn", "status") == "completed"
+        and dig(frame.params, "turn", "id") in started
+        for frame in run.trace.frames
+        if frame.from_target
+    )
+
+
+def silence_of(run: Run) -> str:
+    """Return what a run waited for in vain, "" if that was not its trouble."""
+    if run.died or run.overflow:
+        return ""
+    if run.unmet is not None:
+        if run.unmet.kind is not UnmetKind.TIMEOUT:
+            return ""
+        missing = unanswered(run)
+        return f"{missing} was not answered" if missing else "turn/completed did not come"
+    if run.ended.liveness:
+        return f"after its end the server did not come to rest ({run.ended.liveness})"
+    return ""
+
+
+def unanswered(run: Run) -> str:
+    """The method of the last request of the client's steps that nothing answered, "" for none."""
+    conversation = conversation_of(run.trace)
+    answered = {
+        asked.seq
+        for frame in run.trace.frames
+        if frame.from_target and (asked := conversation.request_of(frame)) is not None
+    }
+    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
+    sent = [
+        frame
+        for frame in run.trace.frames
+        if not frame.from_target and frame.kind is Kind.REQUEST and frame.at <= over
+    ]
+    return next((str(one.method) for one in reversed(sent) if one.seq not in answered), "")
+
+
+def _answers(run: Run) -> list[Frame]:
+    """The answers to requests of ours, that to the handshake left out."""
+    conversation = conversation_of(run.trace)
+    return [
+        frame
+        for frame in run.trace.frames
+        if frame.from_target
+        and frame.kind in (Kind.RESPONSE, Kind.ERROR)
+        and (asked := conversation.request_of(frame)) is not None
+        and asked.method != "initialize"
+    ]
+
+
+def _came(run: Run) -> str:
+    """Return what came, without anything that differs from run to run."""
+    answers = [conversation_of(run.trace).request_of(frame) for frame in _answers(run)]
+    words = [f"the answer to {asked.method}" for asked in answers if asked is not None]
+    conversation = conversation_of(run.trace)
+    sent = [frame for frame in run.trace.frames if frame.from_target]
+    told = Counter(str(frame.method) for frame in sent if frame.method)
+    words += [name if count == 1 else f"{name} ({count} times)" for name, count in told.items()]
+    stray = [
+        frame
+        for frame in sent
+        if frame.kind in (Kind.RESPONSE, Kind.ERROR) and conversation.request_of(frame) is None
+    ]
+    if stray:
+        words.append(f"{len(stray)} answer(s) with an id that no request has")
+    if noise := sum(frame.kind is Kind.MALFORMED for frame in sent):
+        words.append(f"{noise} line(s) that are no message")
+    return f"what came: {', '.join(words)}" if words else "nothing came after initialize"
+
+
+def _model(run: Run) -> str:
+    calls = run.model.calls
+    if not calls:
+        return "the model was not called"
+    return f"the model was called ({len(calls)} call(s))"

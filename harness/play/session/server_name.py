@@ -1,0 +1,32 @@
+"""The name that a server gives itself in its answer to `initialize`, usually with a version."""
+
+from harness.protocol.values import obj, text
+from harness.trace.frame import Frame, Kind
+from harness.trace.trace import Trace
+
+# The handshake comes first; a longer search would cost every scenario of a server without one.
+_FIRST = 20
+_MAX_NAME_CHARACTERS = 200
+
+
+def server_name(trace: Trace) -> str:
+    """The member `userAgent` of the answer, or name and version of a `serverInfo`; "" for none.
+
+    It is one line of at most 200 characters, whatever the server sent.
+    """
+    for frame in trace.frames[:_FIRST]:
+        if frame.from_target and frame.kind is Kind.RESPONSE:
+            said = _said(frame)
+            if said:
+                line = "".join(c if c.isprintable() else " " for c in said)
+                return " ".join(line.split())[:_MAX_NAME_CHARACTERS]
+    return ""
+
+
+def _said(frame: Frame) -> str:
+    result = obj(frame.result)
+    agent = text(result.get("userAgent"))
+    if agent:
+        return agent
+    info = obj(result.get("serverInfo"))
+    return "/".join(filter(None, (text(info.get("name")), text(info.get("version")))))

@@ -1,0 +1,132 @@
+"""Reasons why a server cannot be used at all, for its author, with what to do about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.client.target.profile import Profile
+from harness.play.session.greeting import other_id
+from harness.play.session.servers import SetupFailed
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import PartialLine
+from harness.trace.trace import Trace
+
+_MESSAGES = (
+    "read requests from standard input, one JSON object a line, and write one line for each "
+    'answer: {"id": 1, "result": {}} or {"id": 1, "error": {…}}; flush after each\n'
+    "all that it must answer: harness docs servers"
+)
+_IDS = (
+    "take the id of each request over into its answer as it came, a number as a number: "
+    'to {"id": 1, "method": "initialize", …} the answer is {"id": 1, "result": {}}\n'
+    "all that it must answer: harness docs servers\n"
+    "if an answer with the right id was still to come, give --timeout-scale 3"
+)
+_LISTENS = (
+    "where it wants the address of a WebSocket or a Unix socket, write {listen} into --server-cmd"
+)
+_STAYS = (
+    "run the command in a shell: it has to stay and read requests until its input ends\n"
+    "many servers want a subcommand for this, such as `app-server`"
+)
+_PROGRAM = (
+    "the command is run as it stands, without a shell: it begins with a program, or with an "
+    "interpreter and then its script"
+)
+_SLOW = "if it only starts slowly, give --timeout-scale 3"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question; `good` is None where it could not be asked; `advice` has one or more lines.
+
+    After one that is the `last` no other makes sense.
+    """
+
+    good: bool | None
+    text: str
+    advice: str = ""
+    last: bool = False
+
+    def __str__(self) -> str:
+        mark = {True: "ok  ", False: "FAIL", None: "--  "}[self.good]
+        return "\n     -> ".join([f"{mark} {self.text}", *self.advice.splitlines()])
+
+
+def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
+    """The checks of a server that did not get as far as a conversation."""
+    message, frames = failed.finding.message, failed.trace.frames
+    sent = [frame for frame in frames if frame.from_target]
+    noise = _noise(frames)
+    if failed.finding.id == "setup.not-started":
+        wrote = f" Before that it wrote {noise!r}, which is no JSON." if noise else ""
+        yield Check(
+            False,
+            f"the server starts: {message}.{wrote}",
+            _STAYS if failed.ran else _PROGRAM,
+        )
+        return
+    yield Check(True, "the server starts")
+    echoed = [f for f in sent if f.kind is Kind.REQUEST and f.method == "initialize"]
+    if echoed:
+        yield Check(
+            False,
+            "it speaks JSON lines, but only sends back what it is sent: it answered nothing",
+            _MESSAGES,
+        )
+    elif noise:
+        yield noise_check(frames, profile, "")
+        yield Check(None, "whether it answers initialize is not known")
+    elif wrong := other_id(frames):
+        yield Check(True, _speaks(profile))
+        yield Check(False, f"it {wrong}", _IDS)
+    elif sent:
+        yield Check(True, _speaks(profile))
+        yield Check(False, message, f"{_MESSAGES}\n{_SLOW}")
+    elif failed.listens:
+        yield Check(False, message, f"{_LISTENS}; its standard input and output are not used then")
+    else:
+        yield Check(False, message, f"{_MESSAGES}\n{_LISTENS}\n{_SLOW}")
+
+
+def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Check:
+    """Return whether all that the server wrote is messages.
+
+    `partial` is a line begun and not ended.
+    """
+    noise = _noise(frames)
+    if partial:
+        return Check(
+            False,
+            f"it began a line and did not end it: {partial!r}",
+            "end each message with one newline, and flush",
+        )
+    if noise:
+        return Check(
+            False,
+            f"it writes what is no message: {noise!r}",
+            "one JSON object a line and nothing else on standard output; logs belong on stderr",
+        )
+    return Check(True, _speaks(profile))
+
+
+def partial_of(trace: Trace) -> str:
+    """The head of a line that was begun and not ended, "" for none."""
+    return next((mark.body.head for mark in trace.marks_of(PartialLine)), "")
+
+
+def last_words(stderr: str, limit: int = 300) -> str:
+    """The end of what the server wrote to stderr, as an addition to a message."""
+    said = stderr.strip()
+    return f"; the end of its stderr: {said[-limit:]}" if said else ""
+
+
+def _speaks(profile: Profile) -> str:
+    if profile.listening() in ("ws", "ws-unix"):
+        return "it speaks JSON, one message a WebSocket frame"
+    return "it speaks JSON lines"
+
+
+def _noise(frames: Sequence[Frame]) -> str:
+    return next(
+        (f.text(60) for f in frames if f.from_target and f.kind is Kind.MALFORMED), ""
+    ).removesuffix("\n")

@@ -1,0 +1,132 @@
+"""The judge's book: everything that the specification says, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+from harness.protocol.spec.errors import SchemaError
+from harness.protocol.spec.rows import (
+    Capability,
+    Document,
+    EventRow,
+    MethodRow,
+    Requirement,
+    Unspecified,
+)
+from harness.protocol.spec.schemas import Path, SchemaBook
+from harness.protocol.spec.yamlfile import BookError
+
+Part: TypeAlias = Literal["params", "result"]
+
+# The schema of a payload that the text does not show: the message forms say "object".
+ANY_OBJECT = "rpc.json#/$defs/AnyObject"
+
+
+@dataclass(frozen=True)
+class Book:
+    """The tables, requirements in the order of the text, and the schemas. Read-only once loaded."""
+
+    documents: tuple[Document, ...]
+    requirements: tuple[Requirement, ...]
+    methods: tuple[MethodRow, ...]
+    events: tuple[EventRow, ...]
+    unspecified: tuple[Unspecified, ...]
+    capabilities: tuple[Capability, ...]
+    schemas: SchemaBook
+    _requirement_of: Mapping[str, Requirement] = field(init=False, repr=False)
+    _method_of: Mapping[str, MethodRow] = field(init=False, repr=False)
+    _event_of: Mapping[str, EventRow] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        indexes = {
+            "_requirement_of": {row.id: row for row in self.requirements},
+            "_method_of": {row.method: row for row in self.methods},
+            "_event_of": {row.method: row for row in self.events},
+        }
+        for name, index in indexes.items():
+            object.__setattr__(self, name, index)
+
+    @property
+    def revision(self) -> str:
+        """Twelve hexadecimal digits that stand for the documents the book was made from."""
+        hashes = "".join(document.sha256 for document in self.documents)
+        return sha256(hashes.encode()).hexdigest()[:12]
+
+    def requirement(self, requirement_id: str) -> Requirement:
+        """The requirement of that id. Raises BookError for an unknown one."""
+        try:
+            return self._requirement_of[requirement_id]
+        except KeyError:
+            raise BookError(f"no requirement {requirement_id!r} in the judge's book") from None
+
+    def method(self, name: str) -> MethodRow | None:
+        """The row of a request of either side, or None where the text does not name it."""
+        return self._method_of.get(name)
+
+    def event(self, name: str) -> EventRow | None:
+        """The row of a notification, or None where the text does not name it."""
+        return self._event_of.get(name)
+
+    def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
+        """The requirements that a rule judges, in the order of the text."""
+        return tuple(row for row in self.requirements if rule_id in row.rules)
+
+    def methods_of(self, capability_id: str) -> tuple[str, ...]:
+        """The requests and notifications that only this capability needs, in the tables' order."""
+        rows = (*self.methods, *self.events)
+        return tuple(row.method for row in rows if row.capability == capability_id)
+
+    def validate_params(self, method: str, params: Any) -> list[SchemaError]:
+        """Return the errors of a request's params; an unlisted method may have any object."""
+        return self.schemas.errors(self._reference(method, "params"), params)
+
+    def validate_result(self, method: str, result: Any) -> list[SchemaError]:
+        """Return the errors of a request's result; an unlisted method may have any object."""
+        return self.schemas.errors(self._reference(method, "result"), result)
+
+    def validate_event(self, method: str, params: Any) -> list[SchemaError]:
+        """Return the errors of a notification's params; an unlisted one may have any object."""
+        return self.schemas.errors(self._event_reference(method), params)
+
+    def is_valid_event(self, method: str, params: Any) -> bool:
+        """Return whether `validate_event` would find nothing. The fast path: microseconds."""
+        return self.schemas.is_valid(self._event_reference(method), params)
+
+    def is_valid_params(self, method: str, params: Any) -> bool:
+        """Return whether `validate_params` would find nothing."""
+        return self.schemas.is_valid(self._reference(method, "params"), params)
+
+    def is_valid_result(self, method: str, result: Any) -> bool:
+        """Return whether `validate_result` would find nothing."""
+        return self.schemas.is_valid(self._reference(method, "result"), result)
+
+    def paths_of(self, type_name: str, method: str, part: Part | str) -> tuple[Path, ...]:
+        """The paths at which objects of a schema type (such as TurnError) occur in a message.
+
+        `method` is a request or a notification, `part` "params" or "result"; paths begin inside
+        that part, and "*" stands for any element of an array. An unlisted method has none. Raises
+        BookError for a type that no schema has.
+        """
+        if method in self._event_of and part == "params":
+            reference = self._event_reference(method)
+        else:
+            reference = self._reference(method, part)
+        return self.schemas.paths_of(type_name, reference)
+
+    def reference(self, method: str, part: str) -> str | None:
+        """The schema of a message's params or result, None where the text shows none."""
+        reference = self._reference(method, part)
+        if part == "params" and method in self._event_of:
+            reference = self._event_reference(method)
+        return None if reference == ANY_OBJECT else reference
+
+    def _reference(self, method: str, part: str) -> str:
+        row = self._method_of.get(method)
+        if row is None:
+            return ANY_OBJECT
+        return (row.params if part == "params" else row.result) or ANY_OBJECT
+
+    def _event_reference(self, method: str) -> str:
+        row = self._event_of.get(method)
+        return (row.params if row else None) or ANY_OBJECT

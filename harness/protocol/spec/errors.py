@@ -1,0 +1,135 @@
+"""Errors of a message, in words."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from harness.protocol.values import Path, show_path
+
+MAX_TEXT_CHARACTERS = 80
+# Of several failures at one place, the first one in this order says most.
+_TELLING = ("required", "enum", "constant", "type", "pattern")
+_ARTICLES = {
+    "object": "an object",
+    "array": "an array",
+    "string": "a string",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "a boolean",
+    "null": "null",
+}
+_PATTERNS = {
+    "^app://.": "a string of the form app://<connector-id>",
+    "^#[0-9A-Fa-f]{6}$": "a colour of the form #RRGGBB",
+}
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class RawError:
+    """A failed keyword of a schema: where in the message, which, and the clauses cited there.
+
+    `hint` marks a member that the text does not say is always there.
+    """
+
+    path: Path
+    keyword: str
+    details: dict[str, Any]
+    clauses: tuple[str, ...]
+    hint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaError:
+    """One thing wrong with a message.
+
+    `path` leads to the value, or to the member that is missing; `expected` is what would be right;
+    `message` is the whole sentence, such as `status.type: expected one of idle, active; found
+    "Idle"`; `clauses` are requirement ids, the nearest first. `hint` marks a member that is
+    missing, or null, where the text names it and does not say that it is always there.
+    """
+
+    path: Path
+    message: str
+    expected: str
+    clauses: tuple[str, ...]
+    hint: bool = False
+
+
+def describe(raw: Iterable[RawError], instance: Any) -> list[SchemaError]:
+    """The errors in words, one for each place, sorted by place."""
+    best: dict[Path, RawError] = {}
+    for error in raw:
+        place = error.path
+        if error.keyword == "required":
+            place = (*place, str(error.details["property"]))
+        known = best.get(place)
+        if known is None or _rank(error) < _rank(known):
+            best[place] = error
+    errors = [_describe_one(place, error, instance) for place, error in best.items()]
+    return sorted(errors, key=lambda error: _sort_key(error.path))
+
+
+def show_value(value: Any) -> str:
+    """A value in at most 80 characters; objects and arrays by their size."""
+    if isinstance(value, dict):
+        members = cast(dict[Any, Any], value)
+        size = f"{len(members)} member" + ("s" if len(members) > 1 else "")
+        return f"an object with {size}" if members else "an empty object"
+    if isinstance(value, list):
+        elements = cast(list[Any], value)
+        return f"an array of {len(elements)}" if elements else "an empty array"
+    if isinstance(value, str):
+        value = value[: MAX_TEXT_CHARACTERS + 1]
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= MAX_TEXT_CHARACTERS else text[: MAX_TEXT_CHARACTERS - 1] + "…"
+
+
+def _rank(error: RawError) -> int:
+    return _TELLING.index(error.keyword) if error.keyword in _TELLING else len(_TELLING)
+
+
+def _sort_key(path: Path) -> tuple[tuple[int, int, str], ...]:
+    return tuple((0, step, "") if isinstance(step, int) else (1, 0, step) for step in path)
+
+
+def _describe_one(place: Path, error: RawError, instance: Any) -> SchemaError:
+    expected = _expected(error)
+    value = _value_at(instance, place)
+    found = "it is missing" if value is _MISSING else f"found {show_value(value)}"
+    message = f"{show_path(place)}: expected {expected}; {found}"
+    return SchemaError(place, message, expected, error.clauses, error.hint)
+
+
+def _expected(error: RawError) -> str:
+    details = error.details
+    if error.keyword == "required":
+        return "the member to be there"
+    if error.keyword == "enum":
+        options = [
+            option if isinstance(option, str) else json.dumps(option)
+            for option in cast(list[Any], details["options"])
+        ]
+        return f"one of {', '.join(options)}"
+    if error.keyword == "type":
+        return " or ".join(_ARTICLES.get(name, name) for name in cast(list[str], details["types"]))
+    if error.keyword == "pattern":
+        pattern = str(details["pattern"])
+        return _PATTERNS.get(pattern, f"a string that matches {pattern}")
+    return f"a value that satisfies {error.keyword}"
+
+
+def _value_at(instance: Any, path: Path) -> Any:
+    value = instance
+    for step in path:
+        if isinstance(value, dict) and step in value:
+            value = cast(dict[Any, Any], value)[step]
+        elif isinstance(value, list) and isinstance(step, int):
+            value = cast(list[Any], value)[step]
+        else:
+            return _MISSING
+    return value

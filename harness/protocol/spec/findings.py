@@ -1,0 +1,77 @@
+"""The list of findings outside the rules: `scenario.*`, `setup.*`, `hygiene.*` and more.
+
+Explain, baselines and docs/reports.md take the ids and meanings from `finding_kinds`. The texts are
+in findings.yaml.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, cast
+
+from harness.protocol.spec.yamlfile import BookError, Row, check_keys, parse_rows, read_text
+
+FILE = "findings.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """The meaning of one id of a finding.
+
+    `means` explains it in half a sentence, `causes` gives usual causes, `advice` what to do.
+    `accepted` is false for a finding that no baseline can accept.
+    """
+
+    id: str
+    means: str
+    causes: tuple[str, ...]
+    advice: str
+    accepted: bool = True
+
+    @property
+    def family(self) -> str:
+        """The part of the id before the dot; the whole id where there is none."""
+        return self.id.split(".", 1)[0]
+
+
+@cache
+def finding_kinds() -> Mapping[str, FindingKind]:
+    """Every kind of finding by its id, in the order of the file. Raises `BookError`."""
+    found: dict[str, FindingKind] = {}
+    for row in parse_rows(FILE, read_text(FILE)):
+        kind = _kind(row)
+        if kind.id in found:
+            raise BookError(f"{FILE}: id {kind.id!r} is given twice")
+        found[kind.id] = kind
+    return MappingProxyType(found)
+
+
+def accepted_ids() -> frozenset[str]:
+    """The ids of findings that a baseline may name, beside those of rules."""
+    return frozenset(kind.id for kind in finding_kinds().values() if kind.accepted)
+
+
+def _kind(row: Row) -> FindingKind:
+    where = f"{FILE}: {row.get('id', 'a row without id')}"
+    check_keys(where, row, ("id", "means", "causes", "advice"), ("accepted",))
+    causes = row["causes"]
+    if not isinstance(causes, list) or not causes:
+        raise BookError(f"{where}: causes: expected a list of texts")
+    return FindingKind(
+        id=_text(where, row, "id"),
+        means=_text(where, row, "means"),
+        causes=tuple(_checked(where, "causes", one) for one in cast(list[Any], causes)),
+        advice=_text(where, row, "advice"),
+        accepted=row.get("accepted", True) is not False,
+    )
+
+
+def _text(where: str, row: Row, key: str) -> str:
+    return _checked(where, key, row[key])
+
+
+def _checked(where: str, key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BookError(f"{where}: {key}: expected a text, found {value!r}")
+    return value.strip()

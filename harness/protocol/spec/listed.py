@@ -1,0 +1,66 @@
+"""Members of a message that its schema does not list. They are allowed: every object is open."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from harness.protocol.spec.schemas import Node, Path, Place, SchemaBook
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A member at `path` that the schema does not list; `listed` are those that it does."""
+
+    path: Path
+    listed: frozenset[str]
+
+
+def unlisted(book: SchemaBook, reference: str, instance: Any) -> Iterator[Unlisted]:
+    """The members that the schema does not list, in the order of the message."""
+    yield from _inside(book, [({"$ref": reference}, "")], instance, ())
+
+
+def _inside(
+    book: SchemaBook, places: Sequence[Place], value: Any, path: Path
+) -> Iterator[Unlisted]:
+    nodes = [one for place in places for one in _applying(book, place, value)]
+    if isinstance(value, list):
+        elements = [(node["items"], file) for node, file in nodes if "items" in node]
+        for index, element in enumerate(cast("list[Any]", value)):
+            yield from _inside(book, elements, element, (*path, index))
+    if not isinstance(value, dict):
+        return
+    listed: dict[str, list[Place]] = {}
+    for node, file in nodes:
+        for name, member in node.get("properties", {}).items():
+            listed.setdefault(name, []).append((member, file))
+    for name, member in cast("dict[str, Any]", value).items():
+        if name in listed:
+            yield from _inside(book, listed[name], member, (*path, name))
+        elif listed:
+            yield Unlisted((*path, name), frozenset(listed))
+
+
+def _applying(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
+    """The schema, the schemas that it refers to, and the branches whose condition is met."""
+    node, file = place
+    yield place
+    if "$ref" in node:
+        yield from _applying(book, book.place(node["$ref"], file), value)
+    for branch in (node, *node.get("allOf", ())):
+        if "then" in branch and _meets(branch["if"], value):
+            yield from _applying(book, (branch["then"], file), value)
+
+
+def _meets(condition: Node, value: Any) -> bool:
+    """Return whether a value meets a condition.
+
+    The condition is a type of the value, or listed values of its members.
+    """
+    if not isinstance(value, dict):
+        return False
+    members = cast("dict[str, Any]", value)
+    return all(
+        members.get(name) in (want.get("enum") or [want.get("const")])
+        for name, want in condition.get("properties", {}).items()
+    )

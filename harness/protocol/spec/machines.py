@@ -1,0 +1,163 @@
+"""The state machines of the protocol, as tables.
+
+All states are defined here, as tables only: no side effects, no messages, no rule. Code that uses
+a machine (rules/shared/state_tracking, the diagrams in the docs) looks up rows and decides itself
+what a missing row means. Events are named after what an observer of the wire sees.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.protocol.spec.item_types import status_types
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`transitions` maps (state, event) to the next state; `terminal` states are never left.
+
+    `states` is every state of the table.
+    """
+
+    initial: str
+    transitions: Mapping[tuple[str, str], str]
+    terminal: frozenset[str]
+    states: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Find every state of the table."""
+        named = {self.initial, *self.terminal, *self.transitions.values()}
+        states = frozenset(named | {state for state, _ in self.transitions})
+        object.__setattr__(self, "states", states)
+
+    def after(self, state: str, event: str) -> str | None:
+        """The next state, or None where the table has no such row."""
+        return self.transitions.get((state, event))
+
+    def ways(self, state: str) -> tuple[str, ...]:
+        """The states that a single event leads to from this one, in the order of the table."""
+        found = (after for (known, _), after in self.transitions.items() if known == state)
+        return tuple(dict.fromkeys(found))
+
+    def endings(self, state: str) -> tuple[str, ...]:
+        """The terminal states that a single event leads to from this one."""
+        return tuple(after for after in self.ways(state) if after in self.terminal)
+
+    def allowed(self, state: str) -> tuple[str, ...]:
+        """The events that have a row for this state, in order."""
+        return tuple(sorted(event for known, event in self.transitions if known == state))
+
+
+# "Thread status". The text names the states and two facts (a thread just started is idle; active
+# means an active turn), and calls the transitions not shown: this table has what follows from the
+# meanings and from "Thread storage and loading", and no rule may fail what is missing from it.
+THREAD_STATUS = Machine(
+    initial="notLoaded",
+    transitions={
+        ("notLoaded", "thread/start"): "idle",
+        ("notLoaded", "thread/resume"): "idle",
+        ("notLoaded", "thread/fork"): "idle",
+        ("idle", "turn begins"): "active",
+        ("active", "turn completed"): "idle",
+        ("active", "turn interrupted"): "idle",
+        ("active", "turn failed"): "idle",
+        ("idle", "system error"): "systemError",
+        ("active", "system error"): "systemError",
+        ("systemError", "turn begins"): "active",
+        ("idle", "last subscriber leaves"): "notLoaded",
+        ("active", "last subscriber leaves"): "notLoaded",
+        ("systemError", "last subscriber leaves"): "notLoaded",
+    },
+    terminal=frozenset(),
+)
+
+# "Turn status".
+TURN = Machine(
+    initial="none",
+    transitions={
+        ("none", "turn/start"): "inProgress",
+        ("inProgress", "turn/steer"): "inProgress",
+        ("inProgress", "agent finishes"): "completed",
+        ("inProgress", "turn/interrupt"): "interrupted",
+        ("inProgress", "cancel decision"): "interrupted",
+        ("inProgress", "turn error"): "failed",
+    },
+    terminal=frozenset({"completed", "interrupted", "failed"}),
+)
+
+# "Item lifecycle".
+ITEM = Machine(
+    initial="none",
+    transitions={
+        ("none", "item/started"): "started",
+        ("started", "delta"): "started",
+        ("started", "item/completed"): "completed",
+    },
+    terminal=frozenset({"completed"}),
+)
+
+# "Item lifecycle", the status values: what an item of a type that has a status may say of itself.
+# The status is that of item/started, of item/completed, and of nothing in between.
+_TOOL_CALL = {
+    ("none", "work begins"): "inProgress",
+    ("inProgress", "work is done"): "completed",
+    ("inProgress", "work fails"): "failed",
+}
+TOOL_CALL_STATUS = Machine("none", _TOOL_CALL, frozenset({"completed", "failed"}))
+CHANGE_STATUS = Machine(
+    initial="none",
+    transitions={**_TOOL_CALL, ("inProgress", "client declines"): "declined"},
+    terminal=frozenset({"completed", "failed", "declined"}),
+)
+
+# Item type -> the machine of its status, by the words that its schema takes. A type that is not
+# here has no status.
+_MACHINE_OF = {"DeclinableStatus": CHANGE_STATUS, "ToolStatus": TOOL_CALL_STATUS}
+ITEM_STATUS: Mapping[str, Machine] = {
+    item_type: _MACHINE_OF[words] for item_type, words in status_types().items()
+}
+
+# "Thread storage and loading".
+STORAGE = Machine(
+    initial="not archived",
+    transitions={
+        ("not archived", "thread/archive"): "archived",
+        ("archived", "thread/unarchive"): "not archived",
+    },
+    terminal=frozenset(),
+)
+
+# "Approval sequence". Where no approval is needed this machine is not entered.
+APPROVAL = Machine(
+    initial="item started",
+    transitions={
+        ("item started", "server request"): "asked",
+        ("asked", "client answer"): "answered",
+        ("answered", "serverRequest/resolved"): "resolved",
+        ("resolved", "item/completed"): "completed",
+    },
+    terminal=frozenset({"completed"}),
+)
+
+MACHINES: Mapping[str, Machine] = {
+    "thread-status": THREAD_STATUS,
+    "turn": TURN,
+    "item": ITEM,
+    "change-status": CHANGE_STATUS,
+    "tool-call-status": TOOL_CALL_STATUS,
+    "storage": STORAGE,
+    "approval": APPROVAL,
+}
+
+# Changes of one machine that drive another: (machine, new state) -> (other machine, its event).
+COUPLINGS: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("turn", "inProgress"): ("thread-status", "turn begins"),
+    ("turn", "completed"): ("thread-status", "turn completed"),
+    ("turn", "interrupted"): ("thread-status", "turn interrupted"),
+    ("turn", "failed"): ("thread-status", "turn failed"),
+}
+
+# What must hold between two machines: (machine, state) -> (other machine, states it may be in).
+INVARIANTS: Mapping[tuple[str, str], tuple[str, frozenset[str]]] = {
+    ("thread-status", "active"): ("turn", frozenset({"inProgress"})),
+    ("thread-status", "idle"): ("turn", frozenset({"none"}) | TURN.terminal),
+}

@@ -1,0 +1,119 @@
+"""Reading the book's YAML and JSON files strictly.
+
+Every error is a `BookError` of one line that names the file and the row.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias, cast
+
+import yaml
+
+from harness.errors import HarnessError
+
+Row: TypeAlias = dict[str, Any]
+
+
+class BookError(HarnessError):
+    """The judge's book itself is wrong, or was asked for something that it does not hold."""
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    base = cast(type[yaml.SafeLoader], getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+    class Strict(base):
+        """Refuses a duplicate key; YAML would silently keep the last one."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                name = str(key.value)
+                if name in seen:
+                    line = key.start_mark.line + 1
+                    raise BookError(f"line {line}: key {name!r} is given twice")
+                seen.add(name)
+            return super().construct_mapping(node, deep=deep)
+
+    return Strict
+
+
+def read_text(name: str) -> str:
+    """The text of a data file of this package, by its path within the package."""
+    return files("harness.protocol.spec").joinpath(name).read_text(encoding="utf-8")
+
+
+def names_in(folder: str, suffix: str = ".yaml") -> tuple[str, ...]:
+    """The files in a folder of this package with a suffix, sorted, as `read_text` takes them."""
+    entries = files("harness.protocol.spec").joinpath(folder).iterdir()
+    names = sorted(entry.name for entry in entries if entry.name.endswith(suffix))
+    return tuple(f"{folder}/{name}" for name in names)
+
+
+def schema_files() -> tuple[str, ...]:
+    """The names of the schema files, sorted, as `load_schemas` takes them."""
+    return tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
+
+
+def parse_mapping(name: str, text: str) -> dict[str, Any]:
+    """A YAML file that is one mapping."""
+    data = yaml.load(text, Loader=_loader())
+    if not isinstance(data, dict):
+        raise BookError(f"{name}: expected a mapping")
+    return cast("dict[str, Any]", data)
+
+
+def parse_rows(name: str, text: str) -> list[Row]:
+    """The rows of a YAML file: a list of mappings with string keys."""
+    try:
+        # The loader is a SafeLoader: tags can only build plain values.
+        data = yaml.load(text, Loader=_loader())
+    except BookError as error:
+        raise BookError(f"{name}: {error}") from None
+    except yaml.YAMLError as error:
+        raise BookError(f"{name}: {' '.join(str(error).split())}") from None
+    if not isinstance(data, list):
+        raise BookError(f"{name}: expected a list of rows")
+    rows: list[Row] = []
+    for index, row in enumerate(cast(list[Any], data)):
+        if not isinstance(row, dict):
+            raise BookError(f"{name}: row {index + 1}: expected a mapping")
+        rows.append(cast(Row, row))
+    return rows
+
+
+def load_schemas(names: Iterable[str]) -> dict[str, Any]:
+    """The schema files by their names, as parsed JSON."""
+    loaded: dict[str, Any] = {}
+    for name in names:
+        try:
+            text = read_text(f"schema/{name}")
+            loaded[name] = json.loads(text, object_pairs_hook=_each_once)
+        except json.JSONDecodeError as error:
+            raise BookError(f"schema/{name}: line {error.lineno}: {error.msg}") from None
+        except BookError as error:
+            raise BookError(f"schema/{name}: {error}") from None
+    return loaded
+
+
+def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a member given twice; JSON would keep the last one in silence."""
+    made = dict(members)
+    if len(made) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BookError(f"key {twice!r} is given twice")
+    return made
+
+
+def check_keys(where: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Refuse a row that lacks a key or has one that is not known."""
+    needed = tuple(required)
+    missing = [key for key in needed if key not in row]
+    if missing:
+        raise BookError(f"{where}: missing {', '.join(missing)}")
+    unknown = sorted(set(row) - set(needed) - set(optional))
+    if unknown:
+        raise BookError(f"{where}: unknown key {', '.join(unknown)}")

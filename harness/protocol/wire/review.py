@@ -1,0 +1,63 @@
+"""Reviews: how one is begun.
+
+The document has the items of a review and no request for one (session-protocol "ThreadItem":
+enteredReviewMode, exitedReviewMode); this is the shipping server's.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.protocol.wire.base import WireModel
+from harness.protocol.wire.turn import Turn
+
+
+class UncommittedChanges(WireModel):
+    """Changes of the working tree that no commit has."""
+
+    type: Literal["uncommittedChanges"] = "uncommittedChanges"
+
+
+class BaseBranch(WireModel):
+    """Changes of the current branch that `branch` has not."""
+
+    type: Literal["baseBranch"] = "baseBranch"
+    branch: str
+
+
+class Commit(WireModel):
+    """Changes of one commit; `title` is for people."""
+
+    type: Literal["commit"] = "commit"
+    sha: str
+    title: str | None = None
+
+
+class CustomTarget(WireModel):
+    """A target that the instructions describe."""
+
+    type: Literal["custom"] = "custom"
+    instructions: str
+
+
+ReviewTarget = Annotated[
+    UncommittedChanges | BaseBranch | Commit | CustomTarget,
+    Field(discriminator="type"),
+]
+ReviewDelivery = Literal["inline", "detached"]
+"""In the thread itself, or in a new one; inline unless said."""
+
+
+class ReviewStartParams(WireModel):
+    """Params of `review/start`."""
+
+    thread_id: str
+    target: ReviewTarget
+    delivery: ReviewDelivery | None = None
+
+
+class ReviewStartResult(WireModel):
+    """Result of `review/start`: the turn of the review, and the thread it runs in."""
+
+    turn: Turn
+    review_thread_id: str

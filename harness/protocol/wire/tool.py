@@ -1,0 +1,78 @@
+"""Tools: what their calls carry, and the tools that a client offers itself.
+
+None of it is shown in the document (session-protocol "ThreadItem": internal shapes not shown); the
+shapes are the shipping server's.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.protocol.wire.base import Json, OpenObject, WireModel
+
+
+class McpToolResult(WireModel):
+    """The result of an MCP tool: content blocks as MCP has them."""
+
+    content: list[Json]
+    structured_content: Json = None
+
+
+class McpToolError(WireModel):
+    """The reason why an MCP tool gave nothing."""
+
+    message: str
+
+
+class InputText(WireModel):
+    """A text for the model."""
+
+    type: Literal["inputText"] = "inputText"
+    text: str
+
+
+class InputImage(WireModel):
+    """An image for the model, by URL (`data:` included)."""
+
+    type: Literal["inputImage"] = "inputImage"
+    image_url: str
+
+
+ToolOutput = Annotated[InputText | InputImage, Field(discriminator="type")]
+"""What a client may answer with when its tool is called."""
+ToolContent = Annotated[ToolOutput | OpenObject, Field(union_mode="left_to_right")]
+"""What a dynamicToolCall item shows of it."""
+
+
+class DynamicTool(WireModel):
+    """A tool that the client offers for a thread; `inputSchema` is a JSON Schema."""
+
+    name: str
+    description: str
+    input_schema: OpenObject
+
+
+class ToolCallParams(WireModel):
+    """Params of the server request `item/tool/call`; `callId` is the id of the item."""
+
+    thread_id: str
+    turn_id: str
+    call_id: str
+    tool: str
+    arguments: OpenObject
+
+
+class ToolCallResult(WireModel):
+    """The client's answer to `item/tool/call`."""
+
+    success: bool
+    content_items: list[ToolOutput]
+
+
+class McpToolCallProgressNotification(WireModel):
+    """Params of `item/mcpToolCall/progress`; not shown in the document, the shipping server's."""
+
+    thread_id: str
+    turn_id: str
+    item_id: str
+    message: str

@@ -1,0 +1,1 @@
+"""Results of a run as values: outcomes, baselines, the merged report."""

@@ -1,0 +1,174 @@
+"""Known findings: a profile's deviations and the entries of a baseline file, one format."""
+
+import dataclasses
+import fnmatch
+import textwrap
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.client.target.mistakes import mistake
+from harness.client.target.profile import Deviation
+from harness.client.target.tomltext import Toml, Where, read_toml
+from harness.errors import UsageError
+from harness.judge.verdict import Row, Verdict
+from harness.report.results.outcome import Finding
+from harness.scenario.race_id import RaceId
+from harness.trace.surfaces import SESSION, surface_of
+
+_OF_SCENARIO = "scenario."
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    deviations: list[Deviation] = Field(default_factory=list[Deviation])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Baseline:
+    """The entries of a baseline file, with their places in it."""
+
+    entries: tuple[Deviation, ...]
+    toml: Toml
+
+    def place(self, index: int, key: str) -> Where:
+        """The place of a key of an entry in the file."""
+        return self.toml.place(("deviations", index, key))
+
+
+def load_baseline(path: Path) -> Baseline:
+    """A baseline file (`[[deviations]]` as in a profile). Raises `UsageError`."""
+    try:
+        toml = read_toml(path.read_text("utf-8"), str(path))
+    except FileNotFoundError as error:
+        raise UsageError(f"--baseline {path}: no such file") from error
+    except OSError as error:
+        raise UsageError(f"--baseline {path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--baseline {path}: cannot be read: {error}") from error
+    try:
+        return Baseline(tuple(_File.model_validate(toml.value).deviations), toml)
+    except ValidationError as error:
+        raise UsageError(mistake(error, _File, toml)) from error
+
+
+def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
+    """The row, KNOWN where it is a violation that an entry names."""
+    if row.verdict is not Verdict.FAIL:
+        return row
+    for entry in entries:
+        if _matches(entry, row.rule, scenario, _text(row)):
+            return dataclasses.replace(row, verdict=Verdict.KNOWN)
+    return row
+
+
+def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation]) -> Finding:
+    """The finding, with the reason of the entry that names it."""
+    for entry in entries:
+        if _matches(entry, finding.id, scenario, finding.message):
+            return dataclasses.replace(finding, known=entry.reason)
+    return finding
+
+
+def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
+    """Return why a KNOWN row is known."""
+    entry = entry_of(row, scenario, entries)
+    return "" if entry is None else entry.reason
+
+
+def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:
+    """The entry because of which a KNOWN row is known."""
+    for entry in entries:
+        if _matches(entry, row.rule, scenario, _text(row)):
+            return entry
+    return None
+
+
+def _text(row: Row) -> str:
+    """The text of a row in which a pinned text is searched."""
+    return f"{row.subject} {row.expected} {row.actual}"
+
+
+def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
+    return entry.rule == rule and _is_of(scenario, entry) and entry.pinned in text
+
+
+def _is_of(scenario: str, entry: Deviation) -> bool:
+    """Return whether an entry is about a scenario, or about the scenario of a race.
+
+    One that is played on another surface than the session is another scenario: an entry is about
+    it by its whole id (`turns/*@exec`), or is about every scenario.
+    """
+    if surface_of(scenario) != SESSION:
+        ours = entry.scenario == "*" or surface_of(entry.scenario) != SESSION
+        return ours and fnmatch.fnmatchcase(scenario, entry.scenario)
+    names = {scenario, RaceId.parse(scenario).scenario}
+    return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stale:
+    """An entry that matches nothing any more; `instead` is a violation without its pinned text."""
+
+    entry: Deviation
+    instead: str = ""
+
+    @property
+    def why(self) -> str:
+        """Return what was seen instead, and what to do about the entry."""
+        entry = self.entry
+        if self.instead:
+            found = textwrap.shorten(self.instead, 160, placeholder=" …")
+            return (
+                f"the pinned text {entry.pinned!r} is in nothing of what was found, such as: "
+                f"{found}; correct pinned, or remove the entry"
+            )
+        if entry.rule.startswith(_OF_SCENARIO):
+            return "it was not found in any of its scenarios; remove the entry"
+        return "the rule passed wherever it ran; remove the entry"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Staleness:
+    """The entries of a baseline after one run."""
+
+    stale: tuple[Stale, ...]
+    unchecked: tuple[Deviation, ...]
+
+
+def staleness(
+    entries: Sequence[Deviation],
+    rows: dict[str, list[Row]],
+    findings: dict[str, list[Finding]],
+    completed: set[str],
+    existing: Callable[[Deviation], Collection[str]],
+) -> Staleness:
+    """Return the stale entries, and those that could not be checked; flaky ones are never stale.
+
+    `rows` and `findings` are by scenario; `completed` are the scenarios that ran to the end;
+    `existing` gives the scenarios that an entry may be about, played or not. An entry is stale when
+    all its scenarios ran to the end and its rule got a witness but no violation that it matches.
+    """
+    stale: list[Stale] = []
+    unchecked: list[Deviation] = []
+    for entry in entries:
+        concerned = {name for name in existing(entry) if _is_of(name, entry)}
+        mine = [row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule]
+        texts = [_text(row) for row in mine if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
+        texts += [
+            finding.message
+            for name in concerned
+            for finding in findings.get(name, ())
+            if finding.id == entry.rule
+        ]
+        if entry.flaky or any(entry.pinned in text for text in texts):
+            continue
+        # An entry about a scenario's own verdict needs no witness.
+        judged = bool(mine) or entry.rule.startswith(_OF_SCENARIO)
+        if concerned and concerned <= completed and judged:
+            stale.append(Stale(entry, min(texts, default="")))
+        else:
+            unchecked.append(entry)
+    return Staleness(tuple(stale), tuple(unchecked))

@@ -1,0 +1,177 @@
+"""The outcome of one scenario, as plain data that can be sent to another process."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from harness.judge.ledger.record import Record
+from harness.judge.verdict import Level, Place, Row, Verdict
+from harness.scenario.race_id import RaceId
+
+# Findings that come from repeating a scenario.
+LEAKS, UNSTEADY = "leaks-state", "unsteady"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
+
+    `line` is a line of the scenario's file. `places` are the members of messages that it is about,
+    `about` the ids of the scenarios to play, in this order, to see it again, `detail` further lines
+    of text. A report keeps findings with the same id but another `kind` apart.
+    """
+
+    id: str
+    message: str
+    line: int = 0
+    level: Level = Level.MUST
+    known: str = ""
+    places: tuple[Place, ...] = ()
+    about: tuple[str, ...] = ()
+    detail: tuple[str, ...] = ()
+    kind: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Return whether it makes the run fail."""
+        return self.level is Level.MUST and not self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The state of one scenario's transcript, in a run that keeps snapshots.
+
+    `state` is one of `same`, `new`, `changed`, `unsteady` (it was as accepted in another play) and
+    `not kept`; `told` says in sentences what changed, or why nothing was kept.
+    """
+
+    state: str
+    told: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ScenarioOutcome:
+    """One scenario on one target.
+
+    It was played `runs` times (`--repeat`, `--retries`), `failed_runs` of which failed; one that is
+    `over_time` was not begun, since the time of the run was over.
+
+    In a race, `race` names the placement (`interrupt@item:1:started`). A placement that is `racy`
+    was played several times (`runs`), and this is the most severe outcome.
+
+    One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
+    offer, or `withheld` is the one that this machine cannot provide.
+
+    `trace` is the file of the conversation, which the next run writes over, `kept` the one that
+    stays this run's.
+
+    `before` are probes that were played first and showed that nothing can be played. They are no
+    scenarios of the run, but rules that their traces break count. `record` is what the trace shows
+    beside verdicts, None where there is none, or in a race. `snapshot` is None in a run that keeps
+    no snapshots. `server` is what the server calls itself. `awaited` is the notification that was
+    waited for in vain, "" if there was none.
+    """
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    rows: list[Row] = field(default_factory=list[Row])
+    trace: str = ""
+    kept: str = ""
+    end: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    played: bool = False
+    race: str = ""
+    racy: bool = False
+    runs: int = 1
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
+    before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
+    record: Record | None = None
+    snapshot: Kept | None = None
+    server: str = ""
+    failed_runs: int = 0
+    over_time: bool = False
+    awaited: str = ""
+
+    @property
+    def race_id(self) -> RaceId:
+        """The placement's action and position; both "" outside a race."""
+        return RaceId.parse_name(self.race)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _SCENARIO.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "ScenarioOutcome":
+        """The reverse of `to_plain`."""
+        return _SCENARIO.validate_python(plain)
+
+
+@dataclass(slots=True)
+class RaceOutcome:
+    """One action placed at every position of one scenario, on one target.
+
+    `findings` and `before` come from playing the scenario without the action first, where that
+    showed that no placement can be tried. `missing` and `withheld` are as in a `ScenarioOutcome`.
+    """
+
+    id: str
+    scenario: str
+    path: str
+    title: str
+    action: str
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list[Finding])
+    placements: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+    before: list[ScenarioOutcome] = field(default_factory=list[ScenarioOutcome])
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
+    over_time: bool = False
+
+    def to_plain(self) -> dict[str, Any]:
+        """Builtins only."""
+        return _RACE.dump_python(self, mode="json")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> "RaceOutcome":
+        """The reverse of `to_plain`."""
+        return _RACE.validate_python(plain)
+
+
+def seconds_of(outcome: ScenarioOutcome | RaceOutcome) -> float:
+    """Return how many seconds were played."""
+    if isinstance(outcome, RaceOutcome):
+        return sum(one.seconds for one in outcome.placements)
+    return outcome.seconds
+
+
+def broken(outcome: ScenarioOutcome) -> tuple[str, ...]:
+    """The MUST rules that a trace breaks."""
+    return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))
+
+
+def _is_breach(row: Row) -> bool:
+    return row.verdict is Verdict.FAIL and row.level is Level.MUST
+
+
+_SCENARIO = TypeAdapter(ScenarioOutcome)
+_RACE = TypeAdapter(RaceOutcome)
+_FINDING = TypeAdapter(Finding)
+
+
+def finding_to_plain(finding: Finding) -> dict[str, Any]:
+    """A finding as builtins."""
+    return _FINDING.dump_python(finding, mode="json")
+
+
+def finding_from_plain(plain: dict[str, Any]) -> Finding:
+    """A finding from builtins."""
+    return _FINDING.validate_python(plain)

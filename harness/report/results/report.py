@@ -1,0 +1,247 @@
+"""The report of one run as a value; every form of output is a function of it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.judge.verdict import Level, Row, Verdict
+from harness.report.results.outcome import Kept
+from harness.report.results.recorded import Chosen, Spoken
+from harness.report.results.rerun_command import Programs
+from harness.report.results.starts import ServerStart
+from harness.scenario.race_id import RaceId
+
+NOT_OFFERED = "the server does not offer "
+"""How the reason of a scenario begins whose capabilities are missing; their names follow.
+
+It is for people: what is missing is in `missing`."""
+NOT_KNOWN = "the target does not know "
+"""How the reason of a rule begins that needs a command which the agent does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One violation and the scenario that showed it; `race` is the placement, "" for none.
+
+    One that is known may be `flaky`: not seen in every run.
+    """
+
+    scenario: str
+    row: Row
+    trace: str
+    path: str
+    stderr: str
+    reason: str = ""
+    race: str = ""
+    flaky: bool = False
+
+    @property
+    def race_id(self) -> RaceId:
+        """The placement's action and position."""
+        return RaceId.parse_name(self.race)
+
+
+@dataclass(slots=True)
+class RuleResult:
+    """The result of one rule in a run.
+
+    `scenarios` are those in which it judged something, `broken_in` those that broke it without the
+    violation being known; `proofs` has each subject once. One that is NOT_APPLICABLE names
+    capabilities: `missing` are those that the target does not declare, or `withheld` is the one
+    that this machine cannot provide.
+    """
+
+    id: str
+    title: str
+    level: Level
+    verdict: Verdict
+    witnesses: int = 0
+    subjects: int = 0
+    scenarios: list[str] = field(default_factory=list[str])
+    proofs: list[Proof] = field(default_factory=list[Proof])
+    reason: str = ""
+    broken_in: list[str] = field(default_factory=list[str])
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioResult:
+    """The result of one scenario in a run.
+
+    One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
+    offer, or `withheld` is the one that this machine cannot provide. `trace` is the file that holds
+    the conversation, "" where it was not played. `snapshot` is what became of its transcript, None
+    where none is kept. It was played `runs` times, `failed_runs` of which failed.
+    """
+
+    id: str
+    path: str
+    title: str
+    verdict: Verdict
+    reason: str
+    seconds: float
+    end: str
+    messages: tuple[tuple[str, str, int], ...] = ()
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
+    trace: str = ""
+    snapshot: Kept | None = None
+    runs: int = 1
+    failed_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementResult:
+    """The result of one action at one position.
+
+    `racy` where no gate can hold the server there; it was played `runs` times, and this is the most
+    severe result. `broken` are the MUST rules that its trace breaks.
+    """
+
+    position: str
+    verdict: Verdict
+    racy: bool
+    runs: int
+    reason: str
+    seconds: float
+    trace: str
+    broken: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    """The result of one action in one scenario.
+
+    `missing` and `withheld` are as in a `ScenarioResult`.
+    """
+
+    id: str
+    scenario: str
+    path: str
+    action: str
+    verdict: Verdict
+    reason: str
+    placements: tuple[PlacementResult, ...] = ()
+    missing: tuple[str, ...] = ()
+    withheld: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
+
+    `repeat` is the command that reproduces it, "" where there is none; `where` the place of the
+    baseline's entry that it is about, such as `known.toml:4:1`, "" for none.
+    """
+
+    id: str
+    message: str
+    level: Level
+    known: str = ""
+    repeat: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A capability that the target promises and this machine cannot provide.
+
+    `program` is what the machine lacks, `why` what was found, `advice` what to do; then the ids of
+    what was not judged because of it.
+    """
+
+    capability: str
+    program: str
+    why: str
+    advice: str
+    scenarios: tuple[str, ...] = ()
+    races: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Report:
+    """The whole run. `profile` is the option that names the target.
+
+    `command` is the server's, quoted; `agent` that of the agent whose `exec` and `mcp` were played,
+    `sdk` that of the driver of an SDK; "" for none.
+
+    `interrupted` is the name of the signal that ended it before all was played, "" for none.
+    `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
+    messages themselves; `revision` stands for the documents by which it was judged.
+
+    `server` is what the server calls itself in its answer to `initialize`, "" where it does not
+    say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
+    `unplayed` are the scenarios and races that were not begun, since `--max-time` was over.
+    `fuzz` has what `pytest -m fuzz` found, each kind of case as `harness fuzz --json` prints it.
+    `starts` are those of the server for its session scenarios.
+    """
+
+    target: str
+    command: str
+    profile: str = ""
+    agent: str = ""
+    sdk: str = ""
+    rules: list[RuleResult] = field(default_factory=list[RuleResult])
+    scenarios: list[ScenarioResult] = field(default_factory=list[ScenarioResult])
+    races: list[RaceResult] = field(default_factory=list[RaceResult])
+    issues: list[Issue] = field(default_factory=list[Issue])
+    unchecked: list[str] = field(default_factory=list[str])
+    requirements: dict[str, str] = field(default_factory=dict[str, str])
+    withheld: list[Withheld] = field(default_factory=list[Withheld])
+    strict: bool = False
+    interrupted: str = ""
+    revision: str = ""
+    choices: Chosen = field(default_factory=Chosen)
+    spoken: Spoken = field(default_factory=Spoken)
+    server: str = ""
+    started: str = ""
+    took: float = 0.0
+    unplayed: list[str] = field(default_factory=list[str])
+    fuzz: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    starts: list[ServerStart] = field(default_factory=list[ServerStart])
+
+    @property
+    def programs(self) -> Programs:
+        """Return the judged programs as a command line names them."""
+        return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
+
+    def counts(self, level: Level | None = None) -> dict[Verdict, int]:
+        """Return the number of rules with each verdict."""
+        found = dict.fromkeys(Verdict, 0)
+        for rule in self.rules:
+            if level is None or rule.level is level:
+                found[rule.verdict] += 1
+        return found
+
+    def red_rules(self) -> list[RuleResult]:
+        """Rules that make the run fail."""
+        return [rule for rule in self.rules if is_red(rule, strict=self.strict)]
+
+    @property
+    def red(self) -> bool:
+        """Return whether the run fails (design: "Exit status 1")."""
+        return bool(
+            self.red_rules()
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
+            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.races)
+            or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
+            or any("RED" in one["verdict"] for one in self.fuzz)
+        )
+
+
+def gravest(rule: RuleResult) -> Level:
+    """The highest level among the violations; the rule's own level where there are none."""
+    failed = {proof.row.level for proof in rule.proofs if proof.row.verdict is Verdict.FAIL}
+    return next((level for level in Level if level in failed), rule.level)
+
+
+def is_red(rule: RuleResult, *, strict: bool = False) -> bool:
+    """Return whether this rule alone makes the run fail."""
+    if rule.verdict is Verdict.ERROR:
+        return True
+    levels = (Level.MUST, Level.SHOULD) if strict else (Level.MUST,)
+    return rule.verdict is Verdict.FAIL and any(
+        proof.row.level in levels for proof in rule.proofs if proof.row.verdict is Verdict.FAIL
+    )

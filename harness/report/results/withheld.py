@@ -1,0 +1,56 @@
+"""Capabilities that the target promises and this machine cannot provide, for the report."""
+
+from collections.abc import Collection, Sequence
+
+from harness.client.target.host import Lack
+from harness.client.target.profile import Profile
+from harness.judge.base import Monitor
+from harness.judge.verdict import Verdict
+from harness.report.results.report import NOT_KNOWN, Report, RuleResult, Withheld
+
+
+def say_if_inapplicable(
+    result: RuleResult,
+    rule: type[Monitor],
+    profile: Profile,
+    lacks: Sequence[Lack],
+    unknown: Collection[str] = (),
+) -> None:
+    """NOT_APPLICABLE, and why, for a rule that was not exercised and does not apply.
+
+    It needs what the target does not declare, or what only this machine cannot provide, or a
+    command that the agent does not know (`unknown`).
+    """
+    declared = profile.capabilities
+    gone = {lack.capability: lack.reason for lack in lacks}
+    needs = [need for need in rule.needs if need not in gone]
+    if declared == "probe":
+        missing = [need for need in needs if need in unknown]
+        if missing:
+            result.verdict, result.missing = Verdict.NOT_APPLICABLE, tuple(missing)
+            result.reason = f"{NOT_KNOWN}{', '.join(missing)}"
+            return
+    missing = [] if declared == "probe" else [need for need in needs if need not in declared]
+    withheld = [need for need in rule.needs if need in gone]
+    if missing:
+        result.verdict, result.missing = Verdict.NOT_APPLICABLE, tuple(missing)
+        result.reason = f"the target does not declare {', '.join(missing)}"
+    elif withheld:
+        result.verdict, result.withheld = Verdict.NOT_APPLICABLE, withheld[0]
+        result.reason = gone[withheld[0]]
+
+
+def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
+    """For each lack, the rules and scenarios that were not judged because of it."""
+    return [
+        Withheld(
+            lack.capability,
+            lack.program,
+            lack.why,
+            lack.advice,
+            tuple(one.id for one in report.scenarios if one.withheld == lack.capability),
+            tuple(one.id for one in report.races if one.withheld == lack.capability),
+            tuple(one.id for one in report.rules if one.withheld == lack.capability),
+        )
+        for lack in lacks
+    ]

@@ -1,0 +1,1 @@
+"""Snapshots: transcripts that a person reviewed, and what changed in them."""

@@ -1,0 +1,1 @@
+"""Search: generated cases that a server fails (`fuzz`), faults that rules miss (`mutation`)."""

@@ -1,0 +1,35 @@
+"""The common part of the searches: the kinds of cases, and the id of a failure.
+
+A case is a scenario document: the plain value of a `*.scenario.yaml` file.
+"""
+
+import json
+import re
+import zlib
+from typing import Literal, get_args
+
+from harness.errors import UsageError
+from harness.search.fuzz.sessions.turns import Json
+from harness.trace.nearest import unknown
+
+Kind = Literal["inputs", "frames", "sessions"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# The parts of the time that each gets: one session takes as long as several of the others.
+SHARES: dict[Kind, int] = {"inputs": 3, "frames": 2, "sessions": 5}
+
+
+def failure_id(kind: Kind, cause: str, document: Json) -> str:
+    """`frames-scenario-crash-1f2e3d4c`: the same document and cause have the same id."""
+    words = re.sub(r"[^a-z0-9]+", "-", cause.lower()).strip("-")[:50].rstrip("-")
+    shown = {name: value for name, value in document.items() if name != "title"}
+    mark = zlib.crc32(json.dumps([cause, shown], sort_keys=True).encode())
+    return f"{kind}-{words}-{mark:08x}"
+
+
+def kinds_of(words: str) -> list[Kind]:
+    """`inputs,frames` as a list, all kinds of "". Raises `UsageError` for any other word."""
+    wanted = dict.fromkeys(one.strip() for one in words.split(",") if one.strip())
+    odd = [one for one in wanted if one not in KINDS]
+    if odd:
+        raise UsageError(f"--what: {unknown('kind of case', odd[0], KINDS)}")
+    return [kind for kind in KINDS if not wanted or kind in wanted]

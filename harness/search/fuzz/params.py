@@ -1,0 +1,101 @@
+"""Generated requests: every method of the judge's book, with right, nearly right and wrong params.
+
+Made from the book's tables and schemas, not from any server.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.protocol.spec.book import Book
+from harness.search.fuzz.values import NONSENSE, NUMBERS, TEXTS, THREAD, Json, fitting
+from harness.trace.nearest import unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to send; with `patient` the turn that it starts is waited for."""
+
+    method: str
+    params: Any
+    patient: bool = True
+
+
+# The text does not show the params of these; our choice is in the book (thread-operations.params).
+_CHOSEN = st.fixed_dictionaries(
+    {},
+    optional={
+        "threadId": st.just(THREAD),
+        "name": TEXTS,
+        "numTurns": NUMBERS,
+        "cursor": TEXTS,
+        "limit": NUMBERS,
+        "clientInfo": st.just({"name": "fuzz", "version": "1"}),
+    },
+)
+
+
+def right(book: Book, method: str) -> st.SearchStrategy[Any]:
+    """Params that the book allows; where it shows none, our own choice."""
+    row = book.method(method)
+    if row is None or row.params is None:
+        return _CHOSEN
+    return fitting(book.schemas, row.params)
+
+
+@st.composite
+def _spoiled(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
+    given: Json = deepcopy(draw(sound))
+    holder = given
+    # Sometimes the wrong thing lies deeper.
+    inner = [cast(Json | list[Any], v) for v in given.values() if isinstance(v, dict | list) and v]
+    if inner and draw(st.booleans()):
+        chosen = draw(st.sampled_from(inner))
+        if isinstance(chosen, list):
+            chosen[0] = draw(NONSENSE)
+            return given
+        holder = chosen
+    name = draw(st.sampled_from([*sorted(holder), "threadId", "extra"]))
+    match draw(st.sampled_from(["drop", "replace", "nest"])):
+        case "drop":
+            holder.pop(name, None)
+        case "nest":
+            holder[name] = [holder.get(name)]
+        case _:
+            holder[name] = draw(NONSENSE)
+    return given
+
+
+def methods(book: Book) -> list[str]:
+    """The requests of a client; the core ones more often, since turns come of them."""
+    every = [row.method for row in book.methods if row.direction == "client-to-server"]
+    return every + 3 * [row.method for row in book.methods if row.capability == "core"]
+
+
+def check_method(book: Book, name: str) -> None:
+    """Raises `UsageError` unless it is "" or a request of a client."""
+    known = sorted(set(methods(book)))
+    if name and name not in known:
+        raise UsageError(f"--method: {unknown('request', name, known)}")
+
+
+def nearly_right(book: Book, method: str) -> st.SearchStrategy[Any]:
+    """Right params with one thing wrong: a member gone, of another type, nested, or added."""
+    return _spoiled(right(book, method))
+
+
+def requests(book: Book, only: str = "") -> st.SearchStrategy[Request]:
+    """A request of any method, or of one: right, nearly right, or nonsense."""
+
+    def of(method: str) -> st.SearchStrategy[Request]:
+        sound, near = right(book, method), nearly_right(book, method)
+        # Not `one_of`, which would count each kind of nonsense.
+        kinds = [sound, sound, sound, near, near, NONSENSE]
+        params = st.sampled_from(range(len(kinds))).flatmap(kinds.__getitem__)
+        return st.builds(Request, st.just(method), params, st.booleans())
+
+    strategies = {method: of(method) for method in methods(book)}
+    return of(only) if only else st.sampled_from(methods(book)).flatmap(strategies.__getitem__)

@@ -1,0 +1,115 @@
+"""Several servers of one target side by side, so that one works while another is waited for.
+
+Most of a session's time nobody computes: a process starts, a command runs, a silence is listened
+to.
+"""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from harness.play.bench import Bench, open_bench
+from harness.play.config import Config
+from harness.play.session.servers import SetupFailed
+from harness.search.fuzz.sessions.play import Played, play
+from harness.search.fuzz.sessions.turns import Json
+
+# Two more than can compute at the same time, and no more: each is a server and a model.
+LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
+
+
+class Lanes:
+    """Benches that play documents at the same time. The first one is the one that must work.
+
+    A server of which only one can run (it has a fixed port, or a lock) is played on the first
+    alone, once a further one could not be started.
+    """
+
+    def __init__(self, config: Config, benches: Sequence[Bench]) -> None:
+        self._config = config
+        self._benches = list(benches)
+        self._proven = False
+
+    @property
+    def number(self) -> int:
+        """Return the number of documents played at the same time."""
+        return len(self._benches)
+
+    async def play_all(
+        self,
+        documents: Sequence[Json],
+        end: float,
+        spoils: Callable[[Played], bool] | None = None,
+        *,
+        fresh: bool = False,
+        bound: float | None = None,
+    ) -> list[Played | None]:
+        """Play documents, each on the lane that is free; None for those not begun by `end`.
+
+        `end` is a moment of `time.monotonic`. A process on which something went wrong (`spoils`) is
+        used no more; with `fresh` none is used twice. `bound` is that of each step, in seconds.
+        Raises `SetupFailed` where the server cannot be used at all.
+        """
+        found: list[Played | None] = [None] * len(documents)
+        waiting, gone = deque(enumerate(documents)), list[SetupFailed]()
+
+        async def work(bench: Bench) -> None:
+            while waiting and not gone and time.monotonic() < end:
+                at, document = waiting.popleft()
+                try:
+                    if fresh:
+                        await bench.servers.retire_all()
+                    played = await play(bench, self._config, document, bound=bound)
+                except SetupFailed as failed:
+                    waiting.appendleft((at, document))
+                    if bench is self._benches[0]:
+                        gone.append(failed)
+                    else:
+                        self._benches.remove(bench)
+                    return
+                found[at] = played
+                if spoils is not None and spoils(played):
+                    await bench.servers.retire_all()
+
+        if not self._proven and documents:
+            rest = waiting.copy()
+            waiting = deque([rest.popleft()])
+            await work(self._benches[0])
+            self._proven, waiting = not gone, rest
+        async with anyio.create_task_group() as tasks:
+            for bench in self._benches[: len(waiting)]:
+                tasks.start_soon(work, bench)
+        if waiting and not gone:
+            # A lane gave one back after the first one had seen that none was left.
+            await work(self._benches[0])
+        if gone:
+            raise gone[0]
+        return found
+
+
+@contextmanager
+def further_benches(
+    portal: BlockingPortal, config: Config, first: Bench, worker: str
+) -> Generator[Lanes]:
+    """Lanes beside the first bench, for as long as the block runs."""
+    with ExitStack() as stack:
+        more = [
+            stack.enter_context(
+                portal.wrap_async_context_manager(
+                    open_bench(
+                        first.profile,
+                        config.book,
+                        base=config.base,
+                        worker=f"{worker}-{number}",
+                        scale=config.scale,
+                    )
+                )
+            )
+            for number in range(2, LANES + 1)
+        ]
+        yield Lanes(config, [first, *more])

@@ -1,0 +1,116 @@
+"""The order in which a play went wrong, written into its document.
+
+A step that is sent while a question is open may meet it, or come before it: that is chance, unless
+a step waits for the question.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from harness.protocol.values import dig, obj, text
+from harness.scenario.player import UnmetKind
+from harness.search.fuzz.sessions.cuts import only
+from harness.search.fuzz.sessions.play import Played
+from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
+from harness.trace.correlation import Correlation
+from harness.trace.frame import Frame, Kind
+from harness.trace.marks import EndingBegins, StepBegins
+
+# The steps that can begin a turn and give it an alias.
+BEGINNING = ("start_turn", "request")
+
+
+def pinned(played: Played) -> Json:
+    """The document, with a wait for each question that came before a step, where none waits yet.
+
+    What comes after the last step counts too: questions are refused when the script is over. A step
+    that waited in vain is left out with all after it.
+    """
+    document, trace = played.document, played.run.trace
+    steps = _played_steps(played)
+    begun = [(mark.after, mark.body.line) for mark in trace.marks_of(StepBegins)]
+    waits: defaultdict[int, list[Json]] = defaultdict(list)
+    come: defaultdict[tuple[str, str], int] = defaultdict(int)
+    # Answers of the harness itself, once the script is over, come after what is looked at here.
+    over = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
+    for alias, frame in _questions(played):
+        if frame.seq > over:
+            break
+        name = frame.method or "", alias
+        come[name] += 1
+        at = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
+        at = min(at, len(steps))
+        wait = _wait(played, *name)
+        if wait is not None and not _awaited(steps[: at + 1], *name, come[name]):
+            waits[at].append(wait)
+    found = [one for at, step in enumerate(steps) for one in (*waits.get(at, ()), step)]
+    found += waits.get(len(steps), ())
+    return {**document, "client": found} if found != document["client"] else document
+
+
+def _played_steps(played: Played) -> list[Json]:
+    """The steps, but for one that waited in vain, and those after it."""
+    steps: list[Json] = played.document["client"]
+    unmet = played.run.unmet
+    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT:
+        return steps
+    at = min(unmet.line, len(steps)) - 1
+    return steps[:at] if only(steps[at])[0] in ("wait", "answer") else steps
+
+
+def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
+    """The questions of turns that a step began, as they came to who began them; with its alias."""
+    frames, turns = played.run.trace.frames, played.run.cast.turns
+    exchanges = Correlation(frames)
+    beginners: dict[str, str] = {}
+    for frame in frames:
+        if frame.kind is Kind.REQUEST and frame.method == "turn/start" and not frame.from_target:
+            answer = exchanges.answer_of(frame)
+            turn = text(dig(answer.result, "turn", "id")) if answer is not None else ""
+            beginners[turn] = frame.connection
+    aliases = {turn: alias for alias, turn in turns.items()}
+    for frame in frames:
+        turn = text(dig(frame.params, "turnId"))
+        asks = frame.from_target and frame.kind is Kind.REQUEST and frame.method in (COMMAND, FILE)
+        if asks and turn in aliases and beginners.get(turn) == frame.connection:
+            yield aliases[turn], frame
+
+
+def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
+    """Return whether one of these steps waits for the question of that number of a turn, or answers
+    it.
+    """
+    answers, waits, begun = 0, False, False
+    for step in steps:
+        kind, whole = only(step)
+        body = obj(whole)
+        begun = begun or (kind in BEGINNING and body.get("as") == alias)
+        asked = text(body.get("to") if kind == "answer" else body.get("request"))
+        # Without `where` it may be a question of any turn that has begun.
+        where = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
+        if asked != method or where != f"${alias}.turn.id" or not begun:
+            continue
+        if kind == "wait":
+            waits = True
+        elif kind == "answer" and not body.get("again"):
+            answers, waits = answers + 1, False
+    return answers >= number or waits
+
+
+def _wait(played: Played, method: str, alias: str) -> Json | None:
+    """A step of who began the turn, that waits for the question; None where no step names it."""
+    steps = [only(step) for step in played.document["client"]]
+    named = (body for kind, body in steps if kind in BEGINNING and body.get("as") == alias)
+    began = next(named, None)
+    if began is None:
+        return None
+    thread = f"${began['thread']}.thread.id" if "thread" in began else began["params"]["threadId"]
+    where = {"turnId": f"${alias}.turn.id", "threadId": thread}
+    return {
+        "wait": {
+            "request": method,
+            "where": where,
+            **({"on": began["on"]} if "on" in began else {}),
+        }
+    }

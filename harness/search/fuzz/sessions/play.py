@@ -1,0 +1,182 @@
+"""One generated document played on a server and judged: the causes of what went wrong."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.judge.verdict import Level, Row, Verdict
+from harness.play.bench import Bench
+from harness.play.config import Config
+from harness.play.judging import outcome_of
+from harness.play.run import Run
+from harness.protocol.spec.book import Book
+from harness.report.results.outcome import ScenarioOutcome
+from harness.scenario.client_steps import RestartStep
+from harness.scenario.loader import Loaded
+from harness.scenario.model import Scenario
+from harness.scenario.yaml12 import Document, Loc, Place
+from harness.search.fuzz.sessions.looks import Output, looked_at, step_at
+from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
+from harness.trace.correlation import Correlation
+from harness.trace.surfaces import SESSION
+
+IDENTITY = "fuzz/session"
+# Findings that are no rule's and that a client cannot be the cause of.
+_SERIOUS = ("scenario.crash", "liveness.")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line.
+
+    `step` is the number of the step during which it showed, 0 for none; `where` are values that the
+    answer to that step should have had. With `habit` it is only what the server did where it has a
+    choice; `output` is what a command or a model call should have had. `occasion` is what was going
+    on when a MUST was broken: the method that it is about, or what was sent last and how the server
+    ended; "" for unknown.
+    """
+
+    cause: str
+    text: str
+    level: Level = Level.MUST
+    step: int = 0
+    habit: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    output: Output | None = None
+    occasion: str = ""
+
+
+@dataclass(slots=True)
+class Played:
+    """The result of a document. `kept` are the SHOULD rules that were kept, with how often."""
+
+    document: Json
+    run: Run = field(repr=False)
+    outcome: ScenarioOutcome = field(repr=False)
+    problems: list[Problem]
+    kept: dict[str, int]
+
+    @property
+    def unmet(self) -> str:
+        """Return why the script was not played to its end, "" if it was."""
+        return f"step {self.run.unmet.line}: {self.run.unmet.message}" if self.run.unmet else ""
+
+
+def loaded_from(document: Json) -> Loaded:
+    """The document as the loader would give it; the line of a step is its number."""
+    steps = range(len(document["client"]))
+    places: dict[Loc, Place] = {("client", index): (index + 1, 1) for index in steps}
+    places["client",] = (1, 1)
+    scenario = Scenario.model_validate(document)
+    return Loaded(IDENTITY, Path("session.scenario.yaml"), scenario, Document(document, places))
+
+
+async def play(
+    bench: Bench,
+    config: Config,
+    document: Json,
+    *,
+    looks: bool = True,
+    bound: float | None = None,
+) -> Played:
+    """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all.
+
+    `looks` is for documents that send nothing wrong: what no rule judges is looked at too. With a
+    `bound` for each step, in seconds, a script that cannot go on costs little, and the process is
+    used on: for the many tries of shrinking.
+    """
+    # What sends anything at all needs nothing that a server may lack.
+    needs = {"needs": needed(document, config.book)} if looks else {}
+    loaded = loaded_from({**document, **needs})
+    return await play_loaded(bench, config, loaded, document, looks=looks, bound=bound)
+
+
+async def play_loaded(
+    bench: Bench,
+    config: Config,
+    loaded: Loaded,
+    document: Json,
+    *,
+    looks: bool,
+    bound: float | None = None,
+) -> Played:
+    """The same for a document that was read from a file."""
+    restarts = any(isinstance(step, RestartStep) for step in loaded.scenario.steps)
+    if bound is None or loaded.scenario.fresh or restarts:
+        run = await bench.run(loaded)
+    else:
+        run = await _hurried(bench, loaded, bound)
+    rules = {name: one for name, one in config.rules.items() if one.surface == SESSION}
+    outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
+    kept: dict[str, int] = {}
+    for row in outcome.rows:
+        if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
+            kept[row.rule] = kept.get(row.rule, 0) + 1
+    return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept)
+
+
+def needed(document: Json, book: Book) -> list[str]:
+    """The capabilities that a document uses: a server without them has not to be judged by it."""
+    found: set[str] = set()
+    for kind, body in (next(iter(step.items())) for step in document["client"]):
+        if kind == "request":
+            row = book.method(body["method"])
+            found |= {row.capability} if row is not None else set()
+        elif kind == "answer":
+            found.add(_OF_QUESTION.get(body["to"], ""))
+        elif kind == "connect":
+            found.add("several-clients")
+    for step in (one for script in document.get("model", {}).values() for one in script):
+        found |= {_OF_PART.get(next(iter(part)), "") for part in step.get("reply", ())}
+    return sorted(found - {"", "core"})
+
+
+_OF_QUESTION = {COMMAND: "command-approval", FILE: "file-change-approval"}
+_OF_PART = {"run": "command-execution", "patch": "file-change", "update_plan": "plan-update"}
+
+
+async def _hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
+    bounds = bench.bounds.model_copy(update={"step": bound})
+    async with bench.conversation_of(loaded) as stage:
+        # Not told to the conversation: its end lets everything go on, and the process is good.
+        await bench.player(loaded, stage, bounds=bounds).play()
+    return stage.run
+
+
+def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Problem]:
+    for row in outcome.rows:
+        broken = row.verdict is Verdict.FAIL and row.level is not Level.INFO
+        if row.verdict is Verdict.ERROR or broken:
+            level = Level.MUST if row.verdict is Verdict.ERROR else row.level
+            step = step_at(run, max(row.frames, default=0))
+            occasion = _method_of(run, row.frames) if level is Level.MUST else ""
+            yield Problem(row.rule, told(row), level, step, occasion=occasion)
+    for finding in outcome.findings:
+        if finding.id.startswith(_SERIOUS) and not finding.known:
+            yield Problem(finding.id, finding.message, occasion=_end_of(run))
+    for seen in looked_at(run) if looks else ():
+        level = Level.INFO if seen.habit else Level.MUST
+        yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where, seen.output)
+
+
+def _method_of(run: Run, seqs: Collection[int]) -> str:
+    """The method of the first of these messages; of an answer, that of its request."""
+    exchanges = Correlation()
+    for frame in run.trace.frames:
+        request = exchanges.feed(frame)
+        if frame.seq in seqs:
+            return frame.method or (request.method if request is not None else "")
+    return ""
+
+
+def _end_of(run: Run) -> str:
+    """Return the end of the server, if it ended, and what it was sent last."""
+    sent = [frame for frame in run.trace.frames if not frame.from_target]
+    last = (sent[-1].method or "a message without a method") if sent else "its start"
+    return f"{last}, exit status {run.status}" if run.died else last
+
+
+def told(row: Row) -> str:
+    """A violation in one line."""
+    return f"{row.rule}: {row.subject}: expected {row.expected}; actual {row.actual}"

@@ -1,0 +1,122 @@
+"""The result of the fuzzers, in words and as JSON."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.scenario.written import as_text
+from harness.search.fuzz.case import Kind
+from harness.search.fuzz.run import Fuzzing
+from harness.search.fuzz.sessions.search import SessionCampaign
+from harness.search.fuzz.store import TRACE, Failure, Store
+
+# Lines of a case that are printed; longer ones are in their files.
+_SHOWN = 40
+
+
+def lines(result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
+    """The story: what was played, what could not be done, a block for each cause, the verdict.
+
+    `target` are the options that name the server again.
+    """
+    for kind, campaign in result.searches.items():
+        yield _searched(result, kind, campaign)
+        for text in campaign.unsteady:
+            yield f"  UNSTEADY not seen again on a fresh process: {_short(text)}"
+        if campaign.only_errors:
+            yield f"  WARNING {campaign.errors} of {campaign.requests} were refused: {_WHY}"
+        if campaign.lacks:
+            yield f"  not offered, so not tried any more: {', '.join(campaign.lacks)}"
+    for identity in result.fixed:
+        yield f"fixed: {identity} does not show any more"
+    for text in result.notes:
+        yield f"NOTE {text}"
+    for failure in result.failures:
+        yield from _block(failure, result, store, target)
+    if result.interrupted:
+        yield f"interrupted ({result.interrupted}): what was not sent by then is not tried"
+    yield f"verdict: {result.verdict}"
+
+
+_WHY = "little but error paths was reached; harness doctor says what the server lacks"
+
+
+def _searched(result: Fuzzing, kind: Kind, campaign: SessionCampaign) -> str:
+    rate = campaign.requests / campaign.seconds if campaign.seconds else 0.0
+    only = f" of {result.bounds.method}" if result.bounds.method else ""
+    return (
+        f"fuzz {kind}{only}: seed {campaign.seed}, {campaign.cases} conversations, "
+        f"{campaign.requests} requests ({campaign.results} answered, {campaign.errors} refused), "
+        f"{rate:.0f} requests/s"
+    )
+
+
+def _block(failure: Failure, result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
+    known = ", known" if failure.id in result.known else ""
+    flaky = ", not each time" if failure.flaky else ""
+    occasion = f": {failure.occasion}" if failure.occasion else ""
+    yield f"FAIL {failure.cause} ({failure.kind}{known}{flaky}){occasion}"
+    yield f"  {_short(failure.text, 500)}"
+    if failure.id in result.unkept:
+        yield from _case(failure)
+        return
+    yield f"  case      {store.scenario(failure.id)}"
+    yield from _case(failure)
+    yield f"  again     {again(failure, store, target)}"
+    yield f"  look      harness show {shlex.quote(str(store.folder / (failure.id + TRACE)))}"
+
+
+def _case(failure: Failure) -> Iterator[str]:
+    shown = as_text(failure.document, failure.id).splitlines()[1:]
+    for line in shown[:_SHOWN]:
+        yield f"    {_short(line, 160)}"
+    if len(shown) > _SHOWN:
+        yield f"    … {len(shown) - _SHOWN} more lines"
+
+
+def again(failure: Failure, store: Store, target: Sequence[str]) -> str:
+    """The one command that plays a failure again, from any folder."""
+    return shlex.join(["harness", "replay", str(store.scenario(failure.id)), *target])
+
+
+def plain(result: Fuzzing, store: Store, target: Sequence[str]) -> dict[str, Any]:
+    """The same for machines; the members are described in docs/fuzzing.md."""
+    return {
+        "verdict": result.verdict,
+        "seed": result.bounds.seed,
+        "searches": [
+            {
+                "kind": kind,
+                "conversations": one.cases,
+                "answered": one.results,
+                "refused": one.errors,
+                "seconds": round(one.seconds, 3),
+                "only_errors": one.only_errors,
+                "unsteady": one.unsteady,
+            }
+            for kind, one in result.searches.items()
+        ],
+        "failures": [
+            {
+                "id": one.id,
+                "kind": one.kind,
+                "cause": one.cause,
+                "occasion": one.occasion,
+                "text": one.text,
+                "flaky": one.flaky,
+                "known": one.id in result.known,
+                "document": one.document,
+                "replay": None if one.id in result.unkept else again(one, store, target),
+            }
+            for one in result.failures
+        ],
+        "fixed": result.fixed,
+        "notes": result.notes,
+        "interrupted": result.interrupted,
+    }
+
+
+def _short(text: str, limit: int = 300) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 60]} …{len(text) - limit + 20} more… {text[-40:]}"

@@ -1,0 +1,138 @@
+"""Generated JSON: nonsense, and values that keep to a schema of the judge's book."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from hypothesis import strategies as st
+
+from harness.protocol.spec.schemas import SchemaBook
+
+Json = dict[str, Any]
+# What the sender puts in for these, in any string member: what exists when the request is sent.
+THREAD, TURN, FOLDER = "{thread}", "{turn}", "{cwd}"
+_STANDS_FOR = {
+    "threadId": THREAD,
+    "turnId": TURN,
+    "expectedTurnId": TURN,
+    "cwd": FOLDER,
+}
+
+# A text too long for what hypothesis prints: the sender puts it in too.
+HUGE, HUGE_TEXT = "{huge}", "a" * 300_000
+LONG = "a" * 5_000
+TEXTS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(["", " ", "\n", "\u2028", "\u0000", "𝄞", "\ufeff", "e\u0301", "../..", LONG]),
+)
+NUMBERS = st.one_of(
+    st.integers(-2, 3),
+    st.sampled_from([2**31, 2**53, -(2**63), 2**64, 10**30, 0.5, -0.0, 1e308]),
+)
+_SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
+
+
+def filled(value: Any, known: Mapping[str, str]) -> Any:
+    """A copy in which each placeholder is what it stands for."""
+    if isinstance(value, str):
+        return known.get(value, value)
+    if isinstance(value, dict):
+        return {key: filled(inner, known) for key, inner in cast(Json, value).items()}
+    if isinstance(value, list):
+        return [filled(inner, known) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _nested(depth: int) -> Any:
+    value: Any = None
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+NONSENSE = st.one_of(
+    _SCALARS,
+    st.just(HUGE),
+    st.lists(_SCALARS, max_size=2),
+    st.dictionaries(st.text(max_size=5), _SCALARS, max_size=2),
+    # Objects within arrays: twice as deep. Parsers stop at 128 or later; the text has no limit.
+    st.sampled_from([3, 30, 60]).map(_nested),
+)
+
+
+def fitting(schemas: SchemaBook, reference: str) -> st.SearchStrategy[Any]:
+    """Values that the schema allows."""
+    node, file = schemas.place(reference)
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Any:
+        return _drawn(draw, schemas, node, file, "")
+
+    return drawn()
+
+
+def _drawn(draw: st.DrawFn, schemas: SchemaBook, node: Any, file: str, name: str) -> Any:
+    if "$ref" in node:
+        return _drawn(draw, schemas, *schemas.place(node["$ref"], file), name)
+    if "const" in node:
+        return node["const"]
+    if "enum" in node:
+        return draw(st.sampled_from(node["enum"]))
+    kinds = node.get("type", "any")
+    kind = kinds if isinstance(kinds, str) else draw(st.sampled_from(kinds))
+    if node.get("if") == {"type": kind}:
+        return _drawn(draw, schemas, node["then"], file, name)
+    match kind:
+        case "object":
+            return _object(draw, schemas, node, file)
+        case "array":
+            size = draw(st.sampled_from([1, 1, 1, 2, 0]))
+            items = node.get("items", {})
+            return [_drawn(draw, schemas, items, file, name) for _ in range(size)]
+        case "string":
+            return _string(draw, node, name)
+        case "boolean":
+            return draw(st.booleans())
+        case "number":
+            return draw(NUMBERS)
+        case "integer":
+            return draw(st.integers(-2, 30))
+        case "null":
+            return None
+        case _:
+            return draw(NONSENSE)
+
+
+def _string(draw: st.DrawFn, node: Json, name: str) -> str:
+    if node.get("pattern") == "^app://.":
+        return "app://" + draw(st.sampled_from(["none", "x/y", "𝄞"]))
+    if name in _STANDS_FOR and draw(st.integers(0, 4)):
+        return _STANDS_FOR[name]
+    return draw(TEXTS)
+
+
+def _object(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str) -> Json:
+    made: Json = {}
+    _members(draw, schemas, node, file, made)
+    for part in (node, *node.get("allOf", [])):
+        if "then" in part and _holds(part["if"], made):
+            _members(draw, schemas, part["then"], file, made)
+    return made
+
+
+def _members(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, made: Json) -> None:
+    members: Mapping[str, Any] = node.get("properties", {})
+    required = node.get("required", [])
+    for name in dict.fromkeys([*required, *members]):
+        if name not in made and (name in required or draw(st.booleans())):
+            made[name] = _drawn(draw, schemas, members.get(name, {}), file, name)
+
+
+def _holds(condition: Json, made: Json) -> bool:
+    """Return whether the condition of a conditional schema holds.
+
+    The conditions of the book compare members with constants.
+    """
+    wanted = cast(Json, condition.get("properties", {}))
+    return all(name in made for name in condition.get("required", [])) and all(
+        made.get(name) == one.get("const") for name, one in wanted.items()
+    )

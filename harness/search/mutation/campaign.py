@@ -1,0 +1,222 @@
+"""A mutation run: scenarios without faults, which show where faults can act, then each fault.
+
+There are two rounds. The first plays the scenarios that are known to give the faults a place
+(occasions). The second is for what was not killed then, and looks in all other scenarios.
+"""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import anyio
+
+from harness.faults.base import Fault, StoredOnly
+from harness.faults.mutation import Outcome
+from harness.search.mutation.occasions import Occasions, known_occasions, looked_at_first
+from harness.search.mutation.plan import Place, Plan, put_into_traces
+from harness.search.mutation.result import Attempt, FaultResult, Score, settled
+from harness.search.mutation.workers import WorkerLost, WorkerProcess, worker_process
+
+# So many workers that end before they have done one job are no chance.
+MAX_LOST_WORKERS = 3
+
+Job = dict[str, Any]
+# Called with each fault that is done.
+Say = Callable[[FaultResult], None]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """The state of a campaign. `first` is what each worker is told at first (worker).
+
+    `everywhere`: what the known scenarios do not kill is tried in all others too.
+    """
+
+    faults: Mapping[str, Fault]
+    scenarios: Sequence[str]
+    first: Mapping[str, Any]
+    score: Score
+    say: Say
+    workers: int = 2
+    everywhere: bool = True
+    occasions: Occasions = field(default_factory=known_occasions)
+    plan: Plan = field(init=False)
+    _last: bool = False
+    _open: dict[str, Fault] = field(default_factory=dict[str, Fault])
+    _tried: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
+    _known: set[str] = field(default_factory=set[str])
+    _before: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        self.plan = Plan(self.faults)
+
+    async def run(self) -> None:
+        """Play everything. What is done stands in `score`, also when this is cancelled."""
+        began = time.monotonic()
+        known = looked_at_first(self.faults, self.scenarios, self.occasions)
+        try:
+            self._open, self._last = dict(self.faults), not self.everywhere
+            if known or self._last:
+                await self._round(known)
+            if self._open and self.everywhere:
+                self._last = True
+                await self._round([one for one in self.scenarios if one not in set(known)])
+        finally:
+            self.score.seconds = time.monotonic() - began
+
+    async def _round(self, scenarios: Sequence[str]) -> None:
+        """Play these scenarios without faults, then the faults that are open where they can act."""
+        clean = deque[Job]({"clean": one} for one in scenarios)
+        async with anyio.create_task_group() as tasks:
+            faults = deque[Job]()
+            planned = anyio.Event()
+            left = [self.workers]
+
+            def all_clean() -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    faults.extend(self._live_jobs())
+                    planned.set()
+
+            for number in range(self.workers):
+                tasks.start_soon(self._work, number, clean, all_clean, planned, faults)
+
+    async def _work(
+        self,
+        number: int,
+        clean: deque[Job],
+        all_clean: Callable[[], None],
+        planned: anyio.Event,
+        faults: deque[Job],
+    ) -> None:
+        """One worker: its share of the clean run, then, when all have theirs, of the faults."""
+        await self._through(number, clean, self._note_clean, _lost_clean)
+        all_clean()
+        await planned.wait()
+        await self._through(number, faults, self._note_live, self._lost_live)
+
+    async def _through(
+        self,
+        number: int,
+        jobs: deque[Job],
+        note: Callable[[Job, dict[str, Any]], None],
+        lost: Callable[[Job, str], None],
+    ) -> None:
+        """Do jobs until none is left; one at which a worker is lost is not tried again.
+
+        Raises `WorkerLost` where one worker after the other is lost at once: it is not the jobs.
+        """
+        lost_at_once = 0
+        while jobs:
+            first = {**self.first, "faults": list(self._open), "name": f"m{number}"}
+            async with worker_process(first) as worker:
+                done, why = await self._on(worker, jobs, note, lost)
+            lost_at_once = 0 if done else lost_at_once + 1
+            if jobs and lost_at_once == MAX_LOST_WORKERS:
+                raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {why}")
+
+    async def _on(
+        self,
+        worker: WorkerProcess,
+        jobs: deque[Job],
+        note: Callable[[Job, dict[str, Any]], None],
+        lost: Callable[[Job, str], None],
+    ) -> tuple[int, str]:
+        """Return the number of jobs that a worker did, and why it did no more."""
+        done = 0
+        while jobs:
+            job = jobs.popleft()
+            try:
+                answer = await worker.ask(job)
+            except WorkerLost as reason:
+                lost(job, str(reason))
+                return done, str(reason)
+            note(job, answer)
+            done += 1
+        return done, ""
+
+    def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
+        self.score.scenarios += 1
+        self.plan.add((fault, Place.read(place)) for fault, place in answer["places"])
+        self._known |= set(answer["known"])
+        for rule, count in answer["before"].items():
+            self._before[rule][job["clean"]] = count
+
+    def _note_live(self, job: Job, answer: dict[str, Any]) -> None:
+        fault = self.faults[job["fault"]]
+        made = [Attempt.read(one) for one in answer["attempts"]]
+        if settled(made) is Outcome.NOT_APPLIED:
+            # It waits for what the client does only later: live it holds the play up.
+            made.append(_stored(fault, self._untried(fault)[0]))
+        self._done(fault, made)
+
+    def _lost_live(self, job: Job, why: str) -> None:
+        scenario = job["places"][0]["scenario"] if job["places"] else ""
+        made = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
+        self._done(self.faults[job["fault"]], [made])
+
+    def _done(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
+        """A fault has been tried; where that did not kill it and more is to come, it stays open."""
+        tried = [*self._tried[fault.id], *attempts]
+        outcome = settled(tried)
+        self._tried[fault.id] = tried
+        if outcome is not Outcome.KILLED and not self._last:
+            return
+        del self._open[fault.id]
+        result = FaultResult(
+            fault.id,
+            fault.rule,
+            fault.reason,
+            outcome,
+            tuple(tried),
+            why="" if tried else self._why_not(fault),
+            places=tuple(self.plan.killed_in(fault)),
+        )
+        self.score.results.append(result)
+        self.say(result)
+
+    def _why_not(self, fault: Fault) -> str:
+        if self.everywhere:
+            return "no scenario gives it a place on this target"
+        known = self.occasions.get(fault.id)
+        where = f"not in {', '.join(known)}" if known else "no scenario is known for it"
+        return f"it found no place ({where}); without --sample all scenarios are looked at"
+
+    def _untried(self, fault: Fault) -> list[Place]:
+        tried = {one.scenario for one in self._tried[fault.id]}
+        return [one for one in self.plan.best(fault) if one.scenario not in tried]
+
+    def _live_jobs(self) -> list[Job]:
+        """The faults that are to be played, those that were often missed first; the rest is done.
+
+        What is put into traces was tried on those of the scenarios without faults already.
+        """
+        jobs: list[Job] = []
+        for fault in list(self._open.values()):
+            places = self._untried(fault)
+            if not places:
+                self._done(fault, ())
+            elif put_into_traces(fault) or all(one.by_client for one in places):
+                self._done(fault, [_stored(fault, one) for one in places[:1]])
+            else:
+                known = fault.rule in self._known
+                live = [asdict(one) for one in places if not one.by_client]
+                before = dict(self._before[fault.rule])
+                jobs.append({"fault": fault.id, "places": live, "known": known, "before": before})
+        return jobs
+
+
+def _lost_clean(_: Job, __: str) -> None:
+    """A scenario at which a worker was lost gives no places."""
+
+
+def _stored(fault: Fault, place: Place) -> Attempt:
+    why = ""
+    if place.outcome is Outcome.SURVIVED:
+        why = "the rule found nothing new in the trace with the fault in it"
+    if place.outcome is Outcome.MASKED:
+        why = "the target is known to break the rule, or breaks it without the fault too"
+    changed = (fault.reason,) if isinstance(fault.change, StoredOnly) else ()
+    return Attempt(place.scenario, place.outcome, live=False, changed=changed, why=why)

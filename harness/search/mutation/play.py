@@ -1,0 +1,107 @@
+"""One fault, played live in one scenario after the other until the rule notices it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.client.target.profile import Bounds
+from harness.faults.base import Fault
+from harness.faults.mutation import Outcome
+from harness.judge.judge import judge
+from harness.judge.rules.discovery import all_rules
+from harness.judge.verdict import Row, Verdict
+from harness.play.run import Run
+from harness.scenario.loader import Loaded
+from harness.search.mutation.bench import AtWork, FaultyBench, broken
+from harness.search.mutation.plan import Place
+from harness.search.mutation.result import Attempt
+from harness.trace.store import save
+
+# A step may take so many times as long as the whole scenario without the fault, and this many
+# seconds more: what a fault has taken away never comes.
+SLOWER, AT_LEAST = 2.0, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A fault and where it is played.
+
+    `known`: the target is known to break the rule. `before` says how often each scenario breaks it
+    without the fault.
+    """
+
+    fault: Fault
+    places: Sequence[Place]
+    known: bool
+    before: Mapping[str, int]
+
+
+def bounds_for(bounds: Bounds, seconds: float) -> Bounds:
+    """The bounds of a play with a fault, of a scenario that takes so long without it."""
+    step = min(bounds.step, SLOWER * seconds + AT_LEAST)
+    scenario = min(bounds.scenario, 2 * step + SLOWER * seconds)
+    return bounds.model_copy(update={"step": step, "scenario": scenario})
+
+
+async def attempt(
+    bench: FaultyBench, job: Job, place: Place, loaded: Loaded, traces: Path
+) -> Attempt:
+    """Play one scenario with the fault at work. Raises `SetupFailed` as the bench does."""
+    rule = all_rules()[job.fault.rule]
+    bounds = bounds_for(bench.bounds, place.seconds)
+    work = AtWork(job.fault, rule, loaded.id, bounds, job.before.get(loaded.id, 0))
+    bench.at_work = work
+    try:
+        run = await bench.run(loaded)
+    finally:
+        bench.at_work = None
+    rows = judge(bench.book, run.trace, [rule])
+    outcome = _outcome(work, rows, known=job.known)
+    why = trace = ""
+    if outcome is not Outcome.KILLED:
+        why = _why(work, outcome, rows, run)
+        kept = traces / f"{job.fault.id}.jsonl"
+        save(run.trace, kept)
+        trace = str(kept)
+    return Attempt(
+        scenario=loaded.id,
+        outcome=outcome,
+        live=True,
+        changed=tuple(work.changed),
+        why=why,
+        seconds=run.seconds,
+        trace=trace,
+    )
+
+
+def _outcome(work: AtWork, rows: Sequence[Row], *, known: bool) -> Outcome:
+    if not work.changed:
+        return Outcome.NOT_APPLIED
+    if known:
+        return Outcome.MASKED
+    if broken(rows) > work.before:
+        return Outcome.KILLED
+    return Outcome.MASKED if work.before else Outcome.SURVIVED
+
+
+def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
+    """Return why the rule said nothing of the fault, as far as the play shows it."""
+    if outcome is Outcome.NOT_APPLIED:
+        missing = f"it waited for {work.missing}" if work.missing else "it found no place"
+        return f"nothing was changed: {missing}{_stopped(run)}"
+    if outcome is Outcome.MASKED:
+        return "the target is known to break the rule, or breaks it without the fault too"
+    passed = sum(one.verdict is Verdict.PASS for one in rows)
+    if passed:
+        times = "once" if passed == 1 else f"{passed} times"
+        return f"the rule judged {times} and found nothing wrong{_stopped(run)}"
+    return f"the rule judged nothing{_stopped(run)}"
+
+
+def _stopped(run: Run) -> str:
+    """Return the end of the play, if it was not as the scenario has it."""
+    if run.died:
+        return "; the server ended"
+    if run.unmet is not None:
+        return f"; the play stopped at the step {run.unmet.step}: {run.unmet.message}"
+    return "" if run.whole else f"; the trace ended {run.ended.end}"

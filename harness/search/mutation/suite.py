@@ -1,0 +1,31 @@
+"""The plays of a mutation run, and its files: the bundled scenarios, on each surface."""
+
+from pathlib import Path
+
+from harness.judge.rules.discovery import all_rules
+from harness.play.config import Config
+from harness.play.lexicon import protocol_lexicon
+from harness.scenario.bundled import bundled_files, bundled_folder
+from harness.scenario.loader import Loaded, load
+
+
+def scenarios_of(config: Config) -> dict[str, Loaded]:
+    """The bundled scenarios by id, those of the session's surface first."""
+    found: dict[str, Loaded] = {}
+    rules, words = tuple(all_rules()), protocol_lexicon()
+    capabilities = [one.id for one in config.book.capabilities]
+    for path in bundled_files().values():
+        loaded = load(
+            path, root=bundled_folder(), rules=rules, capabilities=capabilities, lexicon=words
+        )
+        for surface in config.surfaces_of(loaded.scenario):
+            one = loaded.on(surface)
+            found[one.id] = one
+    return dict(sorted(found.items(), key=lambda item: config.surfaces.index(item[1].surface)))
+
+
+def base_of(config: Config) -> Path:
+    """The folder of a mutation run, in which it replaces no trace of another run."""
+    base = config.base / "mutation"
+    base.mkdir(exist_ok=True)
+    return base

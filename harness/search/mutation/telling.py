@@ -1,0 +1,52 @@
+"""A mutation run for people: what survived and why, and the score."""
+
+from collections.abc import Iterator
+
+from harness.faults.mutation import Outcome
+from harness.search.mutation.result import Attempt, FaultResult, Score
+
+# Of what a fault changed so many places are named.
+_MAX_PLACES_NAMED = 3
+
+
+def lines(score: Score) -> Iterator[str]:
+    """The survivors with their stories, what was not applied, what is masked, and the score."""
+    for outcome in (Outcome.SURVIVED, Outcome.NOT_APPLIED):
+        for one in score.of(outcome):
+            yield from story(one)
+    masked = score.of(Outcome.MASKED)
+    if masked:
+        yield f"MASKED {len(masked)}: the target breaks their rules anyway"
+        yield from (f"  {one.fault} ({one.rule})" for one in masked)
+    counts = ", ".join(f"{score.count(one)} {one}" for one in Outcome)
+    live = sum(one.live for one in score.of(Outcome.KILLED))
+    yield (
+        f"{score.target}: {counts} of {score.planned} faults; {live} of the killed live, the "
+        f"others in traces; {score.scenarios} scenarios, {score.seconds:.0f} s"
+    )
+    if score.interrupted:
+        yield f"interrupted ({score.interrupted}): {score.planned - len(score.results)} not tried"
+    value = "none" if score.value is None else f"{score.value:.1%}"
+    yield f"mutation score: {value}"
+
+
+def story(result: FaultResult) -> Iterator[str]:
+    """One fault that was not found: the rule, what is illegal about it, each attempt."""
+    yield f"{result.outcome} {result.fault}: {result.rule} should tell that {result.reason}"
+    if result.why:
+        yield f"  {result.why}"
+    for one in result.attempts:
+        yield from _attempt(one)
+
+
+def _attempt(attempt: Attempt) -> Iterator[str]:
+    how = "live" if attempt.live else "in the trace"
+    yield f"  {attempt.scenario} ({how}): {attempt.why or attempt.outcome}"
+    if attempt.changed:
+        more = len(attempt.changed) - _MAX_PLACES_NAMED
+        told = "; ".join(attempt.changed[:_MAX_PLACES_NAMED]) + (
+            f"; and {more} more" if more > 0 else ""
+        )
+        yield f"    on the wire: {told}"
+    if attempt.trace:
+        yield f"    look: harness show {attempt.trace}"

@@ -1,0 +1,185 @@
+"""A worker of a mutation run, a process of its own: jobs come in as lines of JSON, results go out.
+
+The first line says what is judged (`configure`), which faults are tried and where things are kept.
+Then each line is one job: `{"clean": ID}` plays a scenario without faults and says where faults can
+act; `{"fault": ID, "places": [...], ...}` plays a fault. The end of the input ends the worker.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from harness.client.target.host import Lack
+from harness.faults.base import Fault, all_faults
+from harness.faults.mutation import Outcome
+from harness.judge.verdict import Verdict
+from harness.play.bench import open_bench
+from harness.play.config import Config, configure
+from harness.play.interruption import Interrupted, Interruption
+from harness.play.worker_session import WorkerSession
+from harness.search.mutation.bench import FaultyBench, broken
+from harness.search.mutation.plan import Place, Plan, places_on
+from harness.search.mutation.play import Job, attempt
+from harness.search.mutation.result import Attempt
+from harness.search.mutation.suite import base_of, scenarios_of
+from harness.trace.names import Renamer
+from harness.trace.store import load
+from harness.trace.surface.known import classify_of
+from harness.trace.trace import Trace
+
+Answer = dict[str, Any]
+
+
+class Worker:
+    """Does one job after the other on a bench of its own. `close` ends what it started."""
+
+    def __init__(
+        self, config: Config, faults: Mapping[str, Fault], name: str, interruption: Interruption
+    ) -> None:
+        self._config = config
+        self._plan = Plan(faults)
+        self._faults = faults
+        self._name = name
+        self._interruption = interruption
+        self._loaded = scenarios_of(config)
+        self._session: WorkerSession | None = None
+        self._live: tuple[BlockingPortal, FaultyBench] | None = None
+        self._stack = ExitStack()
+
+    def do(self, job: Mapping[str, Any]) -> Answer:
+        """Do one job. Raises `Interrupted` at a signal."""
+        if "clean" in job:
+            return self.clean(str(job["clean"]))
+        places = [Place.read(one) for one in job["places"]]
+        fault = self._faults[str(job["fault"])]
+        attempts = self.live(Job(fault, places, bool(job["known"]), dict(job["before"])))
+        return {"attempts": [asdict(one) for one in attempts]}
+
+    def clean(self, scenario: str) -> Answer:
+        """Play a scenario without faults: where faults can act, what it breaks anyway."""
+        if self._session is None:
+            self._session = WorkerSession(
+                self._config, f"{self._name}c", interruption=self._interruption
+            )
+        outcome = self._session.play(self._loaded[scenario])
+        answer: Answer = {"verdict": str(outcome.verdict), "places": [], "known": [], "before": {}}
+        judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
+        if not outcome.trace or outcome.verdict not in judged:
+            return answer
+        known = {one.rule for one in outcome.rows if one.verdict is Verdict.KNOWN}
+        for rule in {one.rule for one in outcome.rows if one.verdict is Verdict.FAIL}:
+            answer["before"][rule] = broken([one for one in outcome.rows if one.rule == rule])
+        trace = self._read(Path(outcome.trace))
+        faults = self._plan.open_on(trace.header.surface)
+        found = places_on(self._config.book, trace, faults, known, outcome.seconds)
+        self._plan.add(found)
+        answer["places"] = [(fault, asdict(place)) for fault, place in found]
+        answer["known"] = sorted(known)
+        return answer
+
+    def _read(self, path: Path) -> Trace:
+        names = load(path, classify_of=classify_of).header.names
+        renamer = Renamer(names, self._config.book.paths_of)
+        return load(path, renamer=renamer, classify_of=classify_of)
+
+    def live(self, job: Job) -> list[Attempt]:
+        """Play a fault where it can act, until one play kills it."""
+        return list(self._attempts(job))
+
+    def _attempts(self, job: Job) -> Iterator[Attempt]:
+        for place in job.places:
+            made = self._attempt(job, place)
+            if made is None:
+                # A fault may be worse than the bench is prepared for, the one before it too.
+                made = self._attempt(job, place)
+            if made is None:
+                why = "the play broke off twice, on a new server too"
+                made = Attempt(place.scenario, Outcome.SURVIVED, live=True, why=why)
+            yield made
+            if made.outcome is Outcome.KILLED:
+                return
+
+    def _attempt(self, job: Job, place: Place) -> Attempt | None:
+        """Play it; None where the bench broke, which is thrown away then."""
+        loaded = self._loaded[place.scenario]
+        try:
+            portal, bench = self._open()
+            return self._interruption.wait(
+                portal.start_task_soon(attempt, bench, job, place, loaded, self._traces)
+            )
+        except Exception:
+            self._end_live()
+            return None
+
+    @property
+    def _traces(self) -> Path:
+        return self._config.base / "faults" / self._config.profile.name
+
+    def _open(self) -> tuple[BlockingPortal, FaultyBench]:
+        if self._live is None:
+            self._end_clean()
+            portal = self._stack.enter_context(start_blocking_portal())
+            opening = open_bench(
+                self._config.profile,
+                self._config.book,
+                base=self._config.base,
+                worker=f"{self._name}f",
+                scale=self._config.scale,
+                kind=FaultyBench,
+            )
+            bench = self._stack.enter_context(portal.wrap_async_context_manager(opening))
+            self._live = portal, bench
+        return self._live
+
+    def _end_clean(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def close(self) -> None:
+        """End the servers and the model."""
+        self._end_clean()
+        self._end_live()
+
+    def _end_live(self) -> None:
+        self._live = None
+        with suppress(Exception):
+            self._stack.close()
+
+
+def main() -> None:
+    """Read jobs from standard input until its end; answer each with one line."""
+    asked = json.loads(sys.stdin.readline())
+    lacks = [Lack(**one) for one in asked["lacks"]]
+    config = configure(**asked["configure"], lacks=lacks)
+    config = replace(config, base=base_of(config))
+    every = all_faults()
+    interruption = Interruption(config.base)
+    interruption.role = "worker"
+    interruption.install()
+    worker = Worker(
+        config, {one: every[one] for one in asked["faults"]}, asked["name"], interruption
+    )
+    try:
+        with interruption.ours():
+            for line in sys.stdin:
+                began = time.monotonic()
+                answer = worker.do(json.loads(line))
+                answer["seconds"] = time.monotonic() - began
+                sys.stdout.write(json.dumps(answer) + "\n")
+                sys.stdout.flush()
+    except (Interrupted, BrokenPipeError):
+        pass
+    finally:
+        worker.close()
+
+
+if __name__ == "__main__":
+    main()

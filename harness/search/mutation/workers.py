@@ -1,0 +1,112 @@
+"""Worker processes of a mutation run: each is given one job at a time, and answers it.
+
+A worker and all that it started are gone when the block around it ends.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import psutil
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from harness.client.target.lost_input import ignore_lost_input
+from harness.errors import HarnessError
+
+# An answer has a few lines for each fault, never so many bytes.
+_MAX_ANSWER_BYTES = 64 * 1024 * 1024
+# A job that takes longer has come to nothing. The plays in it have bounds of their own.
+MAX_JOB_SECONDS = 90.0
+# How long a worker may take to end what it started.
+ENDING = 10.0
+
+
+class WorkerLost(HarnessError):
+    """A worker ended, or did not answer in time."""
+
+
+class WorkerProcess:
+    """One worker. Make it with `worker_process`."""
+
+    def __init__(self, process: Process) -> None:
+        if process.stdout is None:
+            raise RuntimeError("a worker without its output")
+        self.process = process
+        self._answers = BufferedByteReceiveStream(process.stdout)
+
+    async def tell(self, message: Mapping[str, Any]) -> None:
+        """Write one line. Raises `WorkerLost`."""
+        if self.process.stdin is None:
+            raise RuntimeError("a worker without its input")
+        try:
+            await self.process.stdin.send(json.dumps(message).encode() + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise WorkerLost("the worker ended") from error
+
+    async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
+        """Give a job, and wait for its answer. Raises `WorkerLost`."""
+        await self.tell(job)
+        try:
+            with anyio.fail_after(bound):
+                line = await self._answers.receive_until(b"\n", _MAX_ANSWER_BYTES)
+        except TimeoutError as error:
+            raise WorkerLost(f"the worker gave no answer within {bound:g} s") from error
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
+            raise WorkerLost("the worker ended") from error
+        return json.loads(line)
+
+
+@asynccontextmanager
+async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProcess]:
+    """A worker that was told this first line."""
+    # A session of its own: Ctrl-C of a terminal is for the controller alone.
+    command = [sys.executable, "-P", "-m", "harness.search.mutation.worker"]
+    ignore_lost_input()
+    process = await anyio.open_process(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None,
+        start_new_session=True,
+    )
+    worker = WorkerProcess(process)
+    try:
+        await worker.tell(first)
+        yield worker
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+
+
+async def _end(process: Process) -> None:
+    """Let the worker end what it started; then whatever of it is left is killed."""
+    family = _family(process.pid)
+    if process.stdin is not None:
+        # One that waits for its next job sees this, one that is at work only the signal.
+        with suppress(OSError, anyio.BrokenResourceError):
+            await process.stdin.aclose()
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGTERM)
+    with anyio.move_on_after(ENDING):
+        await process.wait()
+    for one in {*family, *_family(process.pid)}:
+        with suppress(psutil.Error):
+            one.kill()
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(process.pid, signal.SIGKILL)
+    await process.wait()
+    await process.aclose()
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []

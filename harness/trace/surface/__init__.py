@@ -1,0 +1,1 @@
+"""Surfaces: ways to talk to an agent, as far as the judge must know them."""

@@ -1,0 +1,116 @@
+"""One run of a program that writes events: `agent exec`, where each process is one turn.
+
+Its lines on standard output are JSON objects that say their `type`; it reads its standard input as
+text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
+known by its place in the stream. How the program was started and how it ended are marks that name
+the connection (trace.marks: ProgramStarted, ProgramErrors, ProgramEnded).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.protocol.spec.book import Book
+from harness.protocol.values import obj, text
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MarkBody
+from harness.trace.surface.base import SeparateLedgers, Topics
+from harness.trace.trace import Mark
+
+TURN_ENDS = ("turn.completed", "turn.failed")
+OF_ITEMS = ("item.started", "item.updated", "item.completed")
+FATAL = "error"
+
+
+@dataclass(slots=True, eq=False)
+class StreamTurn:
+    """One turn of a stream: the event that started it, and those that said that it had ended."""
+
+    number: int
+    started: Frame
+    ends: list[Frame] = field(default_factory=list[Frame])
+
+    @property
+    def subject(self) -> str:
+        """Return its name in findings."""
+        return f"turn {self.number} of {self.started.connection}"
+
+
+class Stream:
+    """The events of one process so far.
+
+    `stray` are ends before any turn started, `fatal` the `error` events, `items` the events of
+    items.
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[Frame] = []
+        self.turns: list[StreamTurn] = []
+        self.stray: list[Frame] = []
+        self.fatal: list[Frame] = []
+        self.items: list[Frame] = []
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        kind = event_type(frame)
+        if kind == "thread.started":
+            self.threads.append(frame)
+        elif kind == "turn.started":
+            self.turns.append(StreamTurn(len(self.turns) + 1, frame))
+        elif kind in TURN_ENDS:
+            (self.turns[-1].ends if self.turns else self.stray).append(frame)
+        elif kind == FATAL:
+            self.fatal.append(frame)
+        elif kind in OF_ITEMS:
+            self.items.append(frame)
+
+
+class StreamLedger:
+    """Open obligations of a process: an end for each turn that it started, or a fatal error."""
+
+    def __init__(self) -> None:
+        self._stream = Stream()
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        self._stream.feed(frame)
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """No mark pays a debt: what a process has not written when it ends never comes."""
+
+    def open(self) -> list[StreamTurn]:
+        """The turns that have not ended, oldest first; a fatal error ends the one that runs."""
+        last = max((frame.seq for frame in self._stream.fatal), default=-1)
+        return [turn for turn in self._stream.turns if not turn.ends and turn.started.seq > last]
+
+
+class Exec:
+    """The surface `exec`. Subjects are turns of a process, and processes (its connections).
+
+    Topics: ("event", type) for events, ("kind", kind) for all that the process writes and reads.
+    """
+
+    name = "exec"
+
+    def classify(self, value: Any, direction: Direction) -> Kind:
+        """Classify what we write as text, a line of the program as an event or MALFORMED."""
+        if direction is Direction.TO_TARGET:
+            return Kind.INPUT
+        return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED
+
+    def view(self) -> Stream:
+        """The threads and turns of the stream."""
+        return Stream()
+
+    def ledgers(self) -> SeparateLedgers[StreamLedger]:
+        """The ends of turns; processes have nothing to do with each other."""
+        return SeparateLedgers(StreamLedger)
+
+    def topics_of(self, frame: Frame, view: Stream, book: Book) -> Topics:
+        """By the type of an event."""
+        kind = ("kind", str(frame.kind))
+        return (kind, ("event", event_type(frame))) if frame.kind is Kind.EVENT else (kind,)
+
+
+def event_type(frame: Frame) -> str:
+    """The type of an event, "" for what is none."""
+    return text(obj(frame.json).get("type")) if frame.kind is Kind.EVENT else ""

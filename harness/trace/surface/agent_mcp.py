@@ -1,0 +1,227 @@
+"""Runs of `agent mcp`: each is asked for, ends, and leaves files behind.
+
+A command answers nobody while it runs, and what it prints is text of no form. So the harness writes
+a run down as two messages of its own making, which have the same `id`, the number of the run:
+
+    {"id": 1, "argv": ["mcp", "add", "docs", "--", "npx"], "env": {}, "files": [FILE…]}
+    {"id": 1, "status": 0, "stdout": "…", "stderr": "…", "files": [FILE…]}
+
+`argv` are the words after the agent's own, `env` the variables that the play adds, `files` those of
+the agent's home right before and right after: {"path", "mode": "0600", "size"}, with `text` of
+config.toml (null where it is not UTF-8), and `holds`, the secrets of the play that stand in the
+bytes. What a command asks of the authorization server or the MCP server of the harness stands
+between the two, and so does what it was answered, and the address that was visited for it:
+
+    {"id": 1, "web": "authorize", "method": "GET", "path": "/authorize", "query": {}, "form": {}}
+    {"id": 1, "answers": "token", "status": 200, "body": {}}
+    {"id": 1, "visits": "http://127.0.0.1:…", "status": 302}
+
+All runs of a play are one connection, so that their order is known: runs that overlap were started
+before the others had ended.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from harness.protocol.spec.book import Book
+from harness.protocol.values import arr, obj, text
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MarkBody
+from harness.trace.surface.base import SeparateLedgers, Topics
+from harness.trace.trace import Mark
+
+# The options of the text that are followed by a value.
+_VALUED: Final = ("--env", "--url", "--bearer-token-env-var", "--scopes")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The meaning of a command's words. `dashed` follows a double dash, None without one."""
+
+    subcommand: str
+    names: tuple[str, ...]
+    options: Mapping[str, tuple[str, ...]]
+    dashed: tuple[str, ...] | None
+
+    @property
+    def name(self) -> str:
+        """The NAME, "" where there is none."""
+        return self.names[0] if self.names else ""
+
+    def last(self, option: str) -> str | None:
+        """The value of an option that is given once, None where it is not there."""
+        return self.options[option][-1] if option in self.options else None
+
+
+def words_of(argv: list[str]) -> Words:
+    """The words of `mcp SUBCOMMAND …` as the table of commands has them; of others, none."""
+    if argv[:1] != ["mcp"] or len(argv) < 2:
+        return Words("", (), {}, None)
+    rest, after = argv[2:], None
+    if "--" in rest:
+        place = rest.index("--")
+        rest, after = rest[:place], tuple(rest[place + 1 :])
+    names: list[str] = []
+    options: dict[str, tuple[str, ...]] = {}
+    left = iter(rest)
+    for word in left:
+        if not word.startswith("--"):
+            names.append(word)
+            continue
+        option, equals, value = word.partition("=")
+        if option in _VALUED and not equals:
+            value = next(left, "")
+        options[option] = (*options.get(option, ()), value)
+    return Words(argv[1], tuple(names), options, after)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run of a command. `alone` says that no other ran at the same time."""
+
+    asked: Frame
+    words: Words
+    ended: Frame | None = None
+    web: list[Frame] = field(default_factory=list[Frame])
+    answers: list[Frame] = field(default_factory=list[Frame])
+    visits: list[Frame] = field(default_factory=list[Frame])
+    alone: bool = True
+
+    @property
+    def number(self) -> Any:
+        """Its id."""
+        return obj(self.asked.json).get("id")
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that the play added."""
+        return {
+            name: value
+            for name, value in obj(obj(self.asked.json).get("env")).items()
+            if isinstance(value, str)
+        }
+
+    @property
+    def subject(self) -> str:
+        """Return its name in findings: `run 2, mcp add docs`."""
+        said = " ".join(filter(None, ("mcp", self.words.subcommand, self.words.name)))
+        return f"run {self.number}, {said}"
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The question and the end."""
+        return (self.asked,) if self.ended is None else (self.asked, self.ended)
+
+    @property
+    def printed(self) -> str:
+        """Standard output, then standard error: which of them is used the text does not show."""
+        end = obj(self.ended.json) if self.ended is not None else {}
+        return "\n".join(filter(None, (text(end.get("stdout")), text(end.get("stderr")))))
+
+    @property
+    def stdout(self) -> str:
+        """Standard output."""
+        return text(obj(self.ended.json).get("stdout")) if self.ended is not None else ""
+
+
+class Commands:
+    """The runs of a play so far, by number, oldest first."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Run] = {}
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        message = obj(frame.json)
+        key = str(message.get("id"))
+        if frame.kind is Kind.INPUT and "argv" in message:
+            self._began(key, frame, message)
+            return
+        run = self.runs.get(key)
+        if run is None:
+            return
+        if "web" in message:
+            run.web.append(frame)
+        elif "answers" in message:
+            run.answers.append(frame)
+        elif "visits" in message:
+            run.visits.append(frame)
+        elif frame.kind is Kind.EVENT and run.ended is None:
+            run.ended = frame
+
+    def of(self, frame: Frame) -> Run | None:
+        """The run that a message is about."""
+        return self.runs.get(str(obj(frame.json).get("id")))
+
+    def before(self, run: Run) -> list[Run]:
+        """The runs that had ended when this one was asked for, oldest first."""
+        return [
+            one
+            for one in self.runs.values()
+            if one.ended is not None and one.ended.seq < run.asked.seq
+        ]
+
+    def _began(self, key: str, frame: Frame, message: dict[str, Any]) -> None:
+        argv = [word for word in arr(message.get("argv")) if isinstance(word, str)]
+        run = Run(frame, words_of(argv))
+        for other in self.runs.values():
+            if other.ended is None:
+                other.alone = run.alone = False
+        self.runs[key] = run
+
+
+class RunLedger:
+    """Open obligations: an end for each run that began."""
+
+    def __init__(self) -> None:
+        self._commands = Commands()
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        self._commands.feed(frame)
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """No mark pays a debt."""
+
+    def open(self) -> list[Run]:
+        """The runs that have not ended, oldest first."""
+        return [run for run in self._commands.runs.values() if run.ended is None]
+
+
+class Command:
+    """The surface `command`. Subjects are runs.
+
+    Topics: ("ended", subcommand) for the end of a run, ("web", what) for what it asked of a server
+    of the harness, ("kind", kind) for all.
+    """
+
+    name = "command"
+
+    def classify(self, value: Any, direction: Direction) -> Kind:
+        """Classify what we send as input, ends and requests as events, all else as MALFORMED."""
+        message = obj(value)
+        if direction is Direction.TO_TARGET:
+            return Kind.INPUT
+        return Kind.EVENT if "status" in message or "web" in message else Kind.MALFORMED
+
+    def view(self) -> Commands:
+        """The runs so far."""
+        return Commands()
+
+    def ledgers(self) -> SeparateLedgers[RunLedger]:
+        """The ends of runs."""
+        return SeparateLedgers(RunLedger)
+
+    def topics_of(self, frame: Frame, view: Commands, book: Book) -> Topics:
+        """By the subcommand that ended, or what was asked over the web."""
+        kind = ("kind", str(frame.kind))
+        if frame.kind is not Kind.EVENT:
+            return (kind,)
+        web = obj(frame.json).get("web")
+        if isinstance(web, str):
+            return kind, ("web", web)
+        run = view.of(frame)
+        if run is None or run.ended is not frame:
+            return (kind,)
+        return kind, ("ended", run.words.subcommand)

@@ -1,0 +1,179 @@
+"""Calls of an SDK, made by a driver program, and what the scripted agent behind it was given.
+
+The driver makes one thread and runs turns on it; the harness is the agent's binary. What the two
+say to each other is no protocol of the text, so the harness writes down, as messages of its own
+making, what it asked of the driver and what came of it; `id` is the number of the driver's run,
+`turn` that of a turn in it, from 1:
+
+    {"id": 1, "agent": {…}, "thread": {…}, "resume": null, "process": {"VAR": "…"}, "cwd": "…"}
+    {"id": 1, "turn": 1, "call": "run", "input": "…", "options": {}, "abort": "", "writes": […]}
+    {"id": 1, "turn": 1, "started": {"argv": […], "cwd": "…", "env": {}, "stdin": "…", "files": {}}}
+    {"id": 1, "turn": 1, "wrote": {…}}
+    {"id": 1, "turn": 1, "ended": 0}
+    {"id": 1, "turn": 1, "event": {…}}
+    {"id": 1, "turn": 1, "over": "result", "result": {…}, "threadId": "…"}
+
+`agent`, `thread` and `options` are the options of the client, of the thread and of the turn, by
+their names in the text; `process` are variables of the driver's own environment, `cwd` is its
+current directory; `abort` is when the signal is aborted: `before` the call, `during` the turn, or
+"" for never. `writes` is what the scripted agent prints. Where the agent is a real one, a turn has
+none, driver and turn have as `name` what the scenario calls the thread and the turn, and what came
+of it are messages: `wrote` for each event that the agent wrote, `ended` with its exit status.
+`started` is what the agent was given: of its environment only what the play speaks of, and the JSON
+of files that its words name. `over` is `result`, `error` (with `error.name` and `error.message`) or
+`events`, the end of a stream.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.protocol.spec.book import Book
+from harness.protocol.values import arr, obj, text
+from harness.trace.frame import Direction, Frame, Kind
+from harness.trace.marks import MarkBody
+from harness.trace.surface.base import SeparateLedgers, Topics
+from harness.trace.trace import Mark
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One turn: `driver` is the message that says what the client and the thread were made with.
+
+    `status` is the exit status of an agent that is a real one.
+    """
+
+    driver: Frame
+    asked: Frame
+    started: list[Frame] = field(default_factory=list[Frame])
+    wrote: list[Frame] = field(default_factory=list[Frame])
+    status: int = 0
+    events: list[Frame] = field(default_factory=list[Frame])
+    over: Frame | None = None
+
+    @property
+    def number(self) -> int:
+        """Its place among the turns of its thread."""
+        value = obj(self.asked.json).get("turn")
+        return value if isinstance(value, int) else 0
+
+    @property
+    def subject(self) -> str:
+        """Return its name in findings: `turn 1 of driver 2, run`."""
+        message = obj(self.asked.json)
+        return f"turn {self.number} of driver {message.get('id')}, {text(message.get('call'))}"
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Return the frames of the call, of the agent's start, and of the end."""
+        ends = () if self.over is None else (self.over,)
+        return (self.asked, *self.started[:1], *ends)
+
+    @property
+    def writes(self) -> list[dict[str, Any]]:
+        """The events that the agent wrote."""
+        if self.wrote:
+            return [obj(obj(one.json).get("wrote")) for one in self.wrote]
+        return [obj(one) for one in arr(obj(self.asked.json).get("writes"))]
+
+    @property
+    def name(self) -> str:
+        """Return its name in the scenario, "" if the agent is a scripted one."""
+        return text(obj(self.asked.json).get("name"))
+
+
+class Calls:
+    """The turns of a play so far."""
+
+    def __init__(self) -> None:
+        self._drivers: dict[str, Frame] = {}
+        self.calls: dict[tuple[str, str], Call] = {}
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        message = obj(frame.json)
+        driver = str(message.get("id"))
+        if "turn" not in message:
+            if frame.kind is Kind.INPUT:
+                self._drivers[driver] = frame
+            return
+        key = (driver, str(message.get("turn")))
+        if "call" in message and driver in self._drivers:
+            self.calls[key] = Call(self._drivers[driver], frame)
+            return
+        call = self.calls.get(key)
+        if call is None:
+            return
+        if "started" in message:
+            call.started.append(frame)
+        elif "wrote" in message:
+            call.wrote.append(frame)
+        elif "ended" in message:
+            status = message["ended"]
+            call.status = status if isinstance(status, int) else 0
+        elif "event" in message:
+            call.events.append(frame)
+        elif "over" in message and call.over is None:
+            call.over = frame
+
+    def of(self, frame: Frame) -> Call | None:
+        """The turn that a message is about."""
+        message = obj(frame.json)
+        return self.calls.get((str(message.get("id")), str(message.get("turn"))))
+
+    def earlier(self, call: Call) -> list[Call]:
+        """The turns of the same thread before this one, oldest first."""
+        return [
+            one
+            for one in self.calls.values()
+            if one.driver is call.driver and one.number < call.number
+        ]
+
+
+class CallLedger:
+    """Open obligations: an end for each turn."""
+
+    def __init__(self) -> None:
+        self._calls = Calls()
+
+    def feed(self, frame: Frame) -> None:
+        """Take one frame in."""
+        self._calls.feed(frame)
+
+    def feed_mark(self, mark: Mark[MarkBody]) -> None:
+        """No mark pays a debt."""
+
+    def open(self) -> list[Call]:
+        """The turns without an end, oldest first."""
+        return [call for call in self._calls.calls.values() if call.over is None]
+
+
+class Sdk:
+    """The surface `sdk`. Subjects are turns.
+
+    Topics: ("over", call) for the end of a turn, ("kind", kind) for all.
+    """
+
+    name = "sdk"
+
+    def classify(self, value: Any, direction: Direction) -> Kind:
+        """Classify what the harness asks as input, what the SDK did as an event."""
+        if direction is Direction.TO_TARGET:
+            return Kind.INPUT
+        known = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()
+        return Kind.EVENT if known else Kind.MALFORMED
+
+    def view(self) -> Calls:
+        """The turns so far."""
+        return Calls()
+
+    def ledgers(self) -> SeparateLedgers[CallLedger]:
+        """The ends of turns."""
+        return SeparateLedgers(CallLedger)
+
+    def topics_of(self, frame: Frame, view: Calls, book: Book) -> Topics:
+        """By the call whose turn is over."""
+        kind = ("kind", str(frame.kind))
+        call = view.of(frame) if frame.kind is Kind.EVENT else None
+        if call is None or call.over is not frame:
+            return (kind,)
+        return kind, ("over", text(obj(call.asked.json).get("call")))

@@ -1,0 +1,119 @@
+"""The events of one turn, made from the notifications of its thread.
+
+Not shown there, so our choices: usage is that of this turn; a failure after which the turn goes on
+is an error item, since the text calls the event `error` fatal; a plan is one todo_list item, which
+is completed as the turn ends.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from reference_server.agent_exec.items import LASTING, View, error_item, sdk_item, todo_list
+
+Fields = dict[str, Any]
+
+USAGE = {
+    "inputTokens": "input_tokens",
+    "cachedInputTokens": "cached_input_tokens",
+    "outputTokens": "output_tokens",
+}
+"""The protocol's counts -> the SDK's."""
+
+
+def thread_started(thread_id: str) -> Fields:
+    """Give the first event, of a new thread or of one that goes on."""
+    return {"type": "thread.started", "thread_id": thread_id}
+
+
+def fatal(message: str) -> Fields:
+    """Give the last event where no turn could fail, or where a turn was interrupted."""
+    return {"type": "error", "message": message}
+
+
+def turn_failed(message: str) -> Fields:
+    """Give the last event of a turn that did not reach its end."""
+    return {"type": "turn.failed", "error": {"message": message}}
+
+
+class TurnEvents:
+    """Makes the events of one turn. `interrupted` says why it was, if it was."""
+
+    def __init__(self, view: View, interrupted: Callable[[], str]) -> None:
+        self._view = view
+        self._interrupted = interrupted
+        self._turn = ""
+        self._errors = 0
+        self._plan: Fields | None = None
+        self._usage = dict.fromkeys(USAGE.values(), 0)
+        self.begun = False
+        self.ended: str | None = None
+        """The turn's status at its end."""
+
+    def of(self, method: str, params: Fields) -> list[Fields]:
+        """Give the events of one notification."""
+        match method:
+            case "turn/started":
+                self.begun = True
+                self._turn = str(params["turn"]["id"]).removeprefix("turn_")
+                return [{"type": "turn.started"}]
+            case "item/started":
+                item = cast("Fields", params["item"])
+                return self._item("item.started", item) if item["type"] in LASTING else []
+            case "item/completed":
+                return self._item("item.completed", params["item"])
+            case "turn/plan/updated":
+                return [self._planned(params["plan"])]
+            case "thread/tokenUsage/updated":
+                self._count(params["tokenUsage"]["last"])
+            case "error" if params["willRetry"]:
+                return [self._error(_words(params["error"]))]
+            case "model/rerouted":
+                return [
+                    self._error(f"The model {params['toModel']} answers, not the one asked for")
+                ]
+            case "turn/completed":
+                return self._end(params["turn"])
+            case _:
+                pass
+        return []
+
+    def _item(self, kind: str, item: Fields) -> list[Fields]:
+        shown = sdk_item(item, self._view)
+        return [] if shown is None else [{"type": kind, "item": shown}]
+
+    def _planned(self, plan: list[Fields]) -> Fields:
+        kind = "item.started" if self._plan is None else "item.updated"
+        self._plan = todo_list(f"item_{self._turn}_plan", plan)
+        return {"type": kind, "item": self._plan}
+
+    def _error(self, words: str) -> Fields:
+        self._errors += 1
+        item = error_item(f"item_{self._turn}_error_{self._errors}", words)
+        return {"type": "item.completed", "item": item}
+
+    def _count(self, last: Fields) -> None:
+        for name, ours in USAGE.items():
+            self._usage[ours] += last.get(name, 0)
+
+    def _end(self, turn: Fields) -> list[Fields]:
+        self.ended = cast("str", turn["status"])
+        events: list[Fields] = []
+        if self._plan is not None:
+            events.append({"type": "item.completed", "item": self._plan})
+        match self.ended:
+            case "completed":
+                events.append({"type": "turn.completed", "usage": self._usage})
+            case "failed":
+                events.append(turn_failed(_words(turn.get("error") or {})))
+            case _:
+                # No turn.failed: the public SDKs would report it in place of the abort by which
+                # they sent the signal. A fatal error they pass over.
+                events.append(fatal(self._interrupted()))
+        return events
+
+
+def _words(error: Fields) -> str:
+    """Give a TurnError as one text."""
+    details = error.get("additionalDetails")
+    message = str(error.get("message") or "the turn failed")
+    return f"{message}: {details}" if details else message

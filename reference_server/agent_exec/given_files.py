@@ -1,0 +1,75 @@
+"""Files that the command line names: images and the schema of the final message.
+
+Only regular files are opened: a pipe would wait for a writer, a device may never end. Raises
+NotBegun with one line.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Sequence
+from typing import Any, NoReturn, cast
+
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.brief import brief
+from reference_server.engine.images import IMAGE_LIMIT, IMAGES_LIMIT, MAX_IMAGES, kind_of
+from reference_server.engine.start import SCHEMA_LIMIT
+from reference_server.safe_files import open_judged
+
+Fields = dict[str, Any]
+_BEGINNING = 16
+"""Bytes that show the kind of an image."""
+
+
+def images_of(named: Sequence[str]) -> tuple[str, ...]:
+    """Give the images as absolute paths; a relative one starts at the current folder."""
+    if len(named) > MAX_IMAGES:
+        raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
+    total = 0
+    for path in named:
+        size, beginning = _read(path, f"--image {path}", _BEGINNING, IMAGE_LIMIT)
+        if kind_of(beginning) is None:
+            raise NotBegun(f"agent exec: --image {path}: it is no PNG, JPEG, GIF or WebP")
+        total += size
+    if total > IMAGES_LIMIT:
+        raise NotBegun(f"agent exec: --image: together they are larger than {IMAGES_LIMIT} bytes")
+    return tuple(os.path.abspath(path) for path in named)
+
+
+def schema_of(path: str | None) -> Fields | None:
+    """Give the JSON Schema of a file; whether it is a valid one is checked later."""
+    if path is None:
+        return None
+    what = f"--output-schema {path}"
+    _, data = _read(path, what, SCHEMA_LIMIT, SCHEMA_LIMIT)
+    try:
+        schema: Any = json.loads(data, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        place = f"{path}:{error.lineno}:{error.colno}"
+        raise NotBegun(f"agent exec: --output-schema {place}: is no JSON: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise NotBegun(f"agent exec: {what}: is no JSON: {brief(str(error))}") from None
+    if not isinstance(schema, dict):
+        raise NotBegun(f"agent exec: {what}: a schema is a JSON object")
+    return cast("Fields", schema)
+
+
+def _refuse(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no value of JSON")
+
+
+def _read(path: str, what: str, wanted: int, most: int) -> tuple[int, bytes]:
+    """Give the size of a file and its first bytes."""
+
+    def check(_real: str, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise NotBegun(f"agent exec: {what}: it is not a file")
+        if status.st_size > most:
+            raise NotBegun(f"agent exec: {what}: it is larger than {most:,} bytes")
+
+    try:
+        descriptor = open_judged(path, check)
+        with open(descriptor, "rb") as file:
+            return os.fstat(descriptor).st_size, file.read(wanted)
+    except OSError as error:
+        raise NotBegun(f"agent exec: {what}: {error.strerror}; name a file that exists") from None

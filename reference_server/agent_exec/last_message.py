@@ -1,0 +1,109 @@
+"""`--output-last-message FILE`: the final message, in a file of its own.
+
+The model may write in the folder of that file too. So the folder is opened before the turn, and
+what stands at the file's name afterwards is replaced, not followed: a link that the model has put
+there leads nowhere. A device or a pipe is opened before the turn.
+"""
+
+import contextlib
+import os
+import stat
+from typing import Any
+
+from anyio import to_thread
+
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.agent_exec.output import Sink
+
+Fields = dict[str, Any]
+
+
+class MessageFile:
+    """The place of the file, held open from before the turn. Raises NotBegun."""
+
+    def __init__(self, path: str) -> None:
+        self._shown = path
+        real = os.path.realpath(path)
+        self._name = os.path.basename(real)
+        self._mode: int | None = None
+        self._device: int | None = None
+        try:
+            self._look(path)
+            self._folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise NotBegun(
+                f"agent exec: --output-last-message {path}: {error.strerror}; name a file in a "
+                "folder that exists"
+            ) from None
+
+    def _look(self, path: str) -> None:
+        # Not its real path: a pipe of this process (/dev/stderr) has none that can be opened.
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(path).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(None, "it is a folder")
+            if stat.S_ISREG(mode):
+                self._mode = stat.S_IMODE(mode) & 0o777
+            else:
+                # A pipe without a reader is refused here, and not waited for.
+                self._device = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                os.set_blocking(self._device, True)
+
+    def write(self, text: str) -> None:
+        """Put the text there. Blocks. Raises OSError."""
+        data = text.encode("utf-8", "backslashreplace")
+        if self._device is not None:
+            _write(self._device, data)
+            return
+        beside = f".{self._name[:200]}.{os.urandom(4).hex()}"
+        descriptor = os.open(
+            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._folder
+        )
+        try:
+            try:
+                _write(descriptor, data)
+                if self._mode is not None:
+                    os.fchmod(descriptor, self._mode)
+            finally:
+                os.close(descriptor)
+            os.replace(beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(beside, dir_fd=self._folder)
+            raise
+
+
+class KeepsLastMessage:
+    """A sink that writes the last message into a file as the run ends; "" if there was none."""
+
+    def __init__(self, sink: Sink, file: MessageFile) -> None:
+        self._sink = sink
+        self._file = file
+        self._last = ""
+
+    async def tell(self, events: list[Fields]) -> None:
+        """Pass events on. Raises PeerGone."""
+        self._last = last_message(events) or self._last
+        await self._sink.tell(events)
+
+    async def finish(self) -> None:
+        """Write the file, then what the other one writes. Raises PeerGone, OSError."""
+        # A pipe may have a reader that reads nothing.
+        await to_thread.run_sync(self._file.write, self._last, abandon_on_cancel=True)
+        await self._sink.finish()
+
+
+def last_message(events: list[Fields]) -> str:
+    """Give the last message of the agent among events, "" if there is none."""
+    said = [
+        event["item"]["text"]
+        for event in events
+        if event["type"] == "item.completed" and event["item"]["type"] == "agent_message"
+    ]
+    return said[-1] if said else ""
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

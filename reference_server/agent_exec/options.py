@@ -1,0 +1,172 @@
+"""The command line of `agent exec`.
+
+Nothing is looked up: a wrong word ends the command with status 2 and one line. The order of the SDK
+is read as well as any other: options before and after `resume ID`.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, get_args
+
+from harness.protocol.wire.settings import SandboxMode
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.brief import brief
+
+DESCRIPTION = """\
+Run one turn without a user: the prompt is the argument, or what comes on standard input. The
+progress goes to standard error, the final message to standard output. Nobody can be asked, so what
+needs an approval is declined.
+"""
+RESUME = "resume"
+SANDBOXES = tuple(mode for mode in get_args(SandboxMode) if "-" in mode)
+COLORS = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line. `prompt` is None, or "-", where it comes from standard input."""
+
+    prompt: str | None = None
+    resume: str | None = None
+    last: bool = False
+    json: bool = False
+    config: tuple[str, ...] = ()
+    model: str | None = None
+    sandbox: str | None = None
+    cd: str | None = None
+    add_dirs: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
+    schema: str | None = None
+    last_message: str | None = None
+    skip_git_repo_check: bool = False
+    ephemeral: bool = False
+    color: str = "auto"
+    scenario: Path | None = None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise NotBegun(f"agent exec: {message}; see agent exec --help")
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Read the words after `exec`. Raises NotBegun, and SystemExit after `--help`."""
+    words, verbatim = _at_dashes(arguments)
+    parser = _parser()
+    found = parser.parse_intermixed_args(words)
+    positional: list[str] = found.words
+    resumed = bool(positional) and positional[0] == RESUME
+    thread, prompt = _divided(positional, verbatim, resumed=resumed, last=found.last)
+    if found.ephemeral and resumed:
+        raise NotBegun("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
+    if found.last and found.experimental_json:
+        # A program that passes on the id of a thread must not be led to another one by this word.
+        raise NotBegun("agent exec: --last is no id of a thread; --experimental-json needs one")
+    return Options(
+        prompt=prompt,
+        resume=thread,
+        last=found.last,
+        json=found.json or found.experimental_json,
+        config=tuple(found.config),
+        model=found.model,
+        sandbox=found.sandbox,
+        cd=found.cd,
+        add_dirs=tuple(found.add_dir),
+        images=tuple(found.image),
+        schema=found.output_schema,
+        last_message=found.output_last_message,
+        skip_git_repo_check=found.skip_git_repo_check,
+        ephemeral=found.ephemeral,
+        color=found.color,
+        scenario=found.scenario,
+    )
+
+
+def _at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide the words at the first `--`, behind which nothing is an option."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, []
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
+
+def _divided(
+    positional: list[str], verbatim: list[str], *, resumed: bool, last: bool
+) -> tuple[str | None, str | None]:
+    """Give the id of a thread that goes on, and the prompt. Raises NotBegun."""
+    if last and not resumed:
+        raise NotBegun("agent exec: --last belongs to resume: agent exec resume --last")
+    rest = [*positional, *verbatim]
+    thread = None
+    if resumed:
+        rest = rest[1:]
+        if not last:
+            if not rest:
+                raise NotBegun(
+                    "agent exec resume: which thread? Give its id, or --last for the newest one"
+                )
+            thread, rest = rest[0], rest[1:]
+    if len(rest) > 1:
+        raise NotBegun(
+            f"agent exec: the prompt is one argument, and {brief(rest[1])} is one more; put it in "
+            "quotes"
+        )
+    return thread, rest[0] if rest else None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="agent exec",
+        usage="agent exec [OPTION...] [resume ID | resume --last] [PROMPT | -]",
+        description=DESCRIPTION,
+        allow_abbrev=False,
+    )
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    add = parser.add_argument
+    add("--json", action="store_true", help="write each event as a line of JSON to standard output")
+    add("--experimental-json", action="store_true", help="the same; the word that the SDK uses")
+    add("-m", "--model", metavar="MODEL", help="the model to ask")
+    add("-s", "--sandbox", choices=SANDBOXES, metavar="MODE", help=", ".join(SANDBOXES))
+    add("-C", "--cd", metavar="FOLDER", help="the working directory of the thread")
+    add(
+        "--add-dir",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder that may be written too, under workspace-write; may be repeated",
+    )
+    add(
+        "-i",
+        "--image",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="an image to send with the prompt; may be repeated",
+    )
+    add(
+        "-c",
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that takes the place of what config.toml says; may be repeated",
+    )
+    add("--output-schema", metavar="FILE", help="the JSON Schema that the final message must fit")
+    add("-o", "--output-last-message", metavar="FILE", help="write the final message here too")
+    add("--skip-git-repo-check", action="store_true", help="work in a folder without git too")
+    add("--ephemeral", action="store_true", help="keep nothing of the thread on disk")
+    add("--last", action="store_true", help="with resume: the newest thread of this folder")
+    add("--color", choices=COLORS, default="auto", metavar="WHEN", help=", ".join(COLORS))
+    add(
+        "--scenario",
+        type=Path,
+        metavar="FILE|ID",
+        help="play the model's side from this file, or "
+        "from this bundled scenario: no model and no network are needed",
+    )
+    for accepted in ("--thread-source", "--cyber-access-program"):
+        add(accepted, metavar="WORD", help="has no effect; newer SDKs send it")
+    return parser

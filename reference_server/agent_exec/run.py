@@ -1,0 +1,269 @@
+"""One turn, from its thread to its last event, on the engine of the app server.
+
+A failure before the thread is there raises `NotBegun`, and nothing was told; afterwards there is a
+last event, `turn.failed` or `error`, whatever happens.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from harness.protocol.wire.input import LocalImageInput, TextInput, UserInput
+from harness.protocol.wire.thread import ThreadStartParams
+from harness.protocol.wire.turn import TurnStartParams
+from reference_server.agent_exec.ending import COMPLETED, FAILED, NOT_BEGUN, Interruption, NotBegun
+from reference_server.agent_exec.events import TurnEvents, fatal, thread_started, turn_failed
+from reference_server.agent_exec.follower import Follower
+from reference_server.agent_exec.items import View
+from reference_server.agent_exec.output import Sink
+from reference_server.agent_exec.setting import resumed_settings
+from reference_server.collecting import not_collecting
+from reference_server.config.home import Home
+from reference_server.config.model import Config
+from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
+from reference_server.engine.turn import ActiveTurn
+from reference_server.outbox import Outbox
+from reference_server.refusal import Refusal, disk_failure, invalid_request
+from reference_server.server import running_server
+from reference_server.services import Services
+from reference_server.session.thread import LoadedThread
+from reference_server.settings import ThreadSettings, settings_of_new_thread
+from reference_server.transport.base import PeerGone
+
+if TYPE_CHECKING:
+    from reference_server.model.pool import MakeTransport
+
+_log = logging.getLogger(__name__)
+Fields = dict[str, Any]
+
+SOURCE = "exec"
+"""The kind of client that threads of this command were made for."""
+LAST_WORDS = 2.0
+"""Seconds in which the end of an interrupted turn can be written to somebody who reads slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of a run. `cwd` and `images` are absolute; `resume` is the id of a thread.
+
+    `last`: the newest thread of `cwd` goes on. `config` holds what the command line says too;
+    `named`: the settings that it names there, which a resumed thread takes over.
+    """
+
+    config: Config
+    prompt: str
+    cwd: str
+    images: tuple[str, ...] = ()
+    schema: Fields | None = None
+    resume: str | None = None
+    last: bool = False
+    ephemeral: bool = False
+    named: frozenset[str] = field(default_factory=frozenset[str])
+
+    def input(self) -> list[UserInput]:
+        """Give the input of the turn."""
+        images: list[UserInput] = [LocalImageInput(path=path) for path in self.images]
+        return [*images, TextInput(text=self.prompt)] if self.prompt else images
+
+
+async def run_job(
+    home: Home,
+    job: Job,
+    sink: Sink,
+    interruption: Interruption,
+    model_transport: "MakeTransport | None" = None,
+    begun: Callable[[], None] = lambda: None,
+) -> int:
+    """Play the turn and give the exit status. Raises NotBegun.
+
+    `begun` is called once the first event is written.
+    """
+    status, run = FAILED, None
+    async with running_server(home, job.config, model_transport=model_transport) as server:
+        run = _Run(server.services, job, sink, interruption, begun)
+        status = await run.play()
+    if (by_order := interruption.status()) is not None:
+        return by_order
+    if run.not_begun:
+        # Raised here: it would leave the block above wrapped in a group.
+        raise NotBegun(f"agent exec: {run.not_begun}")
+    return status
+
+
+class _Run:
+    """The steps of one run."""
+
+    def __init__(
+        self,
+        services: Services,
+        job: Job,
+        sink: Sink,
+        interruption: Interruption,
+        begun: Callable[[], None],
+    ) -> None:
+        self._services = services
+        self._job = job
+        self._sink = sink
+        self._interruption = interruption
+        self._begun = begun
+        view = View(job.cwd, raw_reasoning=job.config.show_raw_agent_reasoning)
+        self._events = TurnEvents(view, interruption.why)
+        self._outbox = Outbox(Follower(self._take, self._answer))
+        self._opening = anyio.CancelScope()
+        self._farewell = anyio.CancelScope()
+        self._turn: ActiveTurn | None = None
+        self._ended = anyio.Event()
+        self.not_begun = ""
+        """Why nothing was done, if nothing was."""
+
+    async def play(self) -> int:
+        """Play the turn; gives the exit status. Never raises."""
+        status = FAILED
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._stop_when_told)
+            tasks.start_soon(self._outbox.run)
+            status = await self._play()
+            tasks.cancel_scope.cancel()
+        return status
+
+    async def _play(self) -> int:
+        opened = await self._opened()
+        if opened is None:
+            return NOT_BEGUN
+        thread, schema = opened
+        await self._tell([thread_started(thread.id)])
+        self._begun()
+        try:
+            return await self._turn_on(thread, schema)
+        except Refusal as refusal:
+            words = refusal.message
+        except OSError as error:
+            words = disk_failure(error)
+        except Exception as error:
+            _log.exception("agent exec failed")
+            words = f"agent exec failed: {type(error).__name__}"
+        if self._events.ended is None:
+            await self._tell([turn_failed(words) if self._events.begun else fatal(words)])
+        return FAILED
+
+    async def _opened(self) -> tuple[LoadedThread, OutputSchema | None] | None:
+        """Give the thread and the schema; None where the run ends before there is one."""
+        with self._opening:
+            try:
+                schema = await self._schema()
+                return await self._thread(), schema
+            except NotBegun as error:
+                self.not_begun = str(error)
+            except Refusal as refusal:
+                self.not_begun = refusal.message
+            except OSError as error:
+                self.not_begun = disk_failure(error)
+        return None
+
+    async def _schema(self) -> OutputSchema | None:
+        if self._job.schema is None:
+            return None
+        try:
+            return await SchemaChecker().compiled(self._job.schema)
+        except BadSchema as error:
+            raise NotBegun(f"--output-schema: {error}") from None
+
+    async def _thread(self) -> LoadedThread:
+        """Start a thread, or load the one that goes on. Raises NotBegun, Refusal, OSError."""
+        threads, job = self._services.threads, self._job
+        known = await self._newest() if job.last else job.resume
+        if known is None:
+            params = ThreadStartParams(cwd=job.cwd, ephemeral=job.ephemeral)
+            await self._check_images(settings_of_new_thread(job.config, params))
+            return await threads.start(params, SOURCE)
+        with not_collecting():
+            thread = (await threads.load(known)).thread
+        settings = resumed_settings(thread.settings, job.config, job.named, job.cwd)
+        await self._check_images(settings)
+        thread.settings = settings
+        # Tools that a client brought are not here: their calls could not be answered.
+        thread.client_tools = []
+        return thread
+
+    async def _check_images(self, settings: ThreadSettings) -> None:
+        """Raise NotBegun for an image that the model could not be sent, as for one not there."""
+        if not self._job.images:
+            return
+        from reference_server.engine.images import ImageBudget, NoImage
+
+        budget = ImageBudget()
+        for path in self._job.images:
+            try:
+                await self._services.tools.images.part(path, settings, budget)
+            except NoImage as error:
+                raise NotBegun(f"--image {path}: {error}") from None
+
+    async def _newest(self) -> str:
+        from reference_server.index.query import Query
+
+        newest = Query(sort="updated", limit=1, cwd=self._job.cwd)
+        threads, _ = await self._services.lists.page(newest, None)
+        if not threads:
+            raise NotBegun(f"resume --last: there is no thread of the folder {self._job.cwd}")
+        return threads[0].summary.id
+
+    async def _turn_on(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
+        """Play the turn; gives the exit status. Raises Refusal, OSError."""
+        if self._interruption.told.is_set():
+            raise invalid_request(self._interruption.why())
+        params = TurnStartParams(thread_id=thread.id, input=self._job.input())
+        engine = self._services.engine
+        thread.subscribers.add(self._outbox)
+        self._turn = turn = await engine.prepare(thread, params, schema)
+        engine.run(thread, turn)
+        if self._interruption.told.is_set():
+            turn.interrupt()
+        await turn.done.wait()
+        with self._farewell:
+            if self._interruption.told.is_set():
+                self._hurry()
+            await self._ended.wait()
+            finished = await self._finish()
+            return COMPLETED if finished and self._events.ended == "completed" else FAILED
+        return FAILED
+
+    async def _finish(self) -> bool:
+        """Write what comes after the last event; False where a file could not be written."""
+        try:
+            await self._sink.finish()
+        except PeerGone as gone:
+            self._interruption.by_closed_output(gone.__cause__)
+        except OSError as error:
+            _log.error("the final message was not written: %s", disk_failure(error))
+            return False
+        return True
+
+    async def _stop_when_told(self) -> None:
+        await self._interruption.told.wait()
+        self._opening.cancel()
+        self._hurry()
+        if self._turn is not None:
+            self._turn.interrupt()
+
+    def _hurry(self) -> None:
+        self._farewell.deadline = anyio.current_time() + LAST_WORDS
+
+    async def _tell(self, events: list[Fields]) -> None:
+        if self._interruption.output_gone:
+            return
+        try:
+            await self._sink.tell(events)
+        except PeerGone as gone:
+            self._interruption.by_closed_output(gone.__cause__)
+
+    async def _take(self, method: str, params: Fields) -> None:
+        if events := self._events.of(method, params):
+            await self._tell(events)
+        if self._events.ended is not None:
+            self._ended.set()
+
+    def _answer(self, request_id: int, answer: Fields) -> None:
+        self._services.server_requests.take_answer(request_id, answer, self._outbox)

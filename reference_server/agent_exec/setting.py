@@ -1,0 +1,151 @@
+"""The configuration of a run: config.toml, the environment, and the command line over both.
+
+Mistakes raise NotBegun or ConfigError, each with one line.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from harness.protocol.wire.settings import SandboxPolicy, WorkspaceWrite
+from reference_server.agent_exec.ending import NotBegun
+from reference_server.agent_exec.given_links import GivenLinks
+from reference_server.agent_exec.options import Options
+from reference_server.config.home import Home
+from reference_server.config.load import load_config
+from reference_server.config.model import PROVIDER_KEY, Config
+from reference_server.settings import MAX_ROOTS, ThreadSettings, sandbox_policy
+
+SDK_KEY = "CODEX_API_KEY"
+"""The variable in which the shipping SDK passes its option `apiKey` on."""
+DEFAULTS = Config(approval_policy="never")
+"""Nobody can be asked, so nothing is asked about unless a setting says so."""
+WORKSPACE = "sandbox_workspace_write"
+
+
+def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """Give the environment under the names of this program.
+
+    The SDK's key counts more than PROVIDER_API_KEY, which may only be inherited.
+    """
+    made = dict(environment)
+    if key := made.pop(SDK_KEY, ""):
+        made[PROVIDER_KEY] = key
+    return made
+
+
+def config_of(options: Options, home: Home, warn: Callable[[str], None]) -> Config:
+    """Read the configuration, and lay the options over it. Raises ConfigError, NotBegun."""
+    environment = environment_of(os.environ)
+    config = load_config(
+        home.config_file, environment, warn, overrides=options.config, defaults=DEFAULTS
+    )
+    if options.model is not None:
+        config = replace(config, model=options.model)
+    if options.sandbox is not None:
+        config = replace(config, sandbox_mode=options.sandbox)
+    roots = [*config.writable_roots, *map(_added_folder, options.add_dirs)]
+    if len(roots) > MAX_ROOTS:
+        raise NotBegun(f"agent exec: more than {MAX_ROOTS} folders that may be written")
+    config = replace(config, writable_roots=tuple(dict.fromkeys(roots)))
+    if "openai_base_url" in named_settings(options) and config.openai_base_url:
+        # What the command line says counts more than a variable that may only be inherited.
+        named = {**environment, "PROVIDER_BASE_URL": config.openai_base_url}
+        config = replace(config, environment=named)
+    return config
+
+
+def _added_folder(named: str) -> str:
+    folder = os.path.abspath(named)
+    _check_folder(folder, f"--add-dir {named}")
+    return folder
+
+
+def named_settings(options: Options) -> frozenset[str]:
+    """Give the settings that the command line names, by their keys at the top of config.toml."""
+    keys = {one.partition("=")[0].split(".")[0].strip(" \t\"'") for one in options.config}
+    if options.model is not None:
+        keys.add("model")
+    if options.sandbox is not None:
+        keys.add("sandbox_mode")
+    if options.add_dirs:
+        keys.add(WORKSPACE)
+    return frozenset(keys)
+
+
+def resumed_settings(
+    stored: ThreadSettings, config: Config, named: frozenset[str], cwd: str
+) -> ThreadSettings:
+    """Give the settings of a thread that goes on: its own, but for what the command line names."""
+    fields = {
+        "model": config.model,
+        "model_provider": config.model_provider,
+        "approval_policy": config.approval_policy,
+        "effort": config.model_reasoning_effort,
+    }
+    keys = {"effort": "model_reasoning_effort"}
+    taken = {name: value for name, value in fields.items() if keys.get(name, name) in named}
+    sandbox = _resumed_sandbox(stored.sandbox, config, named)
+    return stored.model_copy(update={**taken, "sandbox": sandbox, "cwd": cwd})
+
+
+def _resumed_sandbox(stored: SandboxPolicy, config: Config, named: frozenset[str]) -> SandboxPolicy:
+    if "sandbox_mode" in named:
+        return sandbox_policy(config.sandbox_mode, config)
+    if WORKSPACE in named and isinstance(stored, WorkspaceWrite):
+        return sandbox_policy("workspace-write", config)
+    return stored
+
+
+def folder_of(options: Options) -> str:
+    """Find the working directory of the thread, an absolute path. Raises NotBegun."""
+    try:
+        folder = os.path.abspath(options.cd or "")
+    except OSError as error:
+        raise NotBegun(
+            f"agent exec: the working directory cannot be found ({error.strerror}); go to another "
+            "one, or name one with --cd"
+        ) from None
+    _check_folder(folder, "the working directory" if options.cd is None else f"--cd {options.cd}")
+    if not options.skip_git_repo_check and not _in_repository(os.path.realpath(folder)):
+        raise NotBegun(
+            f"agent exec: {folder} is in no git repository, so changes could not be undone; "
+            "--skip-git-repo-check lets the agent work there all the same"
+        )
+    return folder
+
+
+def check_given_links(options: Options, config: Config, folder: str) -> None:
+    """Refuse what the command line names where links of others lead it. Raises NotBegun."""
+    added = {os.path.abspath(one) for one in options.add_dirs}
+    known = GivenLinks([folder, *(one for one in config.writable_roots if one not in added)])
+    for one in options.add_dirs:
+        known.check_root(one, "--add-dir")
+    known = GivenLinks([folder, *config.writable_roots])
+    if options.schema is not None:
+        known.check_read(options.schema, "--output-schema")
+    if options.last_message is not None:
+        known.check_written(options.last_message, "--output-last-message")
+
+
+def _check_folder(folder: str, what: str) -> None:
+    try:
+        folder.encode()
+        # The dot asks whether it can be entered too.
+        os.stat(os.path.join(folder, "."))
+    except UnicodeEncodeError:
+        shown = folder.encode("utf-8", "backslashreplace").decode()
+        raise NotBegun(
+            f"agent exec: {what}: {shown} has a name that is not UTF-8, which no message can hold"
+        ) from None
+    except OSError as error:
+        raise NotBegun(f"agent exec: {what}: {error.strerror}; name a folder that exists") from None
+
+
+def _in_repository(folder: str) -> bool:
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return False
+        folder = parent
+    return True

@@ -1,0 +1,122 @@
+"""A server as JSON, as lines, and as the cells of a table.
+
+Source: mcp-cli-and-sdk "MCP server configuration" (columns, `name`, `auth_status`,
+`transport.type`). The document shows no other fields; their names are the shipping program's.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reference_server.agent_mcp.masking import HIDDEN, escaped, masked_address, masked_words
+from reference_server.config.mcp import McpServer
+
+COLUMNS = ("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A server and its `auth`: `unsupported`, `bearer token`, `not logged in`, `authenticated`."""
+
+    server: McpServer
+    auth: str
+
+    def masked(self) -> "Shown":
+        """Give it without what looks like a secret."""
+        server = self.server
+        hidden = replace(
+            server,
+            args=tuple(masked_words(server.args)),
+            env=dict.fromkeys(server.env, HIDDEN),
+            url=masked_address(server.url),
+        )
+        return Shown(hidden, self.auth)
+
+    @property
+    def status(self) -> str:
+        """`enabled` or `disabled`."""
+        return "enabled" if self.server.enabled else "disabled"
+
+    def cells(self) -> tuple[str, ...]:
+        """Give the cells of its row in the order of `COLUMNS`."""
+        server = self.server
+        cells = (
+            server.name,
+            server.command or server.url,
+            _words(server.args),
+            ", ".join(f"{name}={value}" for name, value in server.env.items()),
+            server.cwd or "",
+            self.status,
+            self.auth,
+        )
+        return tuple(escaped(cell) or NOTHING for cell in cells)
+
+    def lines(self) -> list[str]:
+        """Give the lines of `get`: one for what it is, and how to remove it."""
+        server = self.server
+        found = {"enabled": "true" if server.enabled else "false"}
+        if server.url:
+            found |= {
+                "transport": "streamable_http",
+                "url": server.url,
+                "bearer_token_env_var": server.token_variable or "",
+            }
+        else:
+            found |= {
+                "transport": "stdio",
+                "command": server.command,
+                "args": _words(server.args),
+                "cwd": server.cwd or "",
+                "env": ", ".join(f"{name}={value}" for name, value in server.env.items()),
+            }
+        found |= {"auth": self.auth, "remove": f"agent mcp remove {_argument(server.name)}"}
+        pairs = (f"  {key}: {escaped(value) or NOTHING}" for key, value in found.items())
+        return [escaped(server.name), *pairs]
+
+    def fields(self) -> dict[str, Any]:
+        """Give it for JSON."""
+        server = self.server
+        return {
+            "name": server.name,
+            "enabled": server.enabled,
+            "transport": _transport(server),
+            "startup_timeout_sec": server.startup_timeout,
+            "tool_timeout_sec": server.call_timeout,
+            "enabled_tools": None if server.only is None else sorted(server.only),
+            "disabled_tools": sorted(server.without),
+            "auth_status": self.auth.replace(" ", "_"),
+        }
+
+
+def as_json(value: object) -> str:
+    """Give JSON in lines; what no terminal prints, or another alphabet, is escaped."""
+    return json.dumps(value, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f")
+
+
+def _transport(server: McpServer) -> Mapping[str, Any]:
+    if server.url:
+        return {
+            "type": "streamable_http",
+            "url": server.url,
+            "bearer_token_env_var": server.token_variable,
+        }
+    return {
+        "type": "stdio",
+        "command": server.command,
+        "args": list(server.args),
+        "env": dict(server.env),
+        "cwd": server.cwd,
+    }
+
+
+def _words(words: Sequence[str]) -> str:
+    """Give words as a shell would read them; those that were hidden as they are."""
+    return " ".join(word if HIDDEN in word else shlex.quote(word) for word in words)
+
+
+def _argument(name: str) -> str:
+    # A name can begin with a hyphen, as options do.
+    return f"-- {name}" if name.startswith("-") else name

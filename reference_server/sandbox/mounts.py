@@ -1,0 +1,252 @@
+"""Files that a policy allows to read and write, as mounts of bubblewrap.
+
+Commands run under these mounts; for patches and images, which the server itself writes and reads,
+the plan is asked (`readable`, `writable`). What each policy means is in `sandbox.py`, where secrets
+and sockets are in `places.py`. The plan changes nothing in the file system.
+
+How it holds:
+
+- mounts are made in the order of their depth, so a protected folder inside a writable one wins;
+- every path is resolved first, so that no link leads elsewhere; a root inside another writable root
+  is not resolved, since an earlier command could have put a link there;
+- bubblewrap resolves the paths again, and another running command may have made a link meanwhile;
+  so its mounts are compared with the plan (`expected`) before the command starts (`warden.py`);
+- a mount point cannot be renamed or removed, but the folders above it can; so each folder between
+  a root and what is protected inside it is a mount of its own;
+- a hard link into a writable root fails by itself: roots and rest are different mounts.
+"""
+
+import enum
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from reference_server.limits import PATH_LIMIT, check_path
+from reference_server.safe_files import open_for_reading
+from reference_server.sandbox.places import KERNELS, inside, of_kernel
+
+REPOSITORY = ".git"
+
+
+class Refused(Exception):
+    """The plan cannot be made safely; str() is a sentence that names the path."""
+
+
+class Kind(enum.IntEnum):
+    """Kinds of mount on a path; if there are two for one path, the greater wins."""
+
+    WRITABLE = 0
+    READABLE = 1
+    EMPTY = 2
+    HIDDEN = 3
+    SEARCHABLE = 4
+
+
+class Plan:
+    """The mounts of one command."""
+
+    def __init__(self) -> None:
+        self._mounts: dict[str, Kind] = {}
+        self._roots: list[str] = []
+        self._sources: dict[str, str] = {}
+        self._absent: set[str] = set()
+        self.notes: list[str] = []
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The writable folders, resolved."""
+        return tuple(self._roots)
+
+    def add(self, path: str, kind: Kind, source: str | None = None) -> None:
+        """Mount on a path that exists; `source`: what it leads to, if it is a link."""
+        if source is not None:
+            self._sources[path] = source
+        self._mounts[path] = max(kind, self._mounts.get(path, kind))
+
+    def allow(
+        self,
+        folders: Sequence[str],
+        protected: Iterable[str],
+        judge: Callable[[str, str], None] = lambda _folder, _real: None,
+    ) -> None:
+        """Make these folders writable. Raises Refused if one cannot or must not be.
+
+        `judge` is called with each folder and what it leads to, and may raise Refused.
+
+        A path that does not exist, or is no folder, is left out with a note: nothing can be written
+        there anyway.
+        """
+        refused = (*KERNELS, *protected)
+        accepted: list[str] = []
+        for folder in sorted({_normal(one) for one in folders}, key=lambda one: one.count("/")):
+            if any(inside(folder, other) for other in accepted):
+                continue
+            real = resolved(folder)
+            if real == "/":
+                raise Refused(
+                    "the root / would make everything writable; use dangerFullAccess for that"
+                )
+            for other in refused:
+                if inside(real, other):
+                    raise Refused(f"the root {folder} lies in {other}, which is never writable")
+            if not os.path.isdir(real):
+                self.notes.append(f"the root {folder} is no folder that exists; it is left out")
+                continue
+            judge(folder, real)
+            accepted += [folder, real]
+            if not any(inside(real, other) for other in self._roots):
+                self._roots.append(real)
+                self.add(real, Kind.WRITABLE)
+        for root in self.roots:
+            for path in _repository(root):
+                self.protect(path, Kind.READABLE)
+
+    def readable(self, path: str) -> bool:
+        """Return whether a resolved path can be read, as a command would find it."""
+        return not of_kernel(path) and self._kind(path) <= Kind.READABLE
+
+    def writable(self, path: str) -> bool:
+        """Return whether a resolved path can be written.
+
+        This protects more than mounts can: also protected paths that do not exist yet, and
+        repositories deeper inside a root.
+        """
+        if of_kernel(path) or any(inside(path, absent) for absent in self._absent):
+            return False
+        below = [path.removeprefix(root) for root in self._roots if inside(path, root)]
+        in_repository = any(REPOSITORY in Path(rest).parts for rest in below)
+        return self._kind(path) is Kind.WRITABLE and not in_repository
+
+    def _kind(self, path: str) -> Kind:
+        """The mount of a path, or of the nearest folder above it that has one."""
+        for above in (path, *map(str, Path(path).parents)):
+            if above in self._mounts:
+                return self._mounts[above]
+        return Kind.READABLE
+
+    def protect(self, path: str, kind: Kind) -> None:
+        """Mount on a path and on each folder between it and its root, so that none can be moved."""
+        self.protect_resolved(resolved(path), kind)
+
+    def protect_resolved(self, real: str, kind: Kind) -> None:
+        """Protect a path that is already resolved; most such paths do not exist."""
+        if not os.path.exists(real):
+            self._absent.add(real)
+            return
+        real = resolved(real)
+        within = [root for root in self.roots if inside(real, root)]
+        if kind is Kind.READABLE and (not within or real in within):
+            return
+        for above in [*map(str, Path(real).parents)][::-1]:
+            if not any(inside(above, root) for root in within):
+                continue
+            if self._mounts.get(above, Kind.WRITABLE) > Kind.WRITABLE:
+                # Nothing below can be moved anyway, and a mount on a folder between would make that
+                # folder writable again.
+                if kind is not Kind.READABLE:
+                    self.add(real, kind)
+                return
+            if above not in within:
+                self.add(above, Kind.WRITABLE)
+        self.add(real, kind)
+
+    def hides(self, path: str) -> str | None:
+        """The folder or file that hides a resolved path; None where it can be seen."""
+        for above in (path, *map(str, Path(path).parents)):
+            if above in self._mounts:
+                return above if self._mounts[above] >= Kind.EMPTY else None
+        return None
+
+    def expected(self) -> tuple[tuple[str, str], ...]:
+        """The mounts that the command must find: pairs of a path and the path of its source.
+
+        The source is empty for a mount that hides a folder.
+        """
+        return tuple((path, self._source(path, kind)) for path, kind in self._ordered())
+
+    def _source(self, path: str, kind: Kind) -> str:
+        if kind < Kind.EMPTY:
+            # Not resolved again: by now a command may have put a link there.
+            return self._sources.get(path, path)
+        return "" if os.path.isdir(path) else os.devnull
+
+    def _ordered(self) -> list[tuple[str, Kind]]:
+        """The mounts, shallow ones first, without those that another one hides."""
+        ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
+        return [
+            (path, kind)
+            for path, kind in ordered
+            if kind < Kind.EMPTY or self._kind(str(Path(path).parent)) is not Kind.HIDDEN
+        ]
+
+    def arguments(self, *, root: bool) -> list[str]:
+        """The options of bubblewrap, shallow mounts first; `root`: for a command run by root."""
+        ordered = self._ordered()
+        result = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for path, kind in ordered:
+            result += _mount(path, kind)
+        for path, kind in ordered:
+            if kind >= Kind.EMPTY and os.path.isdir(path):
+                result += ["--remount-ro", path]
+        if root:
+            # Root may write kernel settings without any capability, so nothing there may be
+            # writable; for others it stays as it is, since programs adjust themselves there.
+            result += ["--remount-ro", "/proc"]
+        return result
+
+
+def resolved(path: str) -> str:
+    """Follow the links of a path. Raises Refused where that is not allowed."""
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        raise Refused(f"the path {path} cannot be followed: {error.strerror}") from error
+
+
+def _mount(path: str, kind: Kind) -> list[str]:
+    match kind:
+        case Kind.WRITABLE:
+            return ["--bind", path, path]
+        case Kind.READABLE:
+            return ["--ro-bind", path, path]
+        case _ if not os.path.isdir(path):
+            # A device on a mount without devices: opening it is "Permission denied".
+            return ["--ro-bind", "/dev/null", path]
+        case Kind.EMPTY:
+            return ["--perms", "0555", "--tmpfs", path]
+        case Kind.SEARCHABLE:
+            return ["--perms", "0111", "--tmpfs", path]
+        case _:
+            return ["--perms", "0000", "--tmpfs", path]
+
+
+def _normal(folder: str) -> str:
+    if not os.path.isabs(folder):
+        raise Refused(f"the root {folder!r} is not an absolute path")
+    if "\0" in folder or ".." in Path(folder).parts:
+        raise Refused(f"the root {folder!r} holds `..` or a NUL character")
+    # POSIX allows two leading slashes to mean something else; on Linux they mean one.
+    return "/" + os.path.normpath(folder).lstrip("/")
+
+
+def _repository(root: str) -> Iterator[str]:
+    """The `.git` of a root, and the folders that it refers to."""
+    path = Path(root, REPOSITORY)
+    yield str(path)
+    try:
+        folder = _pointed_to(path).removeprefix("gitdir:").strip()
+        yield str(path.parent / folder)
+        common = path.parent / folder / "commondir"
+        yield str(common.parent / _pointed_to(common))
+    except (OSError, ValueError):
+        return
+
+
+def _pointed_to(path: Path) -> str:
+    """The path that a file contains; a command may have written it. Raises OSError, ValueError."""
+    with open_for_reading(path) as file:
+        text = file.read(PATH_LIMIT).decode().strip()
+    check_path(text)
+    if "\0" in text:
+        raise ValueError("no path holds a NUL character")
+    return text

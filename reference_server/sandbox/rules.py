@@ -1,0 +1,219 @@
+"""Lasting rules: commands that the client has allowed for good.
+
+They are in the file `rules/default.rules` of the home, one rule a line. `#` begins a comment.
+
+    # made by acceptWithExecpolicyAmendment: this same command in this folder
+    allow exactly ["bash", "-c", "npm run build"] in "/home/me/project"
+    # the client said with which words a command must begin
+    allow ["npm", "run"]
+
+A command is allowed if it is the one of an `exactly` rule; or if it consists of simple commands,
+joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule. So `npm run build;
+rm x` is not allowed, nor is anything with a redirection or substitution. For programs that run what
+their arguments say (`RUNNERS`), a rule allows no words beyond its own. A line that is no rule is
+logged and has no effect.
+
+A rule only spares the approval request: what it allows runs inside the sandbox, and no rule counts
+for a command that is to run outside. Source: session-protocol "Approval sequence",
+acceptWithExecpolicyAmendment.
+"""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
+from reference_server.sandbox.shell_syntax import SHELLS, NotSimple, Simple, commands_of, script_of
+from reference_server.sandbox.trust import JOINS, only_reads, program_name
+
+FILE = "rules/default.rules"
+NETWORK_FILE = "rules/network.rules"
+"""Rules for commands that may also reach the network (applyNetworkPolicyAmendment), same form."""
+_RUN_WORDS = """
+sudo su doas env nohup nice timeout xargs eval exec command builtin source time setsid stdbuf
+python perl ruby node php lua osascript ssh busybox toybox find fd sed awk gawk mawk make tar vi vim
+"""
+RUNNERS = SHELLS | frozenset(_RUN_WORDS.split())
+"""Programs that run what their arguments say: a rule allows them with no words beyond its own."""
+TOO_WIDE = RUNNERS | frozenset(
+    ["git", "npm", "npx", "pnpm", "yarn", "pip", "docker", "podman", "rm"]
+)
+"""Programs that can do anything: a rule must have more than their name and options."""
+FILE_LIMIT = 1 << 20
+"""Bytes of a file of rules; it is read before each command."""
+RULE_LIMIT = 10_000
+"""Characters of one rule."""
+_VERSION = re.compile(r"[0-9.]+$")
+_NO_WORD = re.compile(r"-|[A-Za-z_]\w*=")
+_EXACT = re.compile(r"exactly (\[.*\]) in (\".*\")", re.DOTALL)
+_WORD = "allow "
+
+
+class BadRule(ValueError):
+    """These words cannot be a rule; str() says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """One command, all of its argv, in one folder."""
+
+    argv: tuple[str, ...]
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a file; and for each line that is no rule, `file:line: why`."""
+
+    prefixes: tuple[tuple[str, ...], ...] = ()
+    exact: frozenset[Exact] = frozenset()
+    damaged: tuple[str, ...] = ()
+
+    def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
+        """Return whether lasting rules allow a command that is run in `cwd`.
+
+        With `trusted_in`, the working directory of the thread, the simple commands that no rule
+        covers may be trusted ones instead (`trust.py`), even all of them.
+        """
+        if Exact(tuple(argv), cwd) in self.exact or tuple(argv) in self.prefixes:
+            return True
+        try:
+            commands = commands_of(argv)
+        except NotSimple:
+            return False
+        if not commands or (script_of(argv) is not None and program_name(argv[0]) is None):
+            return False
+        trusting, at_home = trusted_in is not None, trusted_in == cwd
+        return all(
+            self._covers(command) or (trusting and only_reads(command, commands, at_home=at_home))
+            for command in commands
+        )
+
+    def _covers(self, command: Simple) -> bool:
+        if command.redirects or command.assigns or not command.words or command.then not in JOINS:
+            return False
+        words = tuple(word.text for word in command.words)
+        # Whoever allowed the rule has not seen what a variable or pattern will stand for.
+        if any(word.varies for word in command.words):
+            return False
+        if _name(words[0]) in RUNNERS:
+            return words in self.prefixes
+        return any(words[: len(prefix)] == prefix for prefix in self.prefixes)
+
+
+def checked(words: object) -> tuple[str, ...]:
+    """The words of a rule that a client states. Raises BadRule."""
+    prefix = _words(words)
+    name = _name(prefix[0])
+    if name in TOO_WIDE and all(_NO_WORD.match(word) for word in prefix[1:]):
+        raise BadRule(f"a rule that begins with {' '.join(prefix)} alone would allow anything")
+    if "/" in prefix[0] and not os.path.isabs(prefix[0]):
+        raise BadRule(f"{prefix[0]} is another program in another folder; give its absolute path")
+    return prefix
+
+
+def _words(words: object) -> tuple[str, ...]:
+    listed = cast("list[Any]", words) if isinstance(words, list | tuple) else []
+    if not listed or not all(isinstance(word, str) and word for word in listed):
+        raise BadRule("a rule is an array of one or more words that are not empty")
+    found = tuple(cast("list[str]", listed))
+    if sum(map(len, found)) > RULE_LIMIT:
+        raise BadRule(f"a rule has at most {RULE_LIMIT:,} characters")
+    if any("\0" in word or _unwritable(word) for word in found):
+        raise BadRule("a word of the rule has a character that no command can have")
+    return found
+
+
+def _name(program: str) -> str:
+    """The name of a program without its folder and version: `python` of `/usr/bin/python3.11`."""
+    name = PurePosixPath(program).name
+    return _VERSION.sub("", name) or name
+
+
+def _unwritable(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+class RulesFile:
+    """A rules file of a home. It is read at every use, so that a user's edit counts at once."""
+
+    def __init__(self, home: Path, name: str = FILE) -> None:
+        self.path = home / name
+
+    def read(self) -> Rules:
+        """The rules in the file now; never raises."""
+        try:
+            with open_for_reading(self.path) as file:
+                text = file.read(FILE_LIMIT).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return Rules()
+        except OSError as error:
+            return Rules(damaged=(f"{self.path}: cannot be read: {error.strerror}",))
+        prefixes: dict[tuple[str, ...], None] = {}
+        exact: set[Exact] = set()
+        damaged: list[str] = []
+        for number, line in enumerate(text.split("\n"), 1):
+            stripped = line.strip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            try:
+                rule = _parsed(stripped)
+                if isinstance(rule, Exact):
+                    exact.add(rule)
+                else:
+                    prefixes[rule] = None
+            except ValueError as error:
+                damaged.append(f"{self.path}:{number}: {error}")
+        return Rules(tuple(prefixes), frozenset(exact), tuple(damaged))
+
+    def add(self, words: Sequence[str]) -> None:
+        """Allow from now on what begins with these words. Raises BadRule, OSError.
+
+        The rule is on the disk when this returns, even if two servers add rules at once.
+        """
+        prefix = checked(list(words))
+        self._append(json.dumps(prefix, ensure_ascii=False))
+
+    def add_exactly(self, argv: Sequence[str], folder: str) -> None:
+        """Allow from now on this same command in this folder. Raises BadRule, OSError."""
+        words = json.dumps(_words(list(argv)), ensure_ascii=False)
+        self._append(f"exactly {words} in {json.dumps(folder, ensure_ascii=False)}")
+
+    def _append(self, rule: str) -> None:
+        line = f"{_WORD}{rule}\n"
+        make_private(self.path.parent)
+        file = open_regular(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            lock(file, self.path)
+            text = self.path.read_bytes()
+            if len(text) + len(line) > FILE_LIMIT:
+                raise BadRule(f"{self.path} is full: remove rules that are not needed")
+            if line.encode() in text.splitlines(keepends=True):
+                return
+            # The user may have edited the file and left its last line without a newline.
+            torn = bool(text) and not text.endswith(b"\n")
+            os.write(file, ("\n" + line if torn else line).encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _parsed(line: str) -> tuple[str, ...] | Exact:
+    if not line.startswith(_WORD):
+        raise BadRule('a rule is `allow ["word", …]`')
+    rule = line.removeprefix(_WORD)
+    try:
+        if found := _EXACT.fullmatch(rule):
+            return Exact(_words(json.loads(found[1])), str(json.loads(found[2])))
+        words = json.loads(rule)
+    except (ValueError, RecursionError) as error:
+        raise BadRule(f"what follows `allow` is no JSON array: {error}") from error
+    return checked(words)

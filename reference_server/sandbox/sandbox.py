@@ -1,0 +1,384 @@
+"""Enforcing a sandbox policy: the bubblewrap command line in front of a command's argv.
+
+`mounts.py` has the view of the file system, `places.py` the places that are hidden, `links.py` the
+check that no command has redirected a root, `probe.py` whether bubblewrap works here. Source:
+session-protocol "SandboxPolicy (object)".
+
+| policy | files | network |
+|---|---|---|
+| dangerFullAccess | as the server | as the server |
+| externalSandbox | as the server; the client's own sandbox confines it | none unless `enabled` |
+| readOnly | all readable, none writable | none |
+| workspaceWrite | all readable; the workspace and the roots writable | none unless networkAccess |
+
+Under readOnly and workspaceWrite, also:
+
+- the secrets in the user's home (`places.SECRETS`), also where the environment moves them, cannot
+  be read, nor the agent's own home except its skills; the `.git` of a root is read-only, and so is
+  the server's own code in a root;
+- a command starts only after the warden has checked that the mounts are those of the plan;
+- where several servers share a process, nothing of the others' folders (`places.ENCLOSURE`);
+- sockets of programs outside (in /run; of X and tmux; those that the environment names) are hidden,
+  and the variables that name them are removed;
+- processes outside are neither visible nor reachable; no capability is held, not even by root;
+- the kernel's keyrings, and sockets that no network namespace confines, are refused (`seccomp.py`);
+- TMPDIR is a private folder in memory that lasts as long as the command; /tmp is read-only, so that
+  a program sees that writing there is denied.
+
+If a policy cannot be enforced (`SandboxUnavailable`), the command does not run.
+
+Patches and images, which the server itself writes and reads, follow the same plan (`view`).
+
+Not covered for commands (but for patches): a `.git`, or a place of secrets, that a command creates
+where there was none; a `.git` deeper inside a root; a root's `.git` that is a link, which can be
+replaced. Nor are sockets in other places than those named, nor, if the network is open, those in
+the abstract namespace.
+"""
+
+import os
+import pwd
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.protocol.wire.settings import (
+    DangerFullAccess,
+    ExternalSandbox,
+    ReadOnly,
+    SandboxPolicy,
+    WorkspaceWrite,
+)
+from reference_server.sandbox.links import KnownRoots, follow
+from reference_server.sandbox.mounts import Kind, Plan, Refused, resolved
+from reference_server.sandbox.places import (
+    ENCLOSURE,
+    OPEN_IN_ENCLOSURE,
+    inside,
+    kept_of_run,
+    own_code,
+    places_of_sockets,
+    secrets_moved_by,
+    secrets_of,
+    socket_within,
+    sockets_named_by,
+)
+from reference_server.sandbox.probe import Probe, SandboxUnavailable
+from reference_server.sandbox.process import Finished
+from reference_server.sandbox.seccomp import program as seccomp_program
+
+LOOKED_AT = (
+    "/bin/sh",
+    "-c",
+    "echo >&9 && IFS= read -r said <&9;"
+    ' [ "$said" = . ] || { echo "bwrap: ${said:-nobody looked at the mounts}"; exit 1; };'
+    ' exec "$@" 9>&-',
+    "sh",
+)
+"""Goes before the command inside the sandbox: it waits until the warden has checked the mounts."""
+PRIVATE_TMP = "/dev/shm"
+"""Bubblewrap's own /dev is in memory and ends with the command."""
+_LEADING_OUTSIDE = frozenset(
+    {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "TMUX", "STY"}
+)
+_ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
+_APART = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_NO_NETWORK = "--unshare-net"
+_FILTER_AT = 200
+"""The descriptor at which bubblewrap reads the program of `seccomp.py`."""
+_DENIED = re.compile(
+    r"Read-only file system|Operation not permitted|Permission denied"
+    r"|\b(?:EROFS|EPERM|EACCES)\b"
+)
+_NO_WAY_OUT = re.compile(
+    r"Network is unreachable|Could not resolve host|Temporary failure in name resolution"
+    r"|\b(?:ENETUNREACH|EAI_AGAIN)\b"
+)
+_NOT_EXECUTABLE = 126
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """A command under a policy: `wrapper`, `env`, `inputs`, `mounts` of its `Command`.
+
+    `files` and `network`: whether this server restricts them. `notes`: parts of the policy that
+    have no effect, for the log.
+    """
+
+    wrapper: tuple[str, ...]
+    env: Mapping[str, str]
+    inputs: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    files: bool = False
+    network: bool = False
+    notes: tuple[str, ...] = field(default=())
+    mounts: tuple[tuple[str, str], ...] = ()
+
+
+class Sandbox:
+    """The sandbox of one server: `home` is the agent's own, `user_home` the user's.
+
+    `environment` is the server's: it names sockets of other programs, which are hidden, even though
+    commands are not given the variables.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        user_home: Path | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
+        probe: Probe | None = None,
+        root: bool | None = None,
+    ) -> None:
+        self._root = os.geteuid() == 0 if root is None else root
+        self._home = os.path.realpath(home)
+        homes = [user_home] if user_home else [Path.home(), _home_of_account()]
+        # In order and without duplicates: mostly they are the same folder.
+        self._user_homes = list(dict.fromkeys(str(one) for one in homes if one is not None))
+        self._probe = probe or Probe()
+        self._environment = os.environ if environment is None else environment
+        self._filter = _filter()
+        # Never removed from here again, even if a command removes the link that led to it.
+        self._secrets: set[str] = set()
+        self._sockets: set[str] = set()
+        self._known = KnownRoots()
+        self._code = sorted(own_code())
+        self._home_links = self._links_to_home(home)
+
+    async def confine(
+        self,
+        policy: SandboxPolicy,
+        *,
+        workspace: str,
+        cwd: str,
+        env: Mapping[str, str],
+        tty: bool = False,
+        network: bool = False,
+    ) -> Confinement:
+        """Give how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
+
+        `workspace` is the thread's working directory, the first root of workspaceWrite. It must
+        never be a folder that the model chose; `cwd` may be one. `network`: the client lets this
+        command reach the network, although the policy does not.
+        """
+        match policy:
+            case DangerFullAccess():
+                return Confinement((), env)
+            case ExternalSandbox():
+                return Confinement((), env) if network else await self._external(policy, env, tty)
+            case ReadOnly():
+                return await self._confined((), network, workspace, cwd, env, tty)
+            case WorkspaceWrite():
+                roots = (workspace, *policy.writable_roots)
+                reach = network or policy.network_access
+                return await self._confined(roots, reach, workspace, cwd, env, tty)
+
+    def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
+        """Give the plan of a policy for the server itself: patches, images. Raises Refused.
+
+        None if the policy does not restrict files.
+        """
+        match policy:
+            case DangerFullAccess() | ExternalSandbox():
+                return None
+            case ReadOnly():
+                plan = self._plan(())
+            case WorkspaceWrite():
+                plan = self._plan((workspace, *policy.writable_roots))
+        _show(plan, resolved(workspace))
+        return plan
+
+    async def _external(
+        self, policy: ExternalSandbox, env: Mapping[str, str], tty: bool
+    ) -> Confinement:
+        # The document shows only this value, so no other opens the network.
+        if policy.network_access == "enabled":
+            return Confinement((), env)
+        options = (*_ALWAYS, _NO_NETWORK, *_session(tty), *self._filtered, "--dev-bind", "/", "/")
+        program = await self._probe.require(*options, inputs=self._filter)
+        return Confinement((program, *options, "--"), env, self._filter, network=True)
+
+    @property
+    def _filtered(self) -> tuple[str, ...]:
+        return ("--seccomp", str(_FILTER_AT)) if self._filter else ()
+
+    async def _confined(
+        self,
+        roots: tuple[str, ...],
+        network: bool,
+        workspace: str,
+        cwd: str,
+        env: Mapping[str, str],
+        tty: bool,
+    ) -> Confinement:
+        try:
+            plan = self._plan(roots, env)
+            _show(plan, resolved(workspace))
+            _check(plan, cwd)
+        except (Refused, ValueError) as error:
+            raise SandboxUnavailable(f"no sandbox: {error}") from error
+        reach = () if network else (_NO_NETWORK,)
+        options = (*_ALWAYS, *_APART, *reach, *_session(tty), *self._filtered)
+        untried = (*options, *Plan().arguments(root=self._root))
+        program = await self._probe.require(*untried, inputs=self._filter)
+        if any(inside(program, root) for root in plan.roots):
+            raise SandboxUnavailable(f"no sandbox: {program} lies in a root that is writable")
+        inner = {name: value for name, value in env.items() if name not in _LEADING_OUTSIDE}
+        return Confinement(
+            (program, *options, *plan.arguments(root=self._root), "--", *LOOKED_AT),
+            {**inner, "TMPDIR": PRIVATE_TMP},
+            self._filter,
+            files=True,
+            network=not network,
+            notes=tuple(plan.notes),
+            mounts=plan.expected(),
+        )
+
+    def _plan(self, roots: tuple[str, ...], env: Mapping[str, str] | None = None) -> Plan:
+        """Make the plan of a policy with these roots. Raises Refused, ValueError."""
+        for home in self._user_homes:
+            self._secrets |= secrets_of(home)
+        self._secrets |= secrets_moved_by(self._environment, self._user_homes)
+        for environment in (self._environment, env or {}):
+            self._sockets |= set(sockets_named_by(environment))
+        plan = Plan()
+        plan.allow(roots, (*self._secrets, self._home), self._known.judge)
+        for root in plan.roots:
+            if self._of_others(root):
+                raise Refused(f"the root {root} belongs to another server of this process")
+        self._known.are_written(plan.roots)
+        for link in self._home_links:
+            if any(inside(link, root) for root in plan.roots):
+                raise Refused(
+                    f"the agent's home is found through the link {link}, which lies in a root that "
+                    f"is writable; set AGENT_HOME to {self._home}"
+                )
+        for path in self._code if plan.roots else ():
+            plan.protect_resolved(path, Kind.READABLE)
+        self._hide(plan)
+        return plan
+
+    def _hide(self, plan: Plan) -> None:
+        places = list(places_of_sockets())
+        for root in plan.roots:
+            _refuse_sockets(root, places)
+        for path in places:
+            plan.add(path, Kind.EMPTY)
+        for path in self._sockets:
+            if not any(inside(path, place) for place in places):
+                plan.protect(path, Kind.HIDDEN)
+        for path in kept_of_run():
+            plan.add(path, Kind.READABLE, resolved(path))
+        for path in self._secrets:
+            plan.protect_resolved(path, Kind.HIDDEN)
+        self._enclose(plan)
+        plan.protect(self._home, Kind.SEARCHABLE)
+        skills = os.path.join(self._home, "skills")
+        if os.path.isdir(skills) and os.path.realpath(skills) == skills:
+            plan.add(skills, Kind.READABLE)
+
+    def _of_others(self, path: str) -> bool:
+        enclosure = self._environment.get(ENCLOSURE)
+        return (
+            enclosure is not None
+            and inside(path, enclosure)
+            and not any(inside(path, own) for own in self._own_in_enclosure())
+        )
+
+    def _enclose(self, plan: Plan) -> None:
+        enclosure = self._environment.get(ENCLOSURE)
+        if enclosure is None:
+            return
+        plan.protect(enclosure, Kind.SEARCHABLE)
+        for own in self._own_in_enclosure():
+            if own not in plan.roots:
+                # A root may be a folder around the enclosure.
+                within = any(inside(own, root) for root in plan.roots)
+                plan.add(own, Kind.WRITABLE if within else Kind.READABLE)
+
+    def _own_in_enclosure(self) -> list[str]:
+        return self._environment.get(OPEN_IN_ENCLOSURE, "").split(os.pathsep)
+
+    def _links_to_home(self, home: Path) -> list[str]:
+        """The links that lead to the agent's home: the next server will follow them again."""
+        named = self._environment.get("AGENT_HOME")
+        usual = [named] if named else [os.path.join(one, ".agent") for one in self._user_homes]
+        ways = (os.path.abspath(one) for one in (str(home), *usual))
+        followed = [follow(way) for way in ways]
+        return [link for led, links in followed if led == self._home for link in links]
+
+
+def _check(plan: Plan, cwd: str) -> None:
+    """Check that the working directory is visible to the command. Raises Refused."""
+    hider = plan.hides(resolved(cwd))
+    if hider is not None:
+        raise Refused(f"the folder {cwd} lies in {hider}, which commands cannot see")
+
+
+def _show(plan: Plan, workspace: str) -> None:
+    """Make the client's workspace visible if it is in a hidden place of sockets. Raises Refused.
+
+    Never call it with a folder that the model chose, which could be the hidden place itself.
+    """
+    places = list(places_of_sockets())
+    if plan.hides(workspace) in places and workspace not in places and os.path.isdir(workspace):
+        _refuse_sockets(workspace, places)
+        plan.add(workspace, Kind.READABLE)
+
+
+def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
+    """Raise Refused if a folder that would become visible has sockets of programs outside."""
+    for place in places:
+        if inside(folder, place):
+            found = place if folder == place else socket_within(folder)
+            if found is not None:
+                raise Refused(
+                    f"the folder {folder} is one in which programs outside listen ({found}); work "
+                    "in another"
+                )
+
+
+def _filter() -> dict[int, bytes]:
+    """The program of `seccomp.py` at its descriptor; empty on an architecture without one."""
+    made = seccomp_program()
+    return {_FILTER_AT: made} if made else {}
+
+
+def _session(tty: bool) -> tuple[str, ...]:
+    # A new session cannot type into the server's terminal. With `tty` the command has a session
+    # and a terminal of its own already, and needs to keep them.
+    return () if tty else ("--new-session",)
+
+
+def _home_of_account() -> Path | None:
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return None
+
+
+def looks_denied(finished: Finished, confinement: Confinement) -> bool:
+    """Return whether the sandbox seems to have stopped a command, so that asking to run it outside
+    helps.
+
+    A guess from what it printed: it failed by itself (the server did not stop it), and printed the
+    kernel's message for a read-only file system, a forbidden file or operation, or, without
+    network, for an unreachable network or an unknown host. Not counted: status 126 (a file that is
+    not executable is not so outside either), "Connection refused" (which a server that is down
+    gives too), messages in other languages than English.
+    """
+    if not finished.exit_code or finished.timed_out or finished.stopped:
+        return False
+    if finished.exit_code == _NOT_EXECUTABLE:
+        return False
+    denied = confinement.files and _DENIED.search(finished.output)
+    cut_off = confinement.network and _NO_WAY_OUT.search(finished.output)
+    return bool(denied or cut_off)
+
+
+def not_confined(finished: Finished, confinement: Confinement) -> str | None:
+    """Return why bubblewrap itself failed, so that the command never ran; None if it ran."""
+    said = finished.output
+    if confinement.wrapper and finished.exit_code == 1 and said.startswith("bwrap: "):
+        return said.splitlines()[0]
+    return None
