@@ -3,9 +3,9 @@
 
 def main() -> None:
     """The console script."""
-    from harness.console import quiet_interrupt
+    from harness.console import exit_quietly_on_interrupt
 
-    quiet_interrupt()
+    exit_quietly_on_interrupt()
     from harness.cli.main import main as command  # Takes a while.
 
     command()

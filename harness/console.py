@@ -9,7 +9,7 @@ import signal
 import sys
 from types import FrameType
 
-READER_GONE = 141
+READER_GONE_STATUS = 141
 """The exit status of whoever wrote into a pipe that nobody reads: 128 + SIGPIPE, as of a shell."""
 
 
@@ -20,7 +20,7 @@ class _Output(io.RawIOBase):
 
     def __init__(self, *, ends: bool) -> None:
         super().__init__()
-        self._ends = ends
+        self._exits = ends
 
     def write(self, data: object, /) -> int:
         view = memoryview(data)  # pyright: ignore[reportArgumentType]
@@ -33,8 +33,8 @@ class _Output(io.RawIOBase):
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, 1)
                 os.close(nowhere)
-                if self._ends:
-                    raise SystemExit(READER_GONE) from None
+                if self._exits:
+                    raise SystemExit(READER_GONE_STATUS) from None
         return len(view)
 
     def writable(self) -> bool:
@@ -50,12 +50,12 @@ class _Output(io.RawIOBase):
 _outputs: list[_Output] = []
 
 
-def guard_output(*, ends: bool) -> None:
+def guard_output(*, exits: bool) -> None:
     """Make standard output bear the loss of its reader. With `ends` the command ends then."""
     out = sys.stdout
     if _outputs or out is None or not _is_descriptor_1(out):
         return
-    output = _Output(ends=ends)
+    output = _Output(ends=exits)
     _outputs.append(output)
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(output),
@@ -77,24 +77,24 @@ def _is_descriptor_1(stream: object) -> bool:
         return False
 
 
-def end_quietly(number: int, frame: FrameType | None) -> None:
+def exit_quietly(number: int, frame: FrameType | None) -> None:
     """A signal handler where nothing was started that would have to be ended."""
     os._exit(128 + number)
 
 
-def quiet_interrupt() -> None:
+def exit_quietly_on_interrupt() -> None:
     """Until there is a run, Ctrl-C ends this process at once, without a traceback of imports."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, end_quietly)
+        signal.signal(signal.SIGINT, exit_quietly)
 
 
-def usual_interrupt() -> None:
+def restore_interrupt() -> None:
     """Ctrl-C is an exception again, for what cleans up behind itself."""
-    if signal.getsignal(signal.SIGINT) is end_quietly:
+    if signal.getsignal(signal.SIGINT) is exit_quietly:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def hold_interrupt(*, on: bool) -> None:
+def hold_interrupt(*, blocked: bool) -> None:
     """Keep Ctrl-C waiting, while this process becomes another, or take it now."""
-    how = signal.SIG_BLOCK if on else signal.SIG_UNBLOCK
+    how = signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK
     signal.pthread_sigmask(how, [signal.SIGINT])

@@ -5,7 +5,7 @@ QUOTE_LIMIT = 120
 
 
 def brief(text: str, limit: int = QUOTE_LIMIT) -> str:
-    """Give at most `limit` characters of a text, and how many are left out."""
+    """Return at most `limit` characters of a text, and how many are left out."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -14,5 +14,5 @@ def brief(text: str, limit: int = QUOTE_LIMIT) -> str:
 
 
 def brief_value(value: object) -> str:
-    """Give the repr of a value, which is one line, shortened like `brief`."""
+    """Return the repr of a value, which is one line, shortened like `brief`."""
     return brief(repr(value))

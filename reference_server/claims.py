@@ -54,11 +54,11 @@ class Claims:
 def _set(descriptor: int, kind: int, byte: int, path: Path) -> None:
     try:
         if _OPEN_FILE_LOCKS is not None:
-            wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
-            fcntl.fcntl(descriptor, _OPEN_FILE_LOCKS, wanted)
+            request = struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+            fcntl.fcntl(descriptor, _OPEN_FILE_LOCKS, request)
         else:
-            how = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
-            fcntl.lockf(descriptor, how, 1, byte)
+            operation = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
+            fcntl.lockf(descriptor, operation, 1, byte)
     except (BlockingIOError, PermissionError):
         raise
     except OSError as error:

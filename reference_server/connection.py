@@ -135,10 +135,10 @@ class Connection:
             if silence.cancelled_caught:
                 scope.cancel()
                 return
-            taken = self._transport.taken
+            amount_taken = self._transport.taken
             with anyio.move_on_after(FAREWELL_TIME) as patience:
                 await self.outbox.written()
-            if patience.cancelled_caught and self._transport.taken == taken:
+            if patience.cancelled_caught and self._transport.taken == amount_taken:
                 scope.cancel()
                 return
 

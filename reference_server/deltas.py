@@ -23,13 +23,13 @@ class DeltaLine:
     """
 
     def __init__(self, params: WireModel) -> None:
-        whole = encode_notification(BY_PARAMS[type(params)], params)
-        if not whole.endswith(b'"delta":"' + _ENDING):
+        message = encode_notification(BY_PARAMS[type(params)], params)
+        if not message.endswith(b'"delta":"' + _ENDING):
             raise ValueError(f"{type(params).__name__} must have an empty `delta` as last field")
-        self.prefix = whole[: -len(b'"' + _ENDING)]
+        self.prefix = message[: -len(b'"' + _ENDING)]
 
     def with_text(self, text: str) -> bytes:
-        """Give the line for one piece of text."""
+        """Return the line for one piece of text."""
         return b"%b%b}}" % (self.prefix, _quote(text).encode())
 
 
@@ -42,7 +42,7 @@ class MergedDeltas:
         self.size = len(line)
 
     def add(self, line: bytes) -> int:
-        """Add a line of the same prefix; gives the bytes that this one is longer by."""
+        """Add a line of the same prefix and return the bytes that this one is longer by."""
         # The text stays escaped as it is: the end of one JSON string and the start of the next go.
         piece = line[len(self._prefix) + 1 : -len(_ENDING)]
         self._pieces.append(piece)
@@ -50,5 +50,5 @@ class MergedDeltas:
         return len(piece)
 
     def line(self) -> bytes:
-        """Give the one line."""
+        """Return the one line."""
         return b"".join(self._pieces) + _ENDING

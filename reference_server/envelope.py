@@ -108,9 +108,9 @@ def _has_utf8(value: Json) -> bool:
 
 
 def _usable_id(message: Json) -> RequestId | None:
-    """Give the id of a message that is wrong otherwise, if it has one that can be echoed."""
-    found: Json = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
-    return found if is_request_id(found) and _has_utf8(found) else None
+    """Return the id of a message that is wrong otherwise, if it has one that can be echoed."""
+    request_id: Json = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    return request_id if is_request_id(request_id) and _has_utf8(request_id) else None
 
 
 def _classify(message: dict[str, Any]) -> Envelope:
@@ -143,7 +143,7 @@ def _classify(message: dict[str, Any]) -> Envelope:
 
 
 def is_request_id(value: Json) -> bool:
-    """Tell whether a value can be the id of a request: a finite number, a string not too long."""
+    """Return whether a value can be the id of a request: a finite number, a string not too long."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, str):

@@ -30,12 +30,12 @@ _THREAD = re.compile(f"thr_{NUMBER}")
 
 
 def is_thread_id(text: str) -> bool:
-    """Tell whether a text has the shape of a thread's id; another could be a path, for example."""
+    """Return whether a text has the shape of a thread's id; another could be a path, for example."""
     return _THREAD.fullmatch(text) is not None
 
 
 def thread_number(thread_id: str) -> int:
-    """Give the number in a `thr_<n>` of this server's own making."""
+    """Return the number in a `thr_<n>` of this server's own making."""
     return int(thread_id.removeprefix("thr_"))
 
 
@@ -60,21 +60,21 @@ class IdAllocator:
         self._turns = iter(range(0))
 
     async def thread_id(self) -> str:
-        """Give a new `thr_<n>`. Raises OSError."""
+        """Return a new `thr_<n>`. Raises OSError."""
         while (number := next(self._threads, None)) is None:
             old = await _apart(partial(self._take, THREADS_AT_ONCE, 0))
             self._threads = iter(range(old.threads + 1, old.threads + 1 + THREADS_AT_ONCE))
         return f"thr_{number}"
 
     async def turn_id(self) -> str:
-        """Give a new `turn_<n>`. Raises OSError."""
+        """Return a new `turn_<n>`. Raises OSError."""
         while (number := next(self._turns, None)) is None:
             old = await _apart(partial(self._take, 0, TURNS_AT_ONCE))
             self._turns = iter(range(old.turns + 1, old.turns + 1 + TURNS_AT_ONCE))
         return f"turn_{number}"
 
     async def turn_ids(self, count: int) -> list[str]:
-        """Give so many new `turn_<n>`, in order. Raises OSError."""
+        """Return so many new `turn_<n>`, in order. Raises OSError."""
         if not count:
             return []
         old = await _apart(partial(self._take, 0, count))
@@ -84,8 +84,8 @@ class IdAllocator:
         """Add to the counters in the file, and give their values from before."""
         make_private(self._path.parent)
         with _locked(self._path) as descriptor:
-            found = _SHAPE.fullmatch(os.pread(descriptor, _MAX_FILE_BYTES, 0))
-            old = Counters(int(found[1]), int(found[2])) if found else self._seed()
+            match = _SHAPE.fullmatch(os.pread(descriptor, _MAX_FILE_BYTES, 0))
+            old = Counters(int(match[1]), int(match[2])) if match else self._seed()
             line = f"threads {old.threads + threads} turns {old.turns + turns}\n".encode()
             try:
                 # Numbers only grow, so the new line covers the old one.

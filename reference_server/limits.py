@@ -25,7 +25,7 @@ def check_path(path: str) -> None:
         raise LimitExceeded(f"a path has at most {PATH_LIMIT} bytes")
 
 
-def check_lists(value: Any, where: str = "params", depth: int = _DEPTH) -> None:
+def check_lists(value: Any, field: str = "params", depth: int = _DEPTH) -> None:
     """Raise LimitExceeded where a list near the top of a message has more than LIST_LIMIT elements.
 
     To be called before the validation: a million wrong elements take minutes to validate, and
@@ -33,14 +33,14 @@ def check_lists(value: Any, where: str = "params", depth: int = _DEPTH) -> None:
     """
     if isinstance(value, list):
         if len(cast("list[Any]", value)) > LIST_LIMIT:
-            raise LimitExceeded(f"{where}: has more than {LIST_LIMIT:,} elements")
+            raise LimitExceeded(f"{field}: has more than {LIST_LIMIT:,} elements")
     elif isinstance(value, dict) and depth:
         for name, inner in cast("dict[str, Any]", value).items():
             check_lists(inner, name, depth - 1)
 
 
 def too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
-    """Tell whether a JSON value has more levels of arrays and objects in one another."""
+    """Return whether a JSON value has more levels of arrays and objects in one another."""
     if isinstance(value, dict):
         inner = list(cast("dict[str, Any]", value).values())
     elif isinstance(value, list):

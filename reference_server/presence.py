@@ -31,7 +31,7 @@ class Presence:
         self._journals = itertools.count(1)
 
     def id(self) -> str:
-        """Give this server's id; the first call takes its lock. Raises OSError."""
+        """Return this server's id; the first call takes its lock. Raises OSError."""
         with self._lock:
             while self._held is None:
                 self._held = self._taken()
@@ -53,7 +53,7 @@ class Presence:
         return None
 
     def new_journal(self) -> Path:
-        """Give a new path for the journal of a patch, by which others can finish what it began."""
+        """Return a new path for the journal of a patch, by which others can finish what it began."""
         return self._folder / f"{self.id()}.{next(self._journals)}{JOURNAL}"
 
     def release(self) -> None:
@@ -67,7 +67,7 @@ class Presence:
 
 
 def is_running(home: Home, server: str) -> bool:
-    """Tell whether the server of that id is running."""
+    """Return whether the server of that id is running."""
     if not _ID.fullmatch(server):
         return False
     try:
@@ -84,18 +84,18 @@ def is_running(home: Home, server: str) -> bool:
 
 
 def leftovers(home: Home) -> dict[str, list[Path]]:
-    """Give the ids of servers that have files here, with their journals, oldest first."""
-    found: dict[str, list[Path]] = {}
+    """Return the ids of servers that have files here, with their journals, oldest first."""
+    journals_of: dict[str, list[Path]] = {}
     with contextlib.suppress(FileNotFoundError), os.scandir(home.servers) as entries:
         for entry in entries:
             server, _, rest = entry.name.partition(".")
             if _ID.fullmatch(server):
-                journals = found.setdefault(server, [])
+                journals = journals_of.setdefault(server, [])
                 if rest.endswith(JOURNAL):
                     journals.append(Path(entry.path))
-    for journals in found.values():
+    for journals in journals_of.values():
         journals.sort(key=lambda path: (len(path.name), path.name))
-    return found
+    return journals_of
 
 
 @contextlib.contextmanager
@@ -130,12 +130,12 @@ def _locked_instead(descriptor: int) -> bool:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Tell whether the open file is still the one at this path."""
+    """Return whether the open file is still the one at this path."""
     try:
-        found = os.stat(path, follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return os.path.samestat(found, os.fstat(descriptor))
+    return os.path.samestat(status, os.fstat(descriptor))
 
 
 def _lock_file(folder: Path, server: str) -> Path:

@@ -41,7 +41,7 @@ class Host(Protocol):
         ...
 
     async def host(self, transport: Transport, path: str, /) -> bool:
-        """Serve one client until it leaves; gives whether it was let go as too slow.
+        """Serve one client until it leaves and return whether it was let go as too slow.
 
         `path` is that of its request for a WebSocket, "" where there is none.
         """
@@ -88,15 +88,15 @@ class Reception:
             self._count -= 1
 
     async def _serve(self, stream: Descriptors) -> None:
-        too_many = self._too_many()
+        overload = self._too_many()
         if self._is_websocket:
-            transport = await self._admitted(stream, too_many)
+            transport = await self._admitted(stream, overload)
             if transport is not None:
                 too_slow = await self._server.host(transport, transport.path)
                 await transport.close(*self._farewell(too_slow=too_slow))
-        elif too_many is not None:
+        elif overload is not None:
             with anyio.move_on_after(HANDSHAKE_TIME), contextlib.suppress(PeerGone):
-                await StdioTransport(stream).send([encode_error(None, OVERLOADED, too_many)])
+                await StdioTransport(stream).send([encode_error(None, OVERLOADED, overload)])
         else:
             await self._server.host(StdioTransport(stream), "")
 

@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 def recover(home: Home) -> None:
     """Settle what killed servers have left. Blocks. Never raises, whatever is on the disk."""
     try:
-        found = leftovers(home)
+        journals_of = leftovers(home)
     except OSError as error:
         _log.warning("patches that killed servers may have left were not looked for: %s", error)
         return
-    for server, journals in found.items():
+    for server, journals in journals_of.items():
         try:
             with taking_over(home, server) as gone:
                 # Another server may have settled it since the folder was read.
@@ -51,13 +51,13 @@ def _settle(home: Home, path: Path) -> None:
         path.unlink(missing_ok=True)
         return
     try:
-        told = settle(entry)
+        warnings = settle(entry)
         _record(home, entry)
     except (OSError, ValueError, RecursionError) as error:
         # Whatever the file says, the server starts.
         _log.warning("%s: a patch was not settled, the next server tries again: %s", path, error)
         return
-    for words in told:
+    for words in warnings:
         _log.warning("a patch that a killed server had begun: %s", words)
     path.unlink(missing_ok=True)
 

@@ -41,6 +41,6 @@ _REMEDIES = {
 
 def disk_failure(cause: OSError) -> str:
     """Put an error of the disk in words: the file, what went wrong, what to do."""
-    what = cause.strerror or type(cause).__name__
-    where = f"{cause.filename}: " if cause.filename else ""
-    return f"{where}{what}{_REMEDIES.get(cause.errno or 0, '')}"
+    problem = cause.strerror or type(cause).__name__
+    place = f"{cause.filename}: " if cause.filename else ""
+    return f"{place}{problem}{_REMEDIES.get(cause.errno or 0, '')}"

@@ -103,18 +103,18 @@ async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None
 
 def check_params(spec: MethodSpec, params: Json) -> WireModel:
     """Check params against the method's model; null counts as none. Raises Refusal."""
-    given: Json = {} if params is None else params
-    if not isinstance(given, dict):
+    fields: Json = {} if params is None else params
+    if not isinstance(fields, dict):
         raise invalid_params("params: must be an object")
     try:
-        check_lists(given)
-        return spec.params.parse(given)
+        check_lists(fields)
+        return spec.params.parse(fields)
     except LimitExceeded as error:
         raise invalid_params(str(error)) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = field_path(first["loc"], cast("dict[str, Any]", given))
-        raise invalid_params(f"{brief(where)}: {brief(first['msg'], _WORDS_LIMIT)}") from error
+        field = field_path(first["loc"], cast("dict[str, Any]", fields))
+        raise invalid_params(f"{brief(field)}: {brief(first['msg'], _WORDS_LIMIT)}") from error
 
 
 def field_path(location: tuple[int | str, ...], value: Json) -> str:
@@ -136,6 +136,6 @@ def field_path(location: tuple[int | str, ...], value: Json) -> str:
 
 
 def _has_container(value: Json, name: str) -> bool:
-    """Tell whether the JSON has an object or array of this name: else it names a union's member."""
+    """Return whether the JSON has an object or array of this name: else it names a union's member."""
     inner: Json = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return isinstance(inner, dict | list)

@@ -69,7 +69,7 @@ def open_for_reading(path: Path) -> BinaryIO:
 
 
 def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Give the lines of a file; one longer than LINE_LIMIT comes in several pieces."""
+    """Yield the lines of a file; one longer than LINE_LIMIT comes in several pieces."""
     while line := file.readline(LINE_LIMIT):
         yield line
 
@@ -79,14 +79,14 @@ def lock(descriptor: int, path: Path, patience: float | None = None) -> None:
 
     Raises OSError. Without `patience` it is LOCK_TIME.
     """
-    bound = LOCK_TIME if patience is None else patience
-    deadline = time.monotonic() + bound
+    limit = LOCK_TIME if patience is None else patience
+    deadline = time.monotonic() + limit
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                words = f"another process has had it locked for {bound:g} s; end that one"
+                words = f"another process has had it locked for {limit:g} s; end that one"
                 raise OSError(errno.EAGAIN, words, str(path)) from None
             # The only other way to learn that it is free is a wait without a time limit.
             threading.Event().wait(_LOOK_AGAIN)

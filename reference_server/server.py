@@ -72,7 +72,7 @@ class Server:
         return [connection.outbox for connection in self._connections if connection.in_use]
 
     async def host(self, transport: Transport, _path: str) -> bool:
-        """Serve one of several clients until it leaves; gives whether it was let go as too slow."""
+        """Serve one of several clients until it leaves and return whether it was let go as too slow."""
         connection = Connection(transport, may_give_up=True)
         await self.serve(connection)
         return connection.outbox.given_up.is_set()

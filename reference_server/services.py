@@ -102,7 +102,7 @@ class Services:
 
 
 def _mcp(tasks: TaskGroup, home: Home, config: Config) -> "McpServers | None":
-    """Give the MCP servers; where none is configured, nothing of them is imported."""
+    """Return the MCP servers; where none is configured, nothing of them is imported."""
     if not config.mcp_servers:
         return None
     from reference_server.mcp.servers import McpServers

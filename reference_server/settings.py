@@ -47,7 +47,7 @@ class ThreadSettings(WireModel):
 
 
 def sandbox_policy(mode: SandboxMode, config: Config | None = None) -> SandboxPolicy:
-    """Give the policy object of a sandbox mode, in either spelling, as the configuration has it."""
+    """Return the policy object of a sandbox mode, in either spelling, as the configuration has it."""
     match mode:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()
@@ -106,7 +106,7 @@ def _check_roots(roots: list[str]) -> None:
 
 
 def absolute_folder(path: str | None, base: str | None) -> str:
-    """Give a working directory as seen from `base`, or from the server's own. Raises Refusal.
+    """Return a working directory as seen from `base`, or from the server's own. Raises Refusal.
 
     An empty path, or None, is that folder itself.
     """
@@ -133,9 +133,9 @@ def _own_folder() -> str:
     try:
         folder.encode()
     except UnicodeError:
-        shown = folder.encode("utf-8", "backslashreplace").decode()
+        name = folder.encode("utf-8", "backslashreplace").decode()
         raise invalid_request(
-            f"cwd: the server's own working directory, {shown}, has a name that is not UTF-8, "
+            f"cwd: the server's own working directory, {name}, has a name that is not UTF-8, "
             "which no message can hold; name another one"
         ) from None
     return folder

@@ -32,19 +32,19 @@ class SkillTexts(NamedTuple):
 def user_message(
     content: list[UserInput], images: Iterable[Fields] = (), skills: SkillTexts | None = None
 ) -> Fields:
-    """Give the user's input as a Responses API item; `images`: the parts of its local images.
+    """Return the user's input as a Responses API item; `images`: the parts of its local images.
 
     The texts of skills come first. A skill or an app that is named twice is named once.
     """
     local = iter(images)
     skills = skills or SkillTexts()
     parts = [_text(one) for one in skills.blocks]
-    named: set[tuple[str, str, str]] = set()
+    named_items: set[tuple[str, str, str]] = set()
     for one in content:
         if isinstance(one, SkillInput | MentionInput):
-            if (key := (one.type, one.name, one.path)) in named:
+            if (key := (one.type, one.name, one.path)) in named_items:
                 continue
-            named.add(key)
+            named_items.add(key)
         parts.append(_part(one, local, skills))
     parts += [_text(one) for one in skills.notes]
     return {"type": "message", "role": "user", "content": parts}
@@ -56,17 +56,17 @@ def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
     blocks = [text for part in parts if is_skill_text(text := part.get("text", ""))]
     if not blocks:
         return message
-    said = [
+    earlier_texts = [
         part["text"]
         for item in history
         if item.get("role") == "user"
         for part in item["content"]
         if "text" in part
     ]
-    known = {block for block in blocks if any(block in text for text in said)}
-    kept = [part for part in parts if part.get("text") not in known]
+    known = {block for block in blocks if any(block in text for text in earlier_texts)}
+    new_parts = [part for part in parts if part.get("text") not in known]
     # Never all of it: a user may write what looks like the text of a skill.
-    return {**message, "content": kept} if kept else message
+    return {**message, "content": new_parts} if new_parts else message
 
 
 def is_skill_text(text: str) -> bool:
@@ -75,17 +75,17 @@ def is_skill_text(text: str) -> bool:
 
 
 def local_images(content: list[UserInput]) -> list[str]:
-    """Give the paths of the local images of an input, as they were given."""
+    """Return the paths of the local images of an input, as they were given."""
     return [one.path for one in content if isinstance(one, LocalImageInput)]
 
 
-def unread_image(path: str, why: str) -> Fields:
-    """Give the text that is sent in place of an image that cannot be read."""
-    return _text(f"The image {brief(path)} could not be read: {why}")
+def unread_image(path: str, reason: str) -> Fields:
+    """Return the text that is sent in place of an image that cannot be read."""
+    return _text(f"The image {brief(path)} could not be read: {reason}")
 
 
 def assistant_message(text: str) -> Fields:
-    """Give a message of the model as it is sent back to the model."""
+    """Return a message of the model as it is sent back to the model."""
     return {
         "type": "message",
         "role": "assistant",
@@ -93,8 +93,8 @@ def assistant_message(text: str) -> Fields:
     }
 
 
-def _part(one: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields:
-    match one:
+def _part(item: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields:
+    match item:
         case TextInput(text=text):
             return _text(text)
         case ImageInput(url=url):
@@ -102,8 +102,8 @@ def _part(one: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields
         case LocalImageInput():
             return next(local)
         case SkillInput(name=name, path=path):
-            if why := skills.refused.get((name, path)):
-                return _text(f"The skill ${name}, described in {path}, is not used: {why}.")
+            if reason := skills.refused.get((name, path)):
+                return _text(f"The skill ${name}, described in {path}, is not used: {reason}.")
             return _text(f"Use the skill ${name}, described in {path}.")
         case MentionInput(name=name, path=path):
             return _text(f"Use the app ${name} ({path}).")

@@ -76,7 +76,7 @@ def _uncited(where: str, row: Row) -> Iterator[Uncited]:
 
 
 def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...]) -> Iterator[str]:
-    """Give a line for each gap: lines neither cited nor listed, or both, or not as listed."""
+    """Yield a line for each gap: lines neither cited nor listed, or both, or not as listed."""
     rows = [(one.clause.document, one.clause.line) for one in book.requirements]
     cited = {*rows, *((point.document, point.line) for point in book.unspecified)}
     listed: set[tuple[str, int]] = set()

@@ -32,7 +32,7 @@ class Wrong(Exception):
 
 
 async def _login(home: Path, browser: Sequence[str], button: str) -> tuple[int, str, str]:
-    """Run `agent mcp login` with somebody who clicks; gives its status, its output and the page."""
+    """Run `agent mcp login` with somebody who clicks and return its status, its output and the page."""
     command = [*AGENT, "mcp", "login", "docs"]
     with anyio.fail_after(BOUND):
         async with await anyio.open_process(command, env=_variables(home), stderr=None) as process:
@@ -60,7 +60,7 @@ def _variables(home: Path) -> dict[str, str]:
 
 
 async def _turn(home: Path) -> dict[str, object]:
-    """Run a turn that calls the tool; gives its item."""
+    """Run a turn that calls the tool and return its item."""
     command = [
         *AGENT,
         "exec",
@@ -107,7 +107,7 @@ async def _run(home: Path, servers: Pair, browser: Sequence[str]) -> None:
 
 
 async def main(arguments: Sequence[str]) -> int:
-    """Run it; gives the exit status."""
+    """Run it and return the exit status."""
     python, chromium = arguments
     # What the servers write of themselves hides what is said here.
     logging.disable()

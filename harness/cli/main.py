@@ -40,7 +40,7 @@ def main() -> None:
     """The console script."""
     from harness.console import guard_output
 
-    guard_output(ends=True)
+    guard_output(exits=True)
     try:
         app()
     finally:
@@ -63,10 +63,10 @@ def _of_all(
         typer.Option("--version", is_eager=True, callback=_version, help="print the version"),
     ] = False,
 ) -> None:
-    from harness.console import usual_interrupt
+    from harness.console import restore_interrupt
 
     if context.invoked_subcommand != "run":
-        usual_interrupt()
+        restore_interrupt()
 
 
 app.command(cls=run_options.RunCommand)(run_options.run)
@@ -112,13 +112,13 @@ def show(
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
     from harness.cli.commands.stored_traces import sent_bytes, shown_lines
-    from harness.client.target.place import kept
+    from harness.client.target.place import find_kept_file
 
     with recorded.errors():
         if stdin:
-            sys.stdout.buffer.write(sent_bytes(kept(trace)))
+            sys.stdout.buffer.write(sent_bytes(find_kept_file(trace)))
             return
-        for line in shown_lines(kept(trace), message):
+        for line in shown_lines(find_kept_file(trace), message):
             typer.echo(line)
 
 
@@ -171,7 +171,7 @@ def doctor(
     interruption = Interruption(config.base)
     interruption.install()
     healthy = True
-    with interruption.ours():
+    with interruption.defer_signals():
         for check_ in examine(config, interruption):
             typer.echo(str(check_))
             healthy = healthy and check_.good is not False
@@ -218,8 +218,8 @@ def docs(
 
     with recorded.errors():
         if page:
-            found = find_document(page)[0]
-            typer.echo(str(found) if path else document_text(page), nl=path)
+            file = find_document(page)[0]
+            typer.echo(str(file) if path else document_text(page), nl=path)
         elif path:
             typer.echo(str(documents()["README"].parent))
         else:
@@ -250,17 +250,17 @@ def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -
     from harness.protocol.spec.loading import load_book
     from harness.scenario.loader import load_all
 
-    found, bad = _found(scenarios)
+    files, bad = _found(scenarios)
     rules, lexicon = set(all_rules()), protocol_lexicon()
-    capabilities = {one.id for one in load_book().capabilities}
-    for one in load_all(
-        found, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
+    capabilities = {capability.id for capability in load_book().capabilities}
+    for loaded in load_all(
+        files, rules=rules, capabilities=capabilities, lexicon=lexicon, clientless=True
     ):
-        if isinstance(one, Exception):
+        if isinstance(loaded, Exception):
             bad += 1
-            typer.echo(str(one), err=True)
-    typer.echo(f"{len(found)} scenario(s), {bad} bad")
-    raise typer.Exit(1 if bad or not found else 0)
+            typer.echo(str(loaded), err=True)
+    typer.echo(f"{len(files)} scenario(s), {bad} bad")
+    raise typer.Exit(1 if bad or not files else 0)
 
 
 @scenario.command(name="list")
@@ -270,14 +270,14 @@ def list_scenarios(
     """List scenarios, the bundled ones without arguments: id, what it needs, title."""
     from harness.scenario.loader import load_all
 
-    found, bad = _found(scenarios or ["bundled"])
-    for one in load_all(found, clientless=True):
-        if isinstance(one, Exception):
+    files, bad = _found(scenarios or ["bundled"])
+    for loaded in load_all(files, clientless=True):
+        if isinstance(loaded, Exception):
             bad += 1
-            typer.echo(str(one), err=True)
+            typer.echo(str(loaded), err=True)
             continue
-        needs = f" [{', '.join(one.scenario.needs)}]" if one.scenario.needs else ""
-        typer.echo(f"{one.id}{needs}: {one.scenario.title}")
+        needs = f" [{', '.join(loaded.scenario.needs)}]" if loaded.scenario.needs else ""
+        typer.echo(f"{loaded.id}{needs}: {loaded.scenario.title}")
     raise typer.Exit(1 if bad else 0)
 
 
@@ -297,15 +297,15 @@ def _found(words: list[str]) -> tuple[list[Path], int]:
     from harness.errors import UsageError
     from harness.scenario.named import named_files
 
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     bad = 0
     for word in words:
         try:
-            found |= dict.fromkeys(named_files([word]))
+            files |= dict.fromkeys(named_files([word]))
         except UsageError as problem:
             bad += 1
             typer.echo(str(problem), err=True)
-    return list(found), bad
+    return list(files), bad
 
 
 @scenario.command(name="from-trace")
@@ -322,13 +322,13 @@ def from_trace(
     from harness.cli.commands.from_trace import from_trace, written
 
     with recorded.errors():
-        made = from_trace(trace, title=title)
+        new_scenario = from_trace(trace, title=title)
         if output is None:
-            typer.echo(made.text, nl=False)
+            typer.echo(new_scenario.text, nl=False)
             return
-        path = written(made, output, force=force)
-    typer.echo(f"{path} written; play it: harness run {path} {made.played_by}")
-    for note in made.notes:
+        path = written(new_scenario, output, force=force)
+    typer.echo(f"{path} written; play it: harness run {path} {new_scenario.played_by}")
+    for note in new_scenario.notes:
         typer.echo(f"  - {note}")
 
 

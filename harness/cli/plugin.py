@@ -83,8 +83,8 @@ def _options(add: Callable[..., None]) -> None:
     add("--baseline", default="", metavar="FILE", help="known deviations beside the profile's own")
     update = "write what is found into the file of --baseline, and take out what is gone"
     add("--update-baseline", action="store_true", help=update)
-    why = "why the entries of --update-baseline are accepted; every report shows it"
-    add("--reason", default="", metavar="TEXT", help=why)
+    reason = "why the entries of --update-baseline are accepted; every report shows it"
+    add("--reason", default="", metavar="TEXT", help=reason)
     add("--expires", default="", metavar="DAY", help="the last day of these entries: 2027-01-31")
     needed = "capabilities that must be offered, or all"
     add("--require", action=_Several, default="", metavar="CAPS", help=needed)
@@ -94,15 +94,15 @@ def _options(add: Callable[..., None]) -> None:
     lanes = "scenarios that are played at once, each on a server of its own (default: by the cores)"
     add("--lanes", type=_at_least_one, default=None, metavar="N", help=lanes)
     add("--keep-going", action="store_true", help="play on where the server hangs all the time")
-    kept = "keep a transcript of each scenario in this folder, for harness snapshots review"
-    add("--snapshots", default="", metavar="DIR", help=kept)
+    snapshots = "keep a transcript of each scenario in this folder, for harness snapshots review"
+    add("--snapshots", default="", metavar="DIR", help=snapshots)
     strict = "what waits for review makes the run fail, as where CI is set"
     add("--snapshots-strict", action="store_true", help=strict)
     budget = "begin no scenario after so many seconds; of -m fuzz, all of it (60)"
     add("--max-time", type=float, default=None, metavar="S", help=budget)
     add("--repeat", type=int, default=1, metavar="N", help="play each scenario so many times")
-    again = "play a scenario that failed so many times more at most, until it passes"
-    add("--retries", type=int, default=0, metavar="N", help=again)
+    retries = "play a scenario that failed so many times more at most, until it passes"
+    add("--retries", type=int, default=0, metavar="N", help=retries)
     add("--fuzz-seed", type=int, default=1, metavar="N", help="where -m fuzz begins")
     many = "so many cases of each kind in -m fuzz, in place of --max-time: same seed, same cases"
     add("--fuzz-conversations", type=int, default=None, metavar="N", help=many)
@@ -120,8 +120,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     def add(name: str, **more: object) -> None:
         short = not name.startswith(_PREFIX)
         long = f"{_PREFIX}{name[2:]}" if short else name
-        shown = {"help": argparse.SUPPRESS} if short else {}
-        group.addoption(long, dest=long[2:].replace("-", "_"), **{**more, **shown})
+        hidden_help = {"help": argparse.SUPPRESS} if short else {}
+        group.addoption(long, dest=long[2:].replace("-", "_"), **{**more, **hidden_help})
 
     _options(add)
 
@@ -146,10 +146,13 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Non
 
 def _options_of(config: pytest.Config) -> argparse.Namespace:
     """The options of a run, those of the harness by their short names too."""
-    given = dict(vars(config.option))
-    ours = {name: value for name, value in given.items() if name.startswith("harness_")}
+    options = dict(vars(config.option))
+    harness_options = {
+        name: value for name, value in options.items() if name.startswith("harness_")
+    }
     return argparse.Namespace(
-        **given | {name.removeprefix("harness_"): value for name, value in ours.items()}
+        **options
+        | {name.removeprefix("harness_"): value for name, value in harness_options.items()}
     )
 
 
@@ -175,10 +178,10 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         return (yield)
     except pytest.UsageError as error:
         option = session.config.option
-        given = ("server_cmd", "agent_cmd", "sdk_cmd", "target")
-        server = any(getattr(option, f"harness_{name}") is not None for name in given)
-        named = (word.split("::", 1)[0] for word in session.config.args)
-        if server or not any(name.endswith((".scenario.yaml", ".family.yaml")) for name in named):
+        target_options = ("server_cmd", "agent_cmd", "sdk_cmd", "target")
+        server = any(getattr(option, f"harness_{name}") is not None for name in target_options)
+        paths = (word.split("::", 1)[0] for word in session.config.args)
+        if server or not any(name.endswith((".scenario.yaml", ".family.yaml")) for name in paths):
             raise
         hint = "scenario files need a server: give --server-cmd or --target"
         raise pytest.UsageError(*error.args, hint) from error
@@ -188,7 +191,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Check the options; nothing is started before they are right."""
     option = _options_of(config)
     commands = (option.server_cmd, option.agent_cmd, option.sdk_cmd, option.target)
-    if all(one is None for one in commands):
+    if all(command is None for command in commands):
         idle = [name for name in _NEEDS_A_TARGET if getattr(option, name)]
         if idle:
             name = "--" + idle[0].replace("_", "-")

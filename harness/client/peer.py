@@ -53,7 +53,7 @@ class Peer:
         self.inbox.restart()
         self.questions.clear()
 
-    def reading(self, *, active: bool) -> None:
+    def set_reading(self, *, active: bool) -> None:
         """Stop reading what the server writes, or continue: simulates a slow reader.
 
         What the transport has already taken (one chunk at most) is held back too.
@@ -100,7 +100,7 @@ class Peer:
         no fault of the harness. It has no time limit: the caller sets one. Raises `TargetGone`.
         """
         request = await self.send_request(method, params, deliberate=deliberate)
-        return await self.answer_to(request)
+        return await self.wait_for_answer(request)
 
     async def send_request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
         """Send a request without waiting; gives the sent frame."""
@@ -108,7 +108,7 @@ class Peer:
         message = {"method": method, "id": self._next_id, "params": params}
         return await self._send(message, deliberate=deliberate)
 
-    async def answer_to(self, request: Frame) -> Frame:
+    async def wait_for_answer(self, request: Frame) -> Frame:
         """Wait for the answer to a request that was sent."""
         wanted = request.id
 
@@ -140,14 +140,14 @@ class Peer:
     async def send_raw(self, raw: bytes) -> Frame:
         """Send bytes as they are; the frame is marked deliberate: no fault of the harness."""
         frame = self._record(raw.rstrip(b"\n"), deliberate=True)
-        await self._write(raw, whole=False)
+        await self._write(raw, is_message=False)
         return frame
 
     async def _send(self, message: dict[str, Any], *, deliberate: bool = False) -> Frame:
         raw = _ENCODER.encode(message).encode()
         # Recorded first: an answer can arrive before the write returns.
         frame = self._record(raw, deliberate=deliberate)
-        await self._write(raw, whole=True)
+        await self._write(raw, is_message=True)
         return frame
 
     def _record(self, raw: bytes, *, deliberate: bool) -> Frame:
@@ -161,8 +161,8 @@ class Peer:
             self.overflow = str(full)
             raise TargetGone(self.overflow) from full
 
-    async def _write(self, raw: bytes, *, whole: bool) -> None:
+    async def _write(self, raw: bytes, *, is_message: bool) -> None:
         try:
-            await (self.transport.send(raw) if whole else self.transport.send_bytes(raw))
+            await (self.transport.send(raw) if is_message else self.transport.send_bytes(raw))
         except TargetGone as error:
             raise TargetGone("the server closed its input") from error

@@ -21,7 +21,7 @@ from typing import TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.client.target.overrides import model_told, places, turn_params
+from harness.client.target.overrides import model_address_carriers, placeholder_values, turn_params
 from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile
 from harness.judge.verdict import Level
@@ -45,7 +45,7 @@ from harness.scenario.player import Player
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 
 # Set-up findings that concern only what starts a turn.
-_OF_TURNS = ("setup.model-not-called", NO_TURN)
+_TURN_FINDINGS = ("setup.model-not-called", NO_TURN)
 
 
 class Bench:
@@ -62,7 +62,7 @@ class Bench:
     ) -> None:
         self.profile = profile
         self.book = book
-        self.blocked: Finding | None = None
+        self.blocker: Finding | None = None
         self.hygiene = Hygiene(Level(profile.hygiene))
         self.servers = Servers(
             profile, bounds, folder, self.hygiene, model_url=models.url, tasks=tasks
@@ -90,7 +90,7 @@ class Bench:
         """Return the address of the fake model."""
         return self._models.url
 
-    def blocks(self, loaded: Loaded) -> Finding | None:
+    def blocker_for(self, loaded: Loaded) -> Finding | None:
         """The set-up finding because of which this scenario need not be tried, if any."""
         if loaded.surface == EXEC:
             return self.exec.blocked
@@ -98,8 +98,8 @@ class Bench:
             return self.commands.blocked
         if loaded.surface == SDK:
             return self.sdk.blocked
-        finding = self.blocked
-        if finding is None or (finding.id in _OF_TURNS and not loaded.scenario.starts_turns):
+        finding = self.blocker
+        if finding is None or (finding.id in _TURN_FINDINGS and not loaded.scenario.starts_turns):
             return None
         return finding
 
@@ -110,7 +110,7 @@ class Bench:
         follows the steps is bounded by one short silence, and as they are.
         """
         await self.servers.retire_all()
-        self.blocked = None
+        self.blocker = None
         step = self._bounds.step * patience
         bounds = self._bounds.model_copy(update={"step": step})
         ending = self._bounds.model_copy(update={"step": self._bounds.settle, "scenario": step})
@@ -139,9 +139,9 @@ class Bench:
             # Of some servers only one can run at a time: they have a fixed port, or a lock.
             if not await self.servers.run_alone():
                 raise
-            self.blocked, before = None, ()
+            self.blocker, before = None, ()
             run = await self._play(loaded)
-        run.before = before
+        run.served_before = before
         proven = proves(run)
         if self.servers.current is not None:
             self.servers.current.served.append(loaded)
@@ -153,12 +153,12 @@ class Bench:
         self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
     ) -> Run:
         if self.step_bound is not None and bounds is None and loaded is not SANITY:
-            bounds = ending = self._hurried(self.step_bound)
+            bounds = ending = self._shortened_bounds(self.step_bound)
         async with self.conversation_of(loaded, ending=ending) as stage:
             stage.unmet = await self.player(loaded, stage, bounds=bounds).play()
         return stage.run
 
-    def _hurried(self, step: float) -> Bounds:
+    def _shortened_bounds(self, step: float) -> Bounds:
         """The run's bounds, of which a step waits at most so long, and the end four times that."""
         step = min(step, self._bounds.step)
         scenario = min(4 * step + self._bounds.settle, self._bounds.scenario)
@@ -184,7 +184,7 @@ class Bench:
             bounds=bounds or self._bounds,
             thread_params=self.profile.thread,
             turn_params=turn_params(self.profile, loaded.scenario.needs),
-            places=places(self.profile, stage.cwd, stage.connections.server.home),
+            places=placeholder_values(self.profile, stage.cwd, stage.connections.server.home),
             markers=loaded.markers(),
             connections=stage.connections,
         )
@@ -194,7 +194,7 @@ class Bench:
 
         `needs` are those of the next scenario, which has the settings of the process.
         """
-        if self.blocked is not None:
+        if self.blocker is not None:
             return  # No plain turn can be had on any process.
         if server.peer.inbox.closed or not (self._proven and self._model_reached):
             return
@@ -209,7 +209,7 @@ class Bench:
             stage.unmet = await self.player(SANITY, stage).play()
         problem = trouble(stage.run)
         if problem:
-            self.hygiene.unusable(server.doubted, problem)
+            self.hygiene.add_unusable(server.doubted, problem)
             await self.servers.retire(StartReason.UNUSABLE)
 
     @asynccontextmanager
@@ -235,7 +235,7 @@ class Bench:
             async with self._conversations.open(name, scripts, needs=needs, ending=ending) as stage:
                 yield stage
         except SetupFailed as failed:
-            self.blocked = failed.finding
+            self.blocker = failed.finding
             raise
         self._watch_model(stage.run)
 
@@ -243,20 +243,20 @@ class Bench:
         """One finding, and nothing more to try, when the server never reaches the model."""
         if run.model.calls:
             self._model_reached = True
-        if self._model_reached or run.died or run.flooded or not run.cast.turns:
+        if self._model_reached or run.has_died or run.has_flooded or not run.cast.turns:
             return  # One that died or flooded had no time to: what ended it is the finding.
         strays = f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
-        self.blocked = Finding(
+        self.blocker = Finding(
             "setup.model-not-called",
             f"a turn was started and the model at {self._models.url} was never called{strays}; "
-            f"{_way_to_the_model(self.profile)}",
+            f"{_advise_model_url(self.profile)}",
         )
-        run.findings.append(self.blocked)
+        run.findings.append(self.blocker)
 
 
-def _way_to_the_model(profile: Profile) -> str:
+def _advise_model_url(profile: Profile) -> str:
     """Return advice for a model that is not called, by how the server gets its address."""
-    told = model_told(profile)
+    told = model_address_carriers(profile)
     if told:
         return (
             f"point the server at it: it is told the address by {told}, and {{model_url}} can "
@@ -285,7 +285,7 @@ async def open_bench(
     folder = RunFolder(base, worker)
     try:
         async with model_server() as models, anyio.create_task_group() as tasks:
-            bounds = profile.bounds.scaled(scale)
+            bounds = profile.bounds.scale(scale)
             bench = kind(profile, bounds, book, folder, models, tasks)
             try:
                 yield bench

@@ -8,7 +8,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from harness.play.bench import Bench, open_bench
 from harness.play.config import Config
-from harness.play.interruption import Waiting
+from harness.play.interruption import Waiter
 from harness.play.run import Run
 from harness.scenario.loader import Loaded
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 class BenchThread:
     """The bench of one worker. It is opened when it is first asked for, and again after `close`."""
 
-    def __init__(self, config: Config, worker: str, interruption: Waiting) -> None:
+    def __init__(self, config: Config, worker: str, interruption: Waiter) -> None:
         self._config = config
         self._worker = worker
         self._interruption = interruption
@@ -42,7 +42,7 @@ class BenchThread:
         finally:
             self.bench.step_bound = None
 
-    def lacks(self, needs: Sequence[str]) -> list[str]:
+    def missing_commands(self, needs: Sequence[str]) -> list[str]:
         """Those needs that are commands which the agent does not know. Raises as `run` does."""
         return self._wait_for(self.bench.commands.prober.lacking, needs)
 
@@ -61,9 +61,9 @@ class BenchThread:
         self._stack.close()
         return opened[1] if opened is not None else None
 
-    def _wait_for(self, call: Callable[[T], Awaitable[R]], what: T) -> R:
+    def _wait_for(self, call: Callable[[T], Awaitable[R]], argument: T) -> R:
         portal, _ = self._open()
-        return self._interruption.wait(portal.start_task_soon(call, what))
+        return self._interruption.wait(portal.start_task_soon(call, argument))
 
     def _open(self) -> tuple[BlockingPortal, Bench]:
         if self._opened is None:

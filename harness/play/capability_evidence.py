@@ -74,7 +74,7 @@ def _model_retry(run: Run, conversation: Conversation) -> bool:
     )
 
 
-def _grants(method: str) -> Probe:
+def _grants_request(method: str) -> Probe:
     """Offered unless each request of this method was refused, in whatever form.
 
     For methods that the text does not have: how a server refuses those is its own affair; and for
@@ -93,9 +93,9 @@ def _grants(method: str) -> Probe:
     return probe
 
 
-def _both(one: Probe, other: Probe) -> Probe:
+def _both(first: Probe, second: Probe) -> Probe:
     """Offered if both say so."""
-    return lambda run, conversation: one(run, conversation) and other(run, conversation)
+    return lambda run, conversation: first(run, conversation) and second(run, conversation)
 
 
 def _compaction(run: Run, conversation: Conversation) -> bool:
@@ -104,7 +104,7 @@ def _compaction(run: Run, conversation: Conversation) -> bool:
     A server need not find a short history worth compacting: then it asks the model nothing, and
     tells neither an item nor a turn.
     """
-    if not _takes("thread/compact/start")(run, conversation):
+    if not _accepts_methods("thread/compact/start")(run, conversation):
         return False
     return not _compacted_nothing(run, conversation)
 
@@ -115,7 +115,7 @@ def _compacted_nothing(run: Run, conversation: Conversation) -> bool:
     more_calls = len(run.model.calls) > len(ours)
     more_turns = len(conversation.turns) > len(ours)
     return bool(asked) and not (
-        more_calls or more_turns or _shows("contextCompaction")(run, conversation)
+        more_calls or more_turns or _shows_item("contextCompaction")(run, conversation)
     )
 
 
@@ -156,7 +156,7 @@ def _storage(run: Run, conversation: Conversation) -> bool:
     )
 
 
-def _says(*methods: str) -> Probe:
+def _sends_message(*methods: str) -> Probe:
     """Offered if the server sent a notification or a request of one of these methods."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
@@ -169,7 +169,7 @@ def _says(*methods: str) -> Probe:
     return probe
 
 
-def _shows(kind: str) -> Probe:
+def _shows_item(kind: str) -> Probe:
     """Offered if an item of this type was shown."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
@@ -182,21 +182,21 @@ def _shows(kind: str) -> Probe:
     return probe
 
 
-def _takes(*methods: str) -> Probe:
+def _accepts_methods(*methods: str) -> Probe:
     """Offered unless a request of one of these methods is refused as unknown."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
-        return refused(run, conversation).isdisjoint(methods)
+        return refused_methods(run, conversation).isdisjoint(methods)
 
     return probe
 
 
-def refused(run: Run, conversation: Conversation) -> set[str]:
+def refused_methods(run: Run, conversation: Conversation) -> set[str]:
     """The methods of the requests that the server refused as unknown to it."""
     return {
         asked.method
         for frame in run.trace.frames
-        if frame.kind is Kind.ERROR and _says_unknown(frame)
+        if frame.kind is Kind.ERROR and _is_unknown_method(frame)
         if (asked := conversation.request_of(frame)) is not None
     }
 
@@ -212,7 +212,7 @@ def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
     )
 
 
-def _says_unknown(answer: Frame) -> bool:
+def _is_unknown_method(answer: Frame) -> bool:
     """Return whether an error says that there is no such method: by JSON-RPC's code, or in words.
 
     The form of errors is not shown, so a server may have codes of its own, or no `error` at all.
@@ -221,8 +221,8 @@ def _says_unknown(answer: Frame) -> bool:
     return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(_UNKNOWN_WORDS.search(said))
 
 
-COMMAND_ASKED = "item/commandExecution/requestApproval"
-FILES_ASKED = "item/fileChange/requestApproval"
+COMMAND_APPROVAL = "item/commandExecution/requestApproval"
+FILE_CHANGE_APPROVAL = "item/fileChange/requestApproval"
 _UNKNOWN_METHOD = -32601
 _UNKNOWN_WORDS = re.compile(
     r"(unknown|unsupported|no such) method|method (is )?(not (found|supported|known)|unknown)",
@@ -242,38 +242,38 @@ METHODS = _methods()
 """Capabilities that consist of requests, by the book's table of methods."""
 
 
-def _kept_from(name: str) -> Probe:
+def _blocks_writing(name: str) -> Probe:
     """Offered unless the sandbox let a file of this name be written."""
     return lambda run, conversation: not (run.cwd / name).exists()
 
 
-ASKED_ONLY: dict[str, Probe] = {
-    "sandbox": _kept_from("by-a-command.txt"),
-    "sandbox-policy": _kept_from("by-a-patch.txt"),
+PROBE_ONLY: dict[str, Probe] = {
+    "sandbox": _blocks_writing("by-a-command.txt"),
+    "sandbox-policy": _blocks_writing("by-a-patch.txt"),
 }
 """What a probe alone shows: in a scenario the same may be the breach that it is about."""
 _PROBES: dict[str, Probe] = {
-    **{capability: _takes(*methods) for capability, methods in METHODS.items()},
-    "command-approval": _says(COMMAND_ASKED),
-    "file-change-approval": _says(FILES_ASKED),
-    "thread-name": _grants("thread/name/set"),
-    "archive": _both(_takes(*METHODS["archive"]), _grants("thread/unarchive")),
-    "history": _both(_takes(*METHODS["history"]), _grants("thread/rollback")),
-    "subscription": _both(_takes(*METHODS["subscription"]), _grants("thread/unsubscribe")),
+    **{capability: _accepts_methods(*methods) for capability, methods in METHODS.items()},
+    "command-approval": _sends_message(COMMAND_APPROVAL),
+    "file-change-approval": _sends_message(FILE_CHANGE_APPROVAL),
+    "thread-name": _grants_request("thread/name/set"),
+    "archive": _both(_accepts_methods(*METHODS["archive"]), _grants_request("thread/unarchive")),
+    "history": _both(_accepts_methods(*METHODS["history"]), _grants_request("thread/rollback")),
+    "subscription": _both(_accepts_methods(*METHODS["subscription"]), _grants_request("thread/unsubscribe")),
     "compaction": _compaction,
     "compaction-by-model": _compaction_by_model,
     "compaction-turn": _compaction_turn,
-    "review": _grants("review/start"),
-    "dynamic-tools": _says("item/tool/call"),
-    "mcp-progress": _says("item/mcpToolCall/progress"),
-    "model-reroute": _says("model/rerouted"),
-    "plan-update": _says("turn/plan/updated"),
-    "compaction-automatic": _shows("contextCompaction"),
-    "image-view": _shows("imageView"),
-    "plan": _shows("plan"),
+    "review": _grants_request("review/start"),
+    "dynamic-tools": _sends_message("item/tool/call"),
+    "mcp-progress": _sends_message("item/mcpToolCall/progress"),
+    "model-reroute": _sends_message("model/rerouted"),
+    "plan-update": _sends_message("turn/plan/updated"),
+    "compaction-automatic": _shows_item("contextCompaction"),
+    "image-view": _shows_item("imageView"),
+    "plan": _shows_item("plan"),
     "reasoning-raw": _raw_reasoning,
     "storage": _storage,
-    "web-search": _shows("webSearch"),
+    "web-search": _shows_item("webSearch"),
     "deltas": _deltas,
     "reasoning": _reasoning,
     "model-retry": _model_retry,
@@ -281,22 +281,22 @@ _PROBES: dict[str, Probe] = {
 }
 
 
-LINES = "json-lines"
+LINE_FRAMING = "json-lines"
 """What no list of capabilities decides on, but the way in which a server is reached."""
 
 
-def undeclared(loaded: Loaded, profile: Profile) -> list[str]:
+def undeclared_needs(loaded: Loaded, profile: Profile) -> list[str]:
     """The needs of a scenario that are known to be missing before it is played.
 
     A target with a list of capabilities leaves them out of it; over a WebSocket no message is a
     line.
     """
     declared = profile.capabilities
-    by_lines = profile.listening() not in ("ws", "ws-unix")
+    by_lines = profile.listening_kind() not in ("ws", "ws-unix")
     return [
         need
         for need in loaded.scenario.needs
-        if (not by_lines if need == LINES else declared != "probe" and need not in declared)
+        if (not by_lines if need == LINE_FRAMING else declared != "probe" and need not in declared)
     ]
 
 
@@ -311,11 +311,11 @@ def absent(
     conversation: Conversation,
     profile: Profile,
     *,
-    asking: bool = False,
+    is_probe: bool = False,
 ) -> list[str]:
     """The needs of a scenario that this target does not offer; `asking`: it is a probe's."""
     if profile.capabilities != "probe":
-        return undeclared(loaded, profile)
+        return undeclared_needs(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
     return [
         need
@@ -323,16 +323,16 @@ def absent(
         if need == lacking
         or (
             need in _PROBES
-            and (asking or relies(loaded, need))
+            and (is_probe or run_shows_absence(loaded, need))
             and not _PROBES[need](run, conversation)
         )
     ]
 
 
-_QUESTIONS = {"command-approval": COMMAND_ASKED, "file-change-approval": FILES_ASKED}
+_QUESTIONS = {"command-approval": COMMAND_APPROVAL, "file-change-approval": FILE_CHANGE_APPROVAL}
 
 
-def relies(loaded: Loaded, need: str) -> bool:
+def run_shows_absence(loaded: Loaded, need: str) -> bool:
     """Return whether a scenario's own run shows that a capability is absent.
 
     That nobody was asked shows it only where the script waits for the question: elsewhere it may

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.judge.base import Monitor, judges
 from harness.judge.rules.discovery import all_rules
 from harness.play.name_checks import check_command, check_entry, check_profile
-from harness.play.plays import Wanted
+from harness.play.plays import PlayLimits
 from harness.play.withheld import withdraw
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
@@ -27,7 +27,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.surfaces import EXEC_COMMAND, MCP_COMMAND, needs_agent
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
 
-_ONCE = Wanted()
+_ONCE = PlayLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class Config:
     strict: bool = False
     only_rules: tuple[str, ...] = ()
     option: str = ""
-    shipped: tuple[Deviation, ...] = ()
-    spoken: tuple[Spoken, ...] = ()
+    bundled_entries: tuple[Deviation, ...] = ()
+    entry_scenarios: tuple[Spoken, ...] = ()
     lacks: tuple[Lack, ...] = ()
     keep_going: bool = False
     run: str = ""
     surfaces: tuple[str, ...] = (SESSION,)
     places: Mapping[Deviation, str] = field(default_factory=dict[Deviation, str])
-    expiring: tuple[Issue, ...] = ()
-    plays: Wanted = _ONCE
+    expiry_issues: tuple[Issue, ...] = ()
+    plays: PlayLimits = _ONCE
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
         """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
@@ -83,7 +83,7 @@ def configure(
     lacks: Sequence[Lack] | None = None,
     keep_going: bool = False,
     run: str = "",
-    plays: Wanted = _ONCE,
+    plays: PlayLimits = _ONCE,
 ) -> Config:
     """Check everything that can be checked before a server is started. Raises `UsageError`.
 
@@ -107,15 +107,15 @@ def configure(
         profile = profile.model_copy(update={"sdk": driver})
         find_program(command, "--sdk-cmd")
     given = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
-    surfaces = _surfaces(profile, **given)
+    surfaces = _chosen_surfaces(profile, **given)
     if not surfaces:
         raise UsageError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
             "--agent-cmd for agent exec and agent mcp, or --sdk-cmd for the driver of an SDK"
         )
-    profile = _only(profile, surfaces)
+    profile = _without_unplayed(profile, surfaces)
     if SESSION in surfaces:
-        profile.listening()
+        profile.listening_kind()
         find_program(profile.command)
     if not 0 < scale < math.inf:
         raise UsageError("--timeout-scale must be a number greater than 0")
@@ -134,10 +134,10 @@ def configure(
     spoken = [
         Spoken(entry.scenario, profile.place("deviations", index, "scenario"))
         for index, entry in enumerate(entries)
-        if not profile.of_built_in("deviations", index)
+        if not profile.is_built_in("deviations", index)
     ]
     shipped = [
-        entry for index, entry in enumerate(entries) if profile.of_built_in("deviations", index)
+        entry for index, entry in enumerate(entries) if profile.is_built_in("deviations", index)
     ]
     places: dict[Deviation, str] = {}
     if baseline:
@@ -154,7 +154,7 @@ def configure(
     if only:
         rules = {name: rules[name] for name in only}
         entries = [entry for entry in entries if entry.rule in only]
-    entries = [one for one in entries if _concerned(one, rules, surfaces)]
+    entries = [one for one in entries if _is_relevant(one, rules, surfaces)]
     day = expiry.today()
     expiring = expiry.expiring(entries, day, places)
     entries = [one for one in entries if expiry.alive(one, day)]
@@ -169,19 +169,19 @@ def configure(
         strict,
         only_rules=only,
         option=target,
-        shipped=tuple(shipped),
-        spoken=tuple(spoken),
+        bundled_entries=tuple(shipped),
+        entry_scenarios=tuple(spoken),
         lacks=found,
         keep_going=keep_going,
         run=run,
         surfaces=surfaces,
         places=places,
-        expiring=tuple(expiring),
+        expiry_issues=tuple(expiring),
         plays=plays,
     )
 
 
-def _surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:
+def _chosen_surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tuple[str, ...]:
     """Return the surfaces that a command was given for, else those of the profile's commands."""
     named = server or agent or sdk
     session = server or (bool(profile.command) and not named)
@@ -194,7 +194,7 @@ def _surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) -> tupl
     )
 
 
-def _only(profile: Profile, surfaces: Collection[str]) -> Profile:
+def _without_unplayed(profile: Profile, surfaces: Collection[str]) -> Profile:
     """The profile without the commands of what is not played."""
     unused: dict[str, Any] = {}
     if SESSION not in surfaces:
@@ -206,7 +206,7 @@ def _only(profile: Profile, surfaces: Collection[str]) -> Profile:
     return profile.model_copy(update=unused)
 
 
-def _concerned(
+def _is_relevant(
     entry: Deviation, rules: Mapping[str, type[Monitor]], surfaces: Collection[str]
 ) -> bool:
     """Return whether an entry is about what is played.
@@ -228,23 +228,23 @@ def _check_commands(profile: Profile) -> None:
         )
 
 
-def _wanted(require: str, known: list[str]) -> list[str]:
+def _wanted(require: str, capabilities: list[str]) -> list[str]:
     """`--require all` or a list, as capabilities. Raises `UsageError`."""
     if not require:
         return []
-    wanted = known if require == "all" else [name.strip() for name in require.split(",")]
+    wanted = capabilities if require == "all" else [name.strip() for name in require.split(",")]
     for name in wanted:
-        if name not in known:
-            raise UsageError(f"--require: {unknown('capability', name, ('all', *known))}")
+        if name not in capabilities:
+            raise UsageError(f"--require: {unknown('capability', name, ('all', *capabilities))}")
     return wanted
 
 
-def _required(profile: Profile, wanted: Sequence[str]) -> Profile:
+def _required(profile: Profile, required: Sequence[str]) -> Profile:
     """Add to the profile what the server must offer, so that nothing of it is probed."""
-    if not wanted:
+    if not required:
         return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []
-    return profile.model_copy(update={"capabilities": sorted({"core", *declared, *wanted})})
+    return profile.model_copy(update={"capabilities": sorted({"core", *declared, *required})})
 
 
 def _judges_any(rule: type[Monitor], surfaces: Collection[str]) -> bool:

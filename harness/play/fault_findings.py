@@ -8,12 +8,12 @@ from harness.report.results.outcome import Finding
 from harness.scenario.loader import Loaded
 
 
-def noticed(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
+def check_faults(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
     """Return findings: a fault that never acted, a silent rule, a rule that was not named.
 
     Rules of the level MUST have to be named when they are broken; others may be.
     """
-    found = list(_idle(loaded, run))
+    found = list(_idle_fault_findings(loaded, run))
     broken = {row.rule: row for row in rows if row.verdict in (Verdict.FAIL, Verdict.KNOWN)}
     named = loaded.scenario.expect.violations
     for index, rule in enumerate(named):
@@ -35,7 +35,7 @@ def noticed(loaded: Loaded, run: Run, rows: Sequence[Row]) -> list[Finding]:
     return found
 
 
-def _idle(loaded: Loaded, run: Run) -> Iterator[Finding]:
+def _idle_fault_findings(loaded: Loaded, run: Run) -> Iterator[Finding]:
     for index, missing in run.idle_faults.items():
         entry = loaded.scenario.faults[index]
         what = entry.fault or entry.operation

@@ -17,9 +17,9 @@ class Hygiene:
         self.findings: list[Finding] = []
         self._level = level
 
-    def ended(self, ending: ProcessExit, grace: float) -> None:
+    def check_exit(self, ending: ProcessExit, grace: float) -> None:
         """A process was ended by us; `grace` in seconds for each push."""
-        if ending.survivors and not ending.killed_before:
+        if ending.survivors and not ending.was_killed_before:
             names = ", ".join(ending.survivors)
             self._add(
                 "leaked-process", f"processes of the server outlived it and were killed: {names}"
@@ -30,12 +30,12 @@ class Hygiene:
                 f"the server ignored the end of its input and TERM ({grace:g} s each)",
             )
 
-    def ended_unasked(self, status: int | None) -> None:
+    def add_unasked_end(self, status: int | None) -> None:
         """A server that is gone when the next scenario begins ended after all was judged."""
         how = "closed its output" if status is None else f"ended with exit status {status}"
         self._add("ended-unasked", f"the server {how} by itself between two scenarios")
 
-    def temporary_files(self, names: tuple[str, ...]) -> None:
+    def add_temporary_files(self, names: tuple[str, ...]) -> None:
         """Files that a server which ended in its own way left in its temporary folder."""
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
@@ -44,7 +44,7 @@ class Hygiene:
                 f"the server left in its temporary folder: {', '.join(names[:5])}{more}",
             )
 
-    def stray_output(self, scenario: str, line: str, count: int) -> None:
+    def add_stray_output(self, scenario: str, line: str, count: int) -> None:
         """Output that is no message, where no rule looks."""
         more = f" (and {count - 1} more)" if count > 1 else ""
         self._add(
@@ -54,12 +54,12 @@ class Hygiene:
             scenario,
         )
 
-    def panic(self, scenario: str, line: str) -> None:
+    def add_panic(self, scenario: str, line: str) -> None:
         """A sign on standard error that the program was wrong; the server went on, or ended."""
         message = f"in or after {scenario} the server's stderr has: {line.strip()}"
         self._add("panic", message, scenario)
 
-    def descriptors(self, before: int, after: int, count: int, kinds: str) -> None:
+    def add_descriptor_growth(self, before: int, after: int, count: int, kinds: str) -> None:
         """Descriptors that grow from conversation to conversation."""
         self._add(
             "descriptors",
@@ -67,7 +67,7 @@ class Hygiene:
             f"{after} over {count} conversations ({kinds})",
         )
 
-    def unusable(self, scenario: str, problem: str) -> None:
+    def add_unusable(self, scenario: str, problem: str) -> None:
         """A process that a scenario left in a state in which no plain turn can be had."""
         self._add(
             "unusable-after",
@@ -76,7 +76,7 @@ class Hygiene:
             scenario,
         )
 
-    def lingering(self, scenario: str, names: tuple[str, ...]) -> None:
+    def add_lingering(self, scenario: str, names: tuple[str, ...]) -> None:
         """Processes of a conversation that are still there when it is over."""
         if names:
             self._add(
@@ -86,13 +86,13 @@ class Hygiene:
                 scenario,
             )
 
-    def left_by_program(self, scenario: str, names: tuple[str, ...]) -> None:
+    def add_program_leftovers(self, scenario: str, names: tuple[str, ...]) -> None:
         """Processes that outlived a program, such as `agent exec`, which ended by itself."""
         if names:
             message = f"after {scenario} processes outlived the program: {', '.join(names)}"
             self._add("leaked-process", message, scenario)
 
-    def lines(self, trace: Trace) -> None:
+    def check_line_lengths(self, trace: Trace) -> None:
         """A line over the bound breaks no rule, but its content was not kept: say so."""
         for frame in trace.frames:
             damage = frame.damage if frame.from_target else None

@@ -23,24 +23,24 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import psutil
 
-from harness.client.target.process import end_all_of
-from harness.console import end_quietly
+from harness.client.target.process import kill_processes_of
+from harness.console import exit_quietly
 
 T = TypeVar("T")
 Role = Literal["alone", "controller", "worker"]
 
 HANDLED = (signal.SIGINT, signal.SIGTERM)
-_NOBODYS = (signal.default_int_handler, signal.SIG_DFL, end_quietly)
-_SAID = b"interrupted: ending the server; again to kill\n"
+_DEFAULT_HANDLERS = (signal.default_int_handler, signal.SIG_DFL, exit_quietly)
+_NOTICE = b"interrupted: ending the server; again to kill\n"
 # `timeout` sends its signal to the process and to the group: within so many seconds it is one.
-ONE = 0.5
+SAME_SIGNAL_SECONDS = 0.5
 
 
 class Interrupted(KeyboardInterrupt):
     """The wait for a server was ended by a signal."""
 
 
-class Waiting(Protocol):
+class Waiter(Protocol):
     """Waits for something asynchronous."""
 
     def wait(self, future: Future[T]) -> T:
@@ -58,13 +58,13 @@ class Interruption:
     def __init__(self, base: Path) -> None:
         self.signal = 0
         self.role: Role = "alone"
-        self.told: Callable[[int], None] | None = None
-        self.outside: Callable[[], BaseException] = KeyboardInterrupt
+        self.on_signal: Callable[[int], None] | None = None
+        self.make_exception: Callable[[], BaseException] = KeyboardInterrupt
         self._base = base
-        self._waiting = self._ours = False
-        self._came = 0.0
+        self._is_waiting = self._is_deferring = False
+        self._signalled_at = 0.0
         self._stderr = -1
-        self._before: dict[signal.Signals, Any] = {}
+        self._old_handlers: dict[signal.Signals, Any] = {}
 
     @property
     def name(self) -> str:
@@ -84,32 +84,32 @@ class Interruption:
             # Of its own: while something is played, pytest keeps what is written to it.
             self._stderr = os.dup(2)
         for number in HANDLED:
-            if signal.getsignal(number) in _NOBODYS:
-                self._before[number] = signal.signal(number, self._handle)
+            if signal.getsignal(number) in _DEFAULT_HANDLERS:
+                self._old_handlers[number] = signal.signal(number, self._handle)
 
     def remove(self) -> None:
         """Handle them as before."""
-        for number, handler in self._before.items():
+        for number, handler in self._old_handlers.items():
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
-        self._before.clear()
+        self._old_handlers.clear()
         if self._stderr >= 0:
             os.close(self._stderr)
             self._stderr = -1
 
     @contextlib.contextmanager
-    def ours(self) -> Generator[None]:
+    def defer_signals(self) -> Generator[None]:
         """Note signals during work of ours, and break off nothing but a wait."""
-        before, self._ours = self._ours, True
+        before, self._is_deferring = self._is_deferring, True
         try:
             yield
         finally:
-            self._ours = before
+            self._is_deferring = before
 
     def wait(self, future: Future[T]) -> T:
         """The result of something asynchronous; a signal cancels it. Raises `Interrupted`."""
         try:
-            self._waiting = True
+            self._is_waiting = True
             if self.signal:
                 raise Interrupted(self.name)
             return future.result()
@@ -117,29 +117,29 @@ class Interruption:
             future.cancel()
             raise
         finally:
-            self._waiting = False
+            self._is_waiting = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
-            if self.role != "worker" and time.monotonic() - self._came > ONE:
+            if self.role != "worker" and time.monotonic() - self._signalled_at > SAME_SIGNAL_SECONDS:
                 end_everything(self._base)
                 os._exit(128 + number)
             return
-        self.signal, self._came = number, time.monotonic()
+        self.signal, self._signalled_at = number, time.monotonic()
         self._say()
-        if self.told is not None:
-            self.told(number)
-        if self._waiting:
+        if self.on_signal is not None:
+            self.on_signal(number)
+        if self._is_waiting:
             raise Interrupted(self.name)
-        if self.role == "alone" and not self._ours:
-            raise self.outside()
+        if self.role == "alone" and not self._is_deferring:
+            raise self.make_exception()
 
     def _say(self) -> None:
         """Print nothing if nobody reads it, or in a worker; the controller reports it."""
         if self.role != "worker" and self._stderr >= 0:
             with contextlib.suppress(OSError):
                 # A terminal is in the middle of a line, behind dots or ^C.
-                os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _SAID)
+                os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _NOTICE)
 
 
 _DEATH_SECONDS = 2.0
@@ -164,7 +164,7 @@ def end_everything(base: Path) -> None:
     # A server that was just being started bears no mark before it is the server's program.
     empty = 0
     for _ in range(_MAX_LOOKS):
-        empty = 0 if sum(end_all_of(folder.name) for folder in folders) else empty + 1
+        empty = 0 if sum(kill_processes_of(folder.name) for folder in folders) else empty + 1
         if empty == _EMPTY_LOOKS:
             break
     for folder in folders:

@@ -8,7 +8,7 @@ from harness.judge.judge import judge
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.play.agent_exec.evidence import absent_from_exec
 from harness.play.capability_evidence import absent
-from harness.play.fault_findings import noticed
+from harness.play.fault_findings import check_faults
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
@@ -27,14 +27,14 @@ from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.trace import End
 from harness.trace.views import Conversation, conversation_of
 
-_KINDS = {
+_FINDING_IDS = {
     UnmetKind.TIMEOUT: "scenario.timeout",
     UnmetKind.REFUSED: "scenario.expectation",
     UnmetKind.OTHER_END: "scenario.expectation",
     UnmetKind.NOT_OFFERED: "scenario.expectation",
 }
 # Steps that wait for what a server may not offer.
-_WAITS = ("wait", "answer")
+_WAITING_STEPS = ("wait", "answer")
 _BUSY = "liveness.turn-does-not-end"
 
 
@@ -51,7 +51,7 @@ def outcome_of(
     rows = [known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
     # What a server does not offer shows in what it did; one that broke off showed nothing.
-    missing = [] if _broke_off(run) else _missing(loaded, run, conversation, profile)
+    missing = [] if _broke_off(run) else _find_absent_needs(loaded, run, conversation, profile)
     # A rule that needs what is not offered does not apply: that nothing came is no breach of it.
     rows = [row for row in rows if not set(missing) & set(rules[row.rule].needs)]
     outcome = ScenarioOutcome(
@@ -63,13 +63,13 @@ def outcome_of(
         end=str(run.trace.end),
         stderr=run.stderr,
         seconds=run.seconds,
-        played=run.unmet is None and run.whole,
+        played=run.unmet is None and run.is_complete,
         awaited=run.awaited_notification,
     )
-    findings = [] if missing else _findings(run, loaded, conversation, rows, profile, rules)
+    findings = [] if missing else _scenario_findings(run, loaded, conversation, rows, profile, rules)
     if loaded.scenario.faults:
         # What the faults made of the server's messages speaks neither for it nor against it.
-        findings += [] if missing else noticed(loaded, run, rows)
+        findings += [] if missing else check_faults(loaded, run, rows)
         outcome.rows = rows = [row for row in rows if row.verdict is Verdict.ERROR]
     findings = [
         known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
@@ -85,7 +85,7 @@ def outcome_of(
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
-        outcome.reason, outcome.missing = _lacks(missing), tuple(missing)
+        outcome.reason, outcome.missing = _not_offered_reason(missing), tuple(missing)
         # It was broken off where something was lacking; how far the server had come is chance, so
         # it is no witness. A breach is one wherever it is seen.
         outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]
@@ -117,14 +117,14 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
         path=str(loaded.path),
         title=loaded.scenario.title,
         verdict=Verdict.NOT_APPLICABLE,
-        reason=_lacks(missing),
+        reason=_not_offered_reason(missing),
         missing=tuple(missing),
         # Nothing of it is left to play: it keeps no entry of a baseline from being checked.
         played=True,
     )
 
 
-def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
+def _find_absent_needs(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
     if loaded.surface == EXEC or (loaded.surface == SDK and needs_agent(loaded.scenario)):
         return absent_from_exec(loaded, run, profile)
     if loaded.surface in (COMMAND, SDK):
@@ -132,7 +132,7 @@ def _missing(loaded: Loaded, run: Run, conversation: Conversation, profile: Prof
     return absent(loaded, run, conversation, profile)
 
 
-def _lacks(missing: list[str]) -> str:
+def _not_offered_reason(missing: list[str]) -> str:
     return f"{NOT_OFFERED}{', '.join(missing)}"
 
 
@@ -147,7 +147,7 @@ def setup_outcome(
     return outcome
 
 
-def _findings(
+def _scenario_findings(
     run: Run,
     loaded: Loaded,
     conversation: Conversation,
@@ -157,26 +157,26 @@ def _findings(
 ) -> list[Finding]:
     found: list[Finding] = []
     unmet = run.unmet
-    if run.died:
+    if run.has_died:
         step, line = (f"step {unmet.step}", unmet.line) if unmet else ("its last step", 1)
         when = f"in {step}" if unmet and unmet.kind is UnmetKind.CRASH else f"after {step}"
         found.append(Finding("scenario.crash", f"{_end_of(run)} {when}", line))
     elif run.overflow:
         found.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
-    elif run.ended.liveness:
+    elif run.ending.liveness:
         message = (
             f"the server was still busy at the scenario's bound of {run.bound:g} s: "
-            f"{run.ended.liveness}"
+            f"{run.ending.liveness}"
         )
         found.append(Finding(_BUSY, message, 1))
-    elif run.ended.end is End.TIMED_OUT:
-        what = ", ".join(run.ended.outstanding)
+    elif run.ending.end is End.TIMED_OUT:
+        what = ", ".join(run.ending.outstanding)
         message = f"still outstanding at the scenario's bound of {run.bound:g} s: {what}"
         found.append(Finding("scenario.timeout", message, 1))
     if unmet is not None:
         message = f"step {unmet.step}: {unmet.message}"
         if unmet.kind is not UnmetKind.CRASH:
-            found.append(Finding(_KINDS[unmet.kind], message, unmet.line))
+            found.append(Finding(_FINDING_IDS[unmet.kind], message, unmet.line))
         elif not found:
             # We had ended the last connection ourselves, and the server was not there again.
             found.append(Finding("scenario.crash", message, unmet.line))
@@ -187,14 +187,14 @@ def _findings(
             else OfSession(run.cast, conversation)
         )
         problems = unmet_expectations(loaded.scenario, told, run.model, run.cwd)
-        found += [_expectation(problem, loaded) for problem in problems]
+        found += [_expectation_finding(problem, loaded) for problem in problems]
         # What breaks a rule may be why another judged nothing: the broken one is the news.
         if not any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in rows):
-            found += _without_witness(loaded, rows, profile, rules)
+            found += _no_witness_findings(loaded, rows, profile, rules)
     return found
 
 
-def _expectation(problem: Problem, loaded: Loaded) -> Finding:
+def _expectation_finding(problem: Problem, loaded: Loaded) -> Finding:
     return Finding(
         "scenario.expectation",
         problem.message,
@@ -210,8 +210,8 @@ def _broke_off(run: Run) -> bool:
     A wait in vain is no such thing: what is waited for may be what is not offered.
     """
     unmet = run.unmet
-    stuck = unmet is not None and unmet.kind is UnmetKind.TIMEOUT and unmet.step not in _WAITS
-    return stuck or not run.whole
+    stuck = unmet is not None and unmet.kind is UnmetKind.TIMEOUT and unmet.step not in _WAITING_STEPS
+    return stuck or not run.is_complete
 
 
 def _end_of(run: Run) -> str:
@@ -221,7 +221,7 @@ def _end_of(run: Run) -> str:
     return f"the server ended by itself {how}"
 
 
-def _without_witness(
+def _no_witness_findings(
     loaded: Loaded,
     rows: Sequence[Row],
     profile: Profile,

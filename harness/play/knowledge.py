@@ -30,10 +30,10 @@ class Knowledge:
     lock: threading.RLock = field(default_factory=threading.RLock)
     silences: Silences = field(default_factory=Silences)
     first_turn: FirstTurn = field(default_factory=FirstTurn)
-    told: dict[str, list[ToldBySession]] = field(default_factory=dict[str, list[ToldBySession]])
-    plain: dict[str, ScenarioOutcome] = field(default_factory=dict[str, ScenarioOutcome])
-    blocked: Finding | None = None
-    confirmed: Counter[str] = field(default_factory=Counter[str])
+    session_turns: dict[str, list[ToldBySession]] = field(default_factory=dict[str, list[ToldBySession]])
+    plain_outcomes: dict[str, ScenarioOutcome] = field(default_factory=dict[str, ScenarioOutcome])
+    blocker: Finding | None = None
+    confirmed_failures: Counter[str] = field(default_factory=Counter[str])
     findings: list[Finding] = field(default_factory=list[Finding])
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ Outcome = ScenarioOutcome | RaceOutcome
 USUAL_START_SECONDS: Final = 0.5
 """A server that takes longer to start is given more lanes: its starts overlap with other plays."""
 MAX_LANES_PER_CORE: Final = 4
-WAITED_IN_VAIN: Final = "scenario.timeout"
+TIMEOUT_FINDING: Final = "scenario.timeout"
 MAX_HELD_SECONDS: Final = 10.0
 """How long the lanes go on after the caller has asked for what went wrong.
 
@@ -66,7 +66,7 @@ class _Play:
     outcome: Outcome | None = None
     error: BaseException | None = None
     wrong: bool = False
-    done: bool = False
+    is_done: bool = False
 
 
 class LaneWaits:
@@ -136,7 +136,7 @@ class Lanes:
         self._changed = threading.Condition()
         self._plays: dict[str, _Play] = {}
         self._begun: set[str] = set()
-        self._asked: list[Job] = []
+        self._requested: list[Job] = []
         self._busy = 0
         self._paused = self._stopped = self._is_proven = False
         self._news: Future[None] = Future()
@@ -162,7 +162,7 @@ class Lanes:
         """Play a job, or take what was played ahead. Raises `Interrupted`."""
         if not self._is_proven or self._number == 1:
             self._begun.add(job.name)
-            outcome = self._alone(job)
+            outcome = self._play_alone(job)
             self._is_proven = self._is_proven or outcome.verdict is Verdict.PASS
             return outcome
         self._open()
@@ -170,7 +170,7 @@ class Lanes:
         while True:
             with self._changed:
                 play = self._plays.get(job.name)
-                if play is not None and play.done and self._is_right(play):
+                if play is not None and play.is_done and self._is_right(play):
                     del self._plays[job.name]
                     return _outcome_of(play)
                 unplanned = play is None and job.name in self._begun
@@ -178,14 +178,14 @@ class Lanes:
                 if is_wrong and not held_until and self._confirms_ahead:
                     held_until = time.monotonic() + MAX_HELD_SECONDS
                 is_held = is_wrong and self._busy > 0 and time.monotonic() < held_until
-                self._asked = [] if play is not None or unplanned else [job]
+                self._requested = [] if play is not None or unplanned else [job]
                 self._changed.notify_all()
                 news = self._news = Future()
             if unplanned or (is_wrong and not is_held):
-                self._rest()
+                self._pause()
                 try:
                     if play is None:
-                        return self._alone(job)
+                        return self._play_alone(job)
                     self._confirm(play)
                     for one in list(self._plays.values()) if self._confirms_ahead else ():
                         self._confirm(one)
@@ -219,7 +219,7 @@ class Lanes:
             lane.thread = threading.Thread(target=self._work, args=(lane,), daemon=True)
             lane.thread.start()
 
-    def _rest(self) -> None:
+    def _pause(self) -> None:
         """Let the lanes finish what they play, and begin nothing."""
         with self._changed:
             self._paused = True
@@ -244,10 +244,10 @@ class Lanes:
         if not self._is_right(play):
             self.replayed += 1
             play.error = None
-            play.outcome = self._alone(play.job, play.outcome)
+            play.outcome = self._play_alone(play.job, play.outcome)
             play.wrong = False
 
-    def _alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
+    def _play_alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
         outcome = job.play(self.first, True, earlier)
         self._broken_alone.update(broken_rules(outcome))
         return outcome
@@ -258,7 +258,7 @@ class Lanes:
         is_vain = isinstance(outcome, ScenarioOutcome) and self._never_came(outcome.awaited)
         plays = 1 if is_vain else PLAYS_TO_CONFIRM
         confirmed = {rule for rule, n in self._broken_alone.items() if n >= plays}
-        return is_settled(outcome, confirmed, is_vain=is_vain)
+        return is_settled(outcome, confirmed, never_comes=is_vain)
 
     # --- on the threads of lanes ------------------------------------------------------------------
 
@@ -275,14 +275,14 @@ class Lanes:
             try:
                 play.outcome = play.job.play(lane.session, False, None)
             except Interrupted:
-                self._rested()
+                self._finish_play()
                 return
             except BaseException as error:
                 play.error = error
             with self._changed:
                 play.wrong = not self._is_settled(play.outcome)
-                play.done = True
-            self._rested()
+                play.is_done = True
+            self._finish_play()
             if lane is not self._lanes[0] and _could_not_start(play.outcome):
                 return
 
@@ -291,7 +291,7 @@ class Lanes:
         if self._paused or self._stopped:
             return None
         held = {one.settings for one in self._lanes if one is not lane and one.settings}
-        coming = (*self._asked, *self._upcoming())
+        coming = (*self._requested, *self._upcoming())
         waiting = [one for one in coming if one.name not in self._begun]
         mine = (one for one in waiting if lane.settings and one.settings == lane.settings)
         free = (one for one in waiting if one.settings not in held)
@@ -303,7 +303,7 @@ class Lanes:
         play = self._plays[job.name] = _Play(job)
         return play
 
-    def _rested(self) -> None:
+    def _finish_play(self) -> None:
         with self._changed:
             self._busy -= 1
             if not self._news.done():
@@ -317,7 +317,7 @@ def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
     return min(wanted, MAX_LANES_PER_CORE * cores)
 
 
-def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, is_vain: bool = False) -> bool:
+def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, never_comes: bool = False) -> bool:
     """Return whether nothing went wrong that could be the doing of other lanes.
 
     The rules that are `confirmed` are known to be broken; what `is_vain` waited for never comes.
@@ -327,9 +327,9 @@ def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, is_vain: bo
             is_settled(placement, confirmed) for placement in outcome.placements
         )
     if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
-        return is_vain  # What it waited for in vain may have been late only.
+        return never_comes  # What it waited for in vain may have been late only.
     wrong = {one.id for one in outcome.findings if one.counts or one.id.startswith("setup.")}
-    if wrong - ({WAITED_IN_VAIN} if is_vain else set[str]()):
+    if wrong - ({TIMEOUT_FINDING} if never_comes else set[str]()):
         return False
     if outcome.verdict is Verdict.FAIL and not wrong:
         return False

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from typing import Any, get_args
 
-from harness.client.target.overrides import PLACES
+from harness.client.target.overrides import SCENARIO_PLACEHOLDERS
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.errors import SchemaError, show_value
 from harness.protocol.spec.listed import Unlisted, unlisted
@@ -17,13 +17,13 @@ from harness.scenario.words import ITEM, words
 from harness.trace.nearest import hint, nearest
 
 # A member that no schema lists is a server's own, unless it is nearly one that is listed.
-NEARLY = 0.75
+MIN_SIMILARITY = 0.75
 
 
 class BookLexicon:
     """The lexicon of the judge's book."""
 
-    placeholders = PLACES
+    placeholders = SCENARIO_PLACEHOLDERS
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -44,10 +44,10 @@ class BookLexicon:
         reference = self._book.reference(method, side)
         if reference is None:
             return []
-        found = self._of(reference, value, whole=whole)
+        found = self._of(reference, value, complete=whole)
         for path in self._book.paths_of("AgentErrorInfo", method, side):
-            name = _at(value, path)
-            near = nearest(name, _INFOS, cutoff=NEARLY) if isinstance(name, str) else ""
+            name = _value_at(value, path)
+            near = nearest(name, _INFOS, cutoff=MIN_SIMILARITY) if isinstance(name, str) else ""
             if near and name not in _INFOS:
                 found.append(Wrong(path, f"found {name!r}; did you mean {near!r}?", name))
         return found
@@ -55,16 +55,16 @@ class BookLexicon:
     def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
         """Return the mistakes in some members of an item."""
         known = members["type"] in self._names["item type"]
-        return self._of(ITEM, members, whole=False) if known else []
+        return self._of(ITEM, members, complete=False) if known else []
 
-    def _of(self, reference: str, value: Any, *, whole: bool) -> list[Wrong]:
+    def _of(self, reference: str, value: Any, *, complete: bool) -> list[Wrong]:
         schemas = self._book.schemas
-        keys = [*filter(None, map(_misspelt, unlisted(schemas, reference, value)))]
+        keys = [*filter(None, map(_misspelt_member, unlisted(schemas, reference, value)))]
         if schemas.is_valid(reference, value):
             return keys
         # A misspelt key is also a missing one: the misspelling is the mistake.
         misspelt = {wrong.path[:-1] for wrong in keys}
-        values = _values(schemas.errors(reference, value), value, whole=whole)
+        values = _values(schemas.errors(reference, value), value, complete=complete)
         return keys + [
             wrong
             for wrong in values
@@ -81,33 +81,33 @@ def protocol_lexicon() -> BookLexicon:
     return BookLexicon(load_book())
 
 
-def _misspelt(member: Unlisted) -> Wrong | None:
+def _misspelt_member(member: Unlisted) -> Wrong | None:
     name = str(member.path[-1])
-    near = nearest(name, member.listed, cutoff=NEARLY)
+    near = nearest(name, member.listed, cutoff=MIN_SIMILARITY)
     if not near:
         return None
     return Wrong(member.path, f"unknown member {name!r}; did you mean {near!r}?", name, key=True)
 
 
-def _values(errors: list[SchemaError], value: Any, *, whole: bool) -> Iterator[Wrong]:
+def _values(errors: list[SchemaError], value: Any, *, complete: bool) -> Iterator[Wrong]:
     for error in errors:
-        found = _at(value, error.path)
+        found = _value_at(value, error.path)
         if found is not MISSING:
             yield Wrong(error.path, _sentence(error, found), found)
-        elif whole:
+        elif complete:
             yield Wrong(error.path, f"the member {error.path[-1]!r} is missing", MISSING)
 
 
-def _sentence(error: SchemaError, found: Any) -> str:
-    if not isinstance(found, str):
-        return f"found {show_value(found)}; expected {error.expected}"
-    near = hint(found, error.expected.removeprefix("one of ").split(", "))
+def _sentence(error: SchemaError, value: Any) -> str:
+    if not isinstance(value, str):
+        return f"found {show_value(value)}; expected {error.expected}"
+    near = hint(value, error.expected.removeprefix("one of ").split(", "))
     if "a boolean" in error.expected:
-        near = yaml11(found)
-    return f"found {found[:80]!r}; expected {error.expected}{near}"
+        near = yaml11(value)
+    return f"found {value[:80]!r}; expected {error.expected}{near}"
 
 
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, path: tuple[str | int, ...]) -> Any:
     for step in path:
         try:
             value = value[step]

@@ -45,11 +45,11 @@ def check_command(command: Iterable[str], option: str = "--server-cmd") -> None:
         raise UsageError(typo.message)
 
 
-def check_entry(entry: Deviation, where: object, rules: Collection[str]) -> None:
+def check_entry(entry: Deviation, place: object, rules: Collection[str]) -> None:
     """Raises `UsageError` for an entry about a rule or a finding that does not exist."""
     if entry.rule not in rules and entry.rule not in accepted_ids():
         what = unknown("rule or finding", entry.rule, {*rules, *accepted_ids()})
-        raise UsageError(f"{where}: {what}")
+        raise UsageError(f"{place}: {what}")
 
 
 def _typos(profile: Profile, book: Book) -> Iterator[Typo]:
@@ -70,12 +70,12 @@ def _typos(profile: Profile, book: Book) -> Iterator[Typo]:
                 yield Typo(("tools", index, key, *place), f"tools: {message}")
 
 
-def _capabilities(profile: Profile, known: Collection[str]) -> Iterator[Typo]:
+def _capabilities(profile: Profile, capabilities: Collection[str]) -> Iterator[Typo]:
     if profile.capabilities != "probe":
-        strange = [name for name in profile.capabilities if name not in known]
+        strange = [name for name in profile.capabilities if name not in capabilities]
         for index, name in enumerate(profile.capabilities):
             if name in strange:
-                message = f"capabilities: {unknown('capability', name, known)}"
+                message = f"capabilities: {unknown('capability', name, capabilities)}"
                 yield Typo(("capabilities", index), message)
         if "core" not in profile.capabilities and not strange:
             message = (
@@ -83,12 +83,12 @@ def _capabilities(profile: Profile, known: Collection[str]) -> Iterator[Typo]:
             )
             yield Typo(("capabilities",), message)
     for name in profile.turn:
-        if name not in known:
-            yield Typo(("turn", name), f"turn: {unknown('capability', name, known)}", key=True)
+        if name not in capabilities:
+            yield Typo(("turn", name), f"turn: {unknown('capability', name, capabilities)}", key=True)
 
 
-def _params(at: str | tuple[str, ...], method: str, params: dict[str, Any]) -> Iterator[Typo]:
-    loc = (at,) if isinstance(at, str) else at
+def _params(keys: str | tuple[str, ...], method: str, params: dict[str, Any]) -> Iterator[Typo]:
+    loc = (keys,) if isinstance(keys, str) else keys
     for wrong in protocol_lexicon().wrongs(method, "params", params, whole=False):
         message = f"{'.'.join(loc)}: {wrong.message}"
         yield Typo((*loc, *wrong.path), message, key=wrong.key)

@@ -21,7 +21,7 @@ Play = Callable[[], ScenarioOutcome]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlayLimits:
     """The number of plays, and their deadline.
 
     `repeat` plays of each scenario; or `retries` at most of one that failed. None is begun after
@@ -40,12 +40,12 @@ class Wanted:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property
-    def why_unplayed(self) -> str:
+    def unplayed_reason(self) -> str:
         """Return why something was not played after the deadline."""
         return f"the {self.max_time:g} s of --max-time were over before it was its turn"
 
 
-def wanted(repeat: int, retries: int, max_time: float | None, deadline: float | None) -> Wanted:
+def read_play_limits(repeat: int, retries: int, max_time: float | None, deadline: float | None) -> PlayLimits:
     """Read the options; `deadline` is that of the run's first process, if it has one.
 
     Raises `UsageError`.
@@ -60,10 +60,10 @@ def wanted(repeat: int, retries: int, max_time: float | None, deadline: float | 
         raise UsageError(f"--max-time {max_time:g}: give a number of seconds greater than 0")
     if max_time is not None and deadline is None:
         deadline = time.monotonic() + max_time
-    return Wanted(repeat, retries, max_time, deadline)
+    return PlayLimits(repeat, retries, max_time, deadline)
 
 
-def failed_by(outcome: ScenarioOutcome, *, strict: bool) -> frozenset[str]:
+def failing_ids(outcome: ScenarioOutcome, *, strict: bool) -> frozenset[str]:
     """The ids of what makes an outcome fail; with `strict` those of SHOULD rules too."""
     should = {
         row.rule
@@ -85,46 +85,46 @@ class _Plays:
         """One more; gives what makes it fail."""
         self.outcomes.append(outcome)
         self._traces.append(Path(outcome.trace).read_bytes() if outcome.trace else b"")
-        return self.failed[-1]
+        return self.failing[-1]
 
     @property
-    def failed(self) -> list[frozenset[str]]:
+    def failing(self) -> list[frozenset[str]]:
         """Return what makes each of them fail."""
-        return [failed_by(one, strict=self._strict) for one in self.outcomes]
+        return [failing_ids(one, strict=self._strict) for one in self.outcomes]
 
-    def speaks(self, chosen: ScenarioOutcome) -> ScenarioOutcome:
+    def choose(self, chosen: ScenarioOutcome) -> ScenarioOutcome:
         """The one that speaks for the scenario, with the number of all, and its own trace."""
         at = next(number for number, one in enumerate(self.outcomes) if one is chosen)
         for path in {chosen.trace, chosen.kept} - {""}:
             if at != len(self.outcomes) - 1:
                 Path(path).write_bytes(self._traces[at])
-        chosen.runs, chosen.failed_runs = len(self.outcomes), sum(map(bool, self.failed))
+        chosen.runs, chosen.failed_runs = len(self.outcomes), sum(map(bool, self.failing))
         chosen.seconds = sum(one.seconds for one in self.outcomes)
         return chosen
 
 
-def repeated(play: Play, bounds: Wanted, *, strict: bool, level: Level) -> ScenarioOutcome:
+def repeated(play: Play, limits: PlayLimits, *, strict: bool, level: Level) -> ScenarioOutcome:
     """Play it `repeat` times; the gravest play speaks for the scenario.
 
     One that does not apply, or cannot be judged, is not played again.
     """
     plays = _Plays(strict=strict)
-    for _ in range(bounds.repeat):
+    for _ in range(limits.repeat):
         plays.add(play())
-        if plays.outcomes[0].verdict not in _JUDGED or bounds.is_over:
+        if plays.outcomes[0].verdict not in _JUDGED or limits.is_over:
             break
     gravest = max(
         plays.outcomes,
-        key=lambda one: (GRAVITY[one.verdict], len(failed_by(one, strict=strict))),
+        key=lambda one: (GRAVITY[one.verdict], len(failing_ids(one, strict=strict))),
     )
-    chosen = plays.speaks(gravest)
-    if len(set(plays.failed)) > 1:
-        chosen.findings.append(_unsteady(chosen, plays.failed, "the gravest stands", level))
+    chosen = plays.choose(gravest)
+    if len(set(plays.failing)) > 1:
+        chosen.findings.append(_unsteady(chosen, plays.failing, "the gravest stands", level))
     return chosen
 
 
 def retried(
-    first: ScenarioOutcome, again: Play, bounds: Wanted, *, strict: bool, level: Level
+    first: ScenarioOutcome, replay: Play, limits: PlayLimits, *, strict: bool, level: Level
 ) -> ScenarioOutcome:
     """Play one that failed again, until it passes or has been tried often enough.
 
@@ -133,21 +133,21 @@ def retried(
     plays = _Plays(strict=strict)
     if not plays.add(first) or first.verdict not in _JUDGED:
         return first
-    for _ in range(bounds.retries):
-        if bounds.is_over:
+    for _ in range(limits.retries):
+        if limits.is_over:
             break
-        outcome = again()
+        outcome = replay()
         if outcome.verdict not in _JUDGED:
             break  # The server is gone: that says nothing of this scenario.
         if not plays.add(outcome):
-            passed = plays.speaks(outcome)
+            passed = plays.choose(outcome)
             leaks = [one for one in first.findings if one.id == LEAKS]
             told = "it counts as what it was at last"
-            passed.findings += [*leaks, _unsteady(passed, plays.failed, told, level)]
+            passed.findings += [*leaks, _unsteady(passed, plays.failing, told, level)]
             return passed
-    chosen = plays.speaks(first)
-    if len(set(plays.failed)) > 1 and not any(one.id == UNSTEADY for one in chosen.findings):
-        chosen.findings.append(_unsteady(chosen, plays.failed, "the first stands", level))
+    chosen = plays.choose(first)
+    if len(set(plays.failing)) > 1 and not any(one.id == UNSTEADY for one in chosen.findings):
+        chosen.findings.append(_unsteady(chosen, plays.failing, "the first stands", level))
     return chosen
 
 
@@ -161,15 +161,15 @@ def _unsteady(
     return Finding(UNSTEADY, message, level=level, about=(outcome.id,))
 
 
-def unplayed_scenario(outcome: ScenarioOutcome, bounds: Wanted) -> ScenarioOutcome:
+def unplayed_scenario(outcome: ScenarioOutcome, limits: PlayLimits) -> ScenarioOutcome:
     """An outcome made for a scenario that was not begun, since the time was over."""
-    outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, bounds.why_unplayed
+    outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome
 
 
-def unplayed_race(outcome: RaceOutcome, bounds: Wanted) -> RaceOutcome:
+def unplayed_race(outcome: RaceOutcome, limits: PlayLimits) -> RaceOutcome:
     """The same for a race."""
-    outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, bounds.why_unplayed
+    outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome

@@ -10,7 +10,7 @@ from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.hygiene import Hygiene
 from harness.play.run import Run
-from harness.play.trace_head import given_by
+from harness.play.trace_head import header_members
 from harness.protocol.spec.book import Book
 from harness.scenario.ending import Ended
 from harness.scenario.loader import Loaded
@@ -20,7 +20,7 @@ from harness.trace.trace import End, Header
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayResult:
     """The result of a player whose programs have all ended.
 
     It has the step that could not be done, what they left running, the end of their standard error,
@@ -44,12 +44,12 @@ def header_of(loaded: Loaded, command: Sequence[str], profile: Profile, book: Bo
         surface=loaded.surface,
         spec_revision=book.revision,
         capabilities=[] if declared == "probe" else list(declared),
-        given=given_by(loaded),
+        given=header_members(loaded),
     )
 
 
 def run_of(
-    played: Played,
+    played: PlayResult,
     recorder: Recorder,
     *,
     bound: float,
@@ -59,7 +59,7 @@ def run_of(
 ) -> Run:
     """The run of a play; without `model` and `cast` nobody asked a model for anything."""
     trace = recorder.trace
-    hygiene.left_by_program(trace.header.scenario, tuple(played.survivors))
+    hygiene.add_program_leftovers(trace.header.scenario, tuple(played.survivors))
     if played.unmet is not None or played.overflow:
         # What did not end was ended, or had ended: the unmet step tells of it.
         trace.end = End.CLOSED
@@ -67,7 +67,7 @@ def run_of(
         trace=trace,
         cast=cast or Cast(),
         unmet=played.unmet,
-        ended=Ended(trace.end),
+        ending=Ended(trace.end),
         model=model or ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark),
         cwd=played.cwd,
         stderr=played.stderr,

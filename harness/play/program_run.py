@@ -19,7 +19,7 @@ from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End
 
 # So much of standard error is kept, its end.
-MAX_STDERR: Final = 64 * 1024
+MAX_STDERR_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ async def run_program(
     program: Program,
     *,
     connection: str = "p1",
-    within: anyio.CancelScope,
+    scope: anyio.CancelScope,
     grace: float,
-    told_to_end: anyio.Event | None = None,
+    stop_requested: anyio.Event | None = None,
     owner: str = "program",
 ) -> ProcessExit:
     """Run it to its end and record it as one connection; sets the end of the trace.
@@ -75,20 +75,20 @@ async def run_program(
     recorder.mark(ProgramStarted(connection, argv, cwd, program.variables))
     try:
         recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
-        with within:
-            told = told_to_end or anyio.Event()
+        with scope:
+            told = stop_requested or anyio.Event()
             await _converse(
-                process, recorder, program.stdin, connection, _Ending(told, within, grace)
+                process, recorder, program.stdin, connection, _Ending(told, scope, grace)
             )
     finally:
         ended = await process.stop(grace)
-    told, _ = process.stderr_since(0, MAX_STDERR)
+    told, _ = process.stderr_since(0, MAX_STDERR_BYTES)
     recorder.mark(ProgramErrors(connection, told.decode("utf-8", "backslashreplace")))
-    aborted = told_to_end is not None and told_to_end.is_set()
+    aborted = stop_requested is not None and stop_requested.is_set()
     push = "TERM" if aborted and ended.push == "none" else ended.push
     recorder.mark(ProgramEnded(connection, ended.returncode, push))
     pushed = any(mark.body.push != "none" for mark in recorder.trace.marks_of(ProgramEnded))
-    if within.cancelled_caught and not aborted:
+    if scope.cancelled_caught and not aborted:
         recorder.trace.end = End.TIMED_OUT
     elif recorder.trace.end is not End.TIMED_OUT:
         recorder.trace.end = End.CLOSED if pushed else End.QUIESCENT
@@ -99,14 +99,14 @@ async def run_program(
 class _Ending:
     """`told` sends TERM; after `grace` seconds more `within` ends the conversation."""
 
-    told: anyio.Event
-    within: anyio.CancelScope
+    stop_requested: anyio.Event
+    scope: anyio.CancelScope
     grace: float
 
-    async def when_told(self, process: ServerProcess) -> None:
-        await self.told.wait()
+    async def terminate_when_requested(self, process: ServerProcess) -> None:
+        await self.stop_requested.wait()
         process.terminate()
-        self.within.deadline = min(self.within.deadline, anyio.current_time() + self.grace)
+        self.scope.deadline = min(self.scope.deadline, anyio.current_time() + self.grace)
 
 
 async def _converse(
@@ -116,7 +116,7 @@ async def _converse(
     full: TraceFull | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_write, process, stdin)
-        tasks.start_soon(ending.when_told, process)
+        tasks.start_soon(ending.terminate_when_requested, process)
         try:
             await _read(process, recorder, connection)
         except TraceFull as error:

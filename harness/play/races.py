@@ -21,12 +21,12 @@ from harness.scenario.races import NEEDS, Placement, derived, placements
 from harness.scenario.steps.context import UnmetKind
 from harness.trace.views import conversation_of
 
-RUNS = 5
+PLAYS_PER_PLACEMENT = 5
 """How often a placement is played that no gate holds in its place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Playing:
+class RaceContext:
     """The parts of a worker's session that a race needs.
 
     `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
@@ -37,21 +37,21 @@ class Playing:
 
     profile: Profile
     hygiene: Hygiene
-    ending: Callable[[], ProcessExit | None]
-    plainly: Callable[[Loaded], ScenarioOutcome]
+    last_exit: Callable[[], ProcessExit | None]
+    play_plain: Callable[[Loaded], ScenarioOutcome]
     run: Callable[[Loaded, frozenset[str]], Run]
-    judged: Callable[[Run, Loaded], ScenarioOutcome]
-    kept: Callable[[Run, ScenarioOutcome], None]
-    noted: Callable[[Loaded, frozenset[str], Run, ScenarioOutcome], None]
+    judge: Callable[[Run, Loaded], ScenarioOutcome]
+    keep: Callable[[Run, ScenarioOutcome], None]
+    note: Callable[[Loaded, frozenset[str], Run, ScenarioOutcome], None]
 
 
 class Race:
     """One action in one scenario."""
 
-    def __init__(self, loaded: Loaded, action: Action, playing: Playing) -> None:
+    def __init__(self, loaded: Loaded, action: Action, playing: RaceContext) -> None:
         self._loaded = loaded
         self._action: Action = action
-        self._playing = playing
+        self._context = playing
 
     def outcome(self, only: str = "") -> RaceOutcome:
         """Play every placement, or that at the position of the name `only`."""
@@ -63,10 +63,10 @@ class Race:
             action=self._action,
             verdict=Verdict.NOT_EXERCISED,
         )
-        lacking = self._undeclared()
+        lacking = self._undeclared_need()
         if lacking:
             return _without(found, lacking)
-        plainly = self._playing.plainly(self._loaded)
+        plainly = self._context.play_plain(self._loaded)
         found.before = plainly.before
         if plainly.verdict not in (Verdict.PASS, Verdict.KNOWN):
             found.findings = [one for one in plainly.findings if one.id.startswith("setup.")]
@@ -79,7 +79,7 @@ class Race:
             if only not in ("", placement.position.name):
                 continue
             try:
-                outcome = self._placed(placement)
+                outcome = self._play_placement(placement)
             except SetupFailed as failed:
                 found.findings.append(failed.finding)
                 found.reason = f"{placement.name}: {failed.finding.id}: {failed.finding.message}"
@@ -89,21 +89,21 @@ class Race:
             found.placements.append(outcome)
         return _summed_up(found)
 
-    def _undeclared(self) -> str:
-        declared, need = self._playing.profile.capabilities, NEEDS.get(self._action, "")
+    def _undeclared_need(self) -> str:
+        declared, need = self._context.profile.capabilities, NEEDS.get(self._action, "")
         return need if need and declared != "probe" and need not in declared else ""
 
-    def _placed(self, placement: Placement) -> ScenarioOutcome | None:
+    def _play_placement(self, placement: Placement) -> ScenarioOutcome | None:
         """The gravest of the placement's runs; None where the server does not offer the action."""
-        listens = self._playing.profile.listening() is not None
+        listens = self._context.profile.listening_kind() is not None
         raced = derived(self._loaded, placement, listens=listens)
-        times = 1 if placement.position.settled else RUNS
+        times = 1 if placement.position.settled else PLAYS_PER_PLACEMENT
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0
         for _ in range(times):
-            run, outcome, in_vain = self._once(raced, placement)
+            run, outcome, in_vain = self._play_once(raced, placement)
             need = NEEDS.get(self._action)
-            if need is not None and not self._offered(need, run):
+            if need is not None and not self._is_offered(need, run):
                 return None
             played += 1
             if gravest is None or _weight(outcome) > _weight(gravest[1]):
@@ -114,7 +114,7 @@ class Race:
             raise RuntimeError("a placement is played at least once")
         run, outcome = gravest
         outcome.race, outcome.racy, outcome.runs = placement.name, times > 1, played
-        self._playing.kept(run, outcome)
+        self._context.keep(run, outcome)
         return outcome
 
     def _traits(self, placement: Placement) -> frozenset[str]:
@@ -122,16 +122,16 @@ class Race:
         action = {f"the action {placement.action}", f"the action {kind}"}
         return traits_of(self._loaded) | action
 
-    def _offered(self, need: str, run: Run) -> bool:
-        probed = self._playing.profile.capabilities == "probe"
+    def _is_offered(self, need: str, run: Run) -> bool:
+        probed = self._context.profile.capabilities == "probe"
         return not probed or offers(need, run, conversation_of(run.trace))
 
-    def _once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
+    def _play_once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
         """One run, and whether the position was waited for up to the bound in vain."""
-        hygiene = self._playing.hygiene
+        hygiene = self._context.hygiene
         seen = len(hygiene.findings)
         traits = self._traits(placement)
-        run = self._playing.run(raced, traits)
+        run = self._context.run(raced, traits)
         unreached, in_vain = "", False
         if (
             run.unmet is not None
@@ -146,9 +146,9 @@ class Race:
             # nothing here.
             for call in run.model.calls:
                 call.problems.clear()
-        outcome = self._playing.judged(run, raced)
+        outcome = self._context.judge(run, raced)
         if not unreached:
-            self._playing.noted(raced, traits, run, outcome)
+            self._context.note(raced, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
             found = hygiene.findings[seen:]
@@ -168,9 +168,9 @@ class Race:
 
     def _after_end_of_input(self) -> list[Finding]:
         """Over standard streams the end of the input is the end of the server: clean, by itself."""
-        ending = self._playing.ending()
-        level = Level(self._playing.profile.hygiene)
-        if ending is None or self._playing.profile.listening() is not None:
+        ending = self._context.last_exit()
+        level = Level(self._context.profile.hygiene)
+        if ending is None or self._context.profile.listening_kind() is not None:
             return []
         if ending.push != "none":
             message = f"the end of its input did not end the server: it took {ending.push}"
@@ -181,22 +181,22 @@ class Race:
         return []
 
 
-def _without(found: RaceOutcome, need: str) -> RaceOutcome:
-    found.verdict = Verdict.NOT_APPLICABLE
-    found.reason, found.missing = f"{NOT_OFFERED}{need}", (need,)
-    found.placements = []
-    return found
+def _without(outcome: RaceOutcome, need: str) -> RaceOutcome:
+    outcome.verdict = Verdict.NOT_APPLICABLE
+    outcome.reason, outcome.missing = f"{NOT_OFFERED}{need}", (need,)
+    outcome.placements = []
+    return outcome
 
 
-def _summed_up(found: RaceOutcome) -> RaceOutcome:
+def _summed_up(outcome: RaceOutcome) -> RaceOutcome:
     """The gravest placement speaks for the race."""
-    if not found.placements:
-        found.reason = "the scenario has no position for this action"
-        return found
-    gravest = max(found.placements, key=lambda one: GRAVITY[one.verdict])
-    found.verdict = gravest.verdict
-    found.reason = f"{gravest.race}: {gravest.reason}" if gravest.reason else ""
-    return found
+    if not outcome.placements:
+        outcome.reason = "the scenario has no position for this action"
+        return outcome
+    gravest = max(outcome.placements, key=lambda one: GRAVITY[one.verdict])
+    outcome.verdict = gravest.verdict
+    outcome.reason = f"{gravest.race}: {gravest.reason}" if gravest.reason else ""
+    return outcome
 
 
 def _weight(outcome: ScenarioOutcome) -> tuple[int, int, int]:

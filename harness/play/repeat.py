@@ -27,9 +27,9 @@ CRASH = "scenario.crash"
 # So many scenarios confirm a finding before it is believed.
 SCENARIOS_TO_CONFIRM = 2
 # So many of the scenarios that had used the process are played again before the repetition.
-REPLAYED = 20
+MAX_REPLAYED = 20
 # After so many repetitions that ended in silence, silence is believed.
-SILENT = 6
+MAX_SILENT_REPEATS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Attempt:
     A `silent` one waited for something in vain.
     """
 
-    failed: frozenset[str]
-    before: tuple[Loaded, ...] = ()
-    silent: bool = False
+    failures: frozenset[str]
+    served_before: tuple[Loaded, ...] = ()
+    is_silent: bool = False
 
 
 def failures(outcome: ScenarioOutcome) -> frozenset[str]:
@@ -74,30 +74,30 @@ class Repeats:
         self._confirmed = Counter[str]() if confirmed is None else confirmed
         self._silent = 0
 
-    def of(self, loaded: Loaded, first: Attempt) -> list[Finding]:
+    def repeat(self, loaded: Loaded, first: Attempt) -> list[Finding]:
         """Repeat a scenario as needed after its first attempt; gives the findings about that."""
         if self._is_believed(first):
             return []
-        if first.silent and self._silent >= SILENT:
+        if first.is_silent and self._silent >= MAX_SILENT_REPEATS:
             return []
-        second = self._fresh(loaded)
-        odd = first.failed ^ second.failed
-        self._confirmed.update(first.failed & second.failed)
+        second = self._play_on_fresh(loaded)
+        odd = first.failures ^ second.failures
+        self._confirmed.update(first.failures & second.failures)
         if not odd:
             return []
         for name in odd:
             del self._confirmed[name]
         leaked = frozenset[str]()
-        if first.before:
-            reused = self._reused(loaded, first.before)
+        if first.served_before:
+            reused = self._play_on_used(loaded, first.served_before)
             # If each of them made its process unusable, the repetition ran on a fresh one.
-            leaked = (odd & first.failed & reused.failed) if reused.before else leaked
-            leaked -= self._fresh(loaded).failed
+            leaked = (odd & first.failures & reused.failures) if reused.served_before else leaked
+            leaked -= self._play_on_fresh(loaded).failures
         found: list[Finding] = []
         if leaked:
-            found.append(self._leaks(loaded, leaked, first.before))
+            found.append(self._leak_finding(loaded, leaked, first.served_before))
         if odd - leaked:
-            found.append(self._unsteady(loaded, odd - leaked, first.failed))
+            found.append(self._unsteady_finding(loaded, odd - leaked, first.failures))
         return found
 
     def confirm(self, failed: frozenset[str]) -> None:
@@ -118,27 +118,27 @@ class Repeats:
         A crash does not show who caused it, and costs no waiting: on a process that had served
         other scenarios it is always repeated.
         """
-        if CRASH in first.failed and first.before:
+        if CRASH in first.failures and first.served_before:
             return False
-        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in first.failed)
+        return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in first.failures)
 
-    def _fresh(self, loaded: Loaded) -> Attempt:
+    def _play_on_fresh(self, loaded: Loaded) -> Attempt:
         self._retire()
-        return self._again(loaded)
+        return self._count_play(loaded)
 
-    def _again(self, loaded: Loaded) -> Attempt:
+    def _count_play(self, loaded: Loaded) -> Attempt:
         attempt = self._play(loaded)
-        self._silent += attempt.silent
+        self._silent += attempt.is_silent
         return attempt
 
-    def _reused(self, loaded: Loaded, before: Sequence[Loaded]) -> Attempt:
+    def _play_on_used(self, loaded: Loaded, before: Sequence[Loaded]) -> Attempt:
         self._retire()
-        for one in before[-REPLAYED:]:
-            if self._again(one).silent:
+        for one in before[-MAX_REPLAYED:]:
+            if self._count_play(one).is_silent:
                 break  # Its process is retired, and the next one could cost as long a wait.
-        return self._again(loaded)
+        return self._count_play(loaded)
 
-    def _leaks(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:
+    def _leak_finding(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:
         last = ", ".join(one.id for one in before[-3:])
         more = f" and {len(before) - 3} more" if len(before) > 3 else ""
         return Finding(
@@ -147,10 +147,10 @@ class Repeats:
             "before, and not on a fresh one, twice each: something of an earlier conversation "
             "stays in the server",
             level=self._level,
-            about=(*dict.fromkeys(one.id for one in before[-REPLAYED:]), loaded.id),
+            about=(*dict.fromkeys(one.id for one in before[-MAX_REPLAYED:]), loaded.id),
         )
 
-    def _unsteady(self, loaded: Loaded, names: Iterable[str], first: frozenset[str]) -> Finding:
+    def _unsteady_finding(self, loaded: Loaded, names: Iterable[str], first: frozenset[str]) -> Finding:
         came = ", ".join(
             f"{name} ({'at first' if name in first else 'when it was repeated'})"
             for name in sorted(names)

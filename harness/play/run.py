@@ -26,7 +26,7 @@ class Run:
     trace: Trace
     cast: Cast
     unmet: Unmet | None
-    ended: Ended
+    ending: Ended
     model: ScriptedModel
     cwd: Path
     stderr: str
@@ -34,8 +34,8 @@ class Run:
     bound: float = 0.0
     overflow: str = ""
     status: int | None = None
-    before: tuple[Loaded, ...] = ()
-    hurried: bool = False
+    served_before: tuple[Loaded, ...] = ()
+    is_hurried: bool = False
     idle_faults: Mapping[int, str] = field(default_factory=dict[int, str])
     findings: list[Finding] = field(default_factory=list[Finding])
 
@@ -45,17 +45,17 @@ class Run:
         return self.unmet.awaited.notification if self.unmet else ""
 
     @property
-    def died(self) -> bool:
+    def has_died(self) -> bool:
         """Return whether the server ended, or closed its output, unasked."""
-        return self.ended.end is End.EXITED
+        return self.ending.end is End.EXITED
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the trace came to the end that the scenario wanted."""
-        ended_by_us = self.ended.end is End.CLOSED and not self.overflow
-        return self.ended.end is End.QUIESCENT or ended_by_us
+        ended_by_us = self.ending.end is End.CLOSED and not self.overflow
+        return self.ending.end is End.QUIESCENT or ended_by_us
 
     @property
-    def flooded(self) -> bool:
+    def has_flooded(self) -> bool:
         """Return whether it was still writing when a bound was hit."""
-        return bool(self.overflow) or (bool(self.ended.liveness) and not self.ended.outstanding)
+        return bool(self.overflow) or (bool(self.ending.liveness) and not self.ending.outstanding)

@@ -39,11 +39,11 @@ _MEMBERS: Final = (
 )
 # What somebody may have put a secret into. What is said, and what is in files, is in the messages
 # too, as it is.
-_MASKED: Final = ("config", "mcp")
+_SECRET_MEMBERS: Final = ("config", "mcp")
 
 # What a client does without saying anything; and answers, which may stand for several questions,
 # and say which of several they are for.
-_SILENT: Final = (
+_SILENT_STEPS: Final = (
     AnswerStep,
     ConnectStep,
     DisconnectStep,
@@ -55,13 +55,13 @@ _SILENT: Final = (
 )
 
 
-def given_by(loaded: Loaded) -> dict[str, Any]:
+def header_members(loaded: Loaded) -> dict[str, Any]:
     """Return what the scenario gives a run, as plain values. Raises `OSError` for a file to copy.
 
     `steps` are what the client does without a message, and the names of what it begins, by the
     number of the step. A race has none: some of its steps are of no file.
     """
-    scenario = _whole(loaded)
+    scenario = _with_file_contents(loaded)
     members = scenario.model_dump(
         mode="json", by_alias=True, exclude_unset=True, include={*_MEMBERS}
     )
@@ -69,7 +69,7 @@ def given_by(loaded: Loaded) -> dict[str, Any]:
     if "config" in given:
         given["config"] = fill(given["config"], {"scenario_folder": "{cwd}"})
     masker = Masker()
-    for name in _MASKED:
+    for name in _SECRET_MEMBERS:
         if name in given:
             given[name] = json.loads(masker.text(json.dumps(given[name])))
     if not isinstance(loaded, Raced):
@@ -83,7 +83,7 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
     for step in scenario.steps:
         [name] = type(step).model_fields
         body = getattr(step, name)
-        silent = isinstance(step, _SILENT) or getattr(body, "base64", None) is not None
+        silent = isinstance(step, _SILENT_STEPS) or getattr(body, "base64", None) is not None
         if silent or not (of_session or isinstance(step, StartThreadStep | StartTurnStep)):
             found.append(step.model_dump(mode="json", by_alias=True, exclude_unset=True))
             continue
@@ -93,7 +93,7 @@ def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
     return found
 
 
-def _whole(loaded: Loaded) -> Scenario:
+def _with_file_contents(loaded: Loaded) -> Scenario:
     """The scenario with the files beside it that it copies, or that its configuration names."""
     scenario, beside = loaded.scenario, loaded.path.parent
     named = re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))

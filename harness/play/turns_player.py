@@ -70,9 +70,9 @@ class PlayedTurn:
 
     thread: PlayedThread
     key: str
-    within: anyio.CancelScope
-    told_to_end: anyio.Event = field(default_factory=anyio.Event)
-    over: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope
+    stop_requested: anyio.Event = field(default_factory=anyio.Event)
+    end_event: anyio.Event = field(default_factory=anyio.Event)
 
 
 class TurnsPlayer(ABC):
@@ -93,7 +93,7 @@ class TurnsPlayer(ABC):
         self._threads: dict[str, PlayedThread] = {}
         self._running: dict[str, PlayedTurn] = {}
         self._tasks: TaskGroup | None = None
-        self._broken: Exception | None = None
+        self._error: Exception | None = None
         self._markers = loaded.markers()
         self._line = 1
 
@@ -106,34 +106,34 @@ class TurnsPlayer(ABC):
         unmet: Unmet | None = None
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(self._watch)
-            unmet = await self._steps()
+            unmet = await self._play_steps()
             self._model.gates.open_all()
             if unmet is not None:
                 self._end_all()
-            await self._all_over()
+            await self._wait_for_all()
             self._tasks.cancel_scope.cancel()
-        if self._broken is not None:
-            raise self._broken
+        if self._error is not None:
+            raise self._error
         return unmet
 
     @abstractmethod
-    def _turn(self, body: StartTurn) -> None:
+    def _start_turn(self, body: StartTurn) -> None:
         """Start a turn. Raises `StepFailed` where that cannot be done."""
 
     @abstractmethod
-    def _told(self, turn: PlayedTurn) -> Told:
+    def _turn_record(self, turn: PlayedTurn) -> Told:
         """Return what a turn told so far."""
 
-    def _begin(self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
+    def _start_task(self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
         """Run something beside the steps; `play` ends when it has ended."""
         if self._tasks is None:
             raise RuntimeError("steps are played within play()")
         self._tasks.start_soon(call, *arguments)
 
-    async def _all_over(self) -> None:
+    async def _wait_for_all(self) -> None:
         """Wait until no program runs any more."""
         for turn in self._running.values():
-            await turn.over.wait()
+            await turn.end_event.wait()
 
     async def _watch(self) -> None:
         """End what runs when the model's side cannot go on."""
@@ -141,24 +141,24 @@ class TurnsPlayer(ABC):
         self._end_all()
 
     def _end_all(self) -> None:
-        self.ended_by_us |= not all(turn.over.is_set() for turn in self._running.values())
+        self.ended_by_us |= not all(turn.end_event.is_set() for turn in self._running.values())
         for turn in self._running.values():
-            turn.within.cancel()
+            turn.scope.cancel()
 
-    async def _steps(self) -> Unmet | None:
+    async def _play_steps(self) -> Unmet | None:
         scenario = self._loaded.scenario
         for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=True))
             for index, step in enumerate(steps):
-                unmet = await self._bounded(step, self._loaded.line(side, index))
+                unmet = await self._play_bounded(step, self._loaded.line(side, index))
                 if unmet is not None:
                     return unmet
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=False))
         return None
 
-    async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
+    async def _play_bounded(self, step: ClientStep, line: int) -> Unmet | None:
         name = next(iter(type(step).model_fields))
         self._line = line
         self._recorder.mark(StepBegins(name, line))
@@ -167,17 +167,17 @@ class TurnsPlayer(ABC):
             with anyio.fail_after(bound):
                 await self._play(step)
         except (TimeoutError, StepFailed) as error:
-            return self._because_of(error, name, line, bound)
+            return self._unmet(error, name, line, bound)
         if self._model.unfit:
-            return self._because_of(not_offered(self._model.unfit[0]), name, line, bound)
+            return self._unmet(not_offered(self._model.unfit[0]), name, line, bound)
         return None
 
-    def _because_of(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
+    def _unmet(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
         """Return why a step failed; that the script cannot go on says more than what came."""
         if self._model.unfit:
             error = not_offered(self._model.unfit[0])
         if isinstance(error, TimeoutError):
-            running = [name for name, turn in self._running.items() if not turn.over.is_set()]
+            running = [name for name, turn in self._running.items() if not turn.end_event.is_set()]
             what = f"for the end of turn {running[-1]}, whose process still runs" if running else ""
             message = f"waited {bound:g} s {what or 'in vain'}"
             return Unmet(UnmetKind.TIMEOUT, name, line, message)
@@ -186,30 +186,30 @@ class TurnsPlayer(ABC):
     async def _play(self, step: ClientStep) -> None:
         match step:
             case StartThreadStep(start_thread=body):
-                self._thread(body)
+                self._start_thread(body)
             case StartTurnStep(start_turn=body):
-                self._turn(body)
+                self._start_turn(body)
             case WaitStep(wait=body):
                 await self._wait(body)
             case InterruptStep(interrupt=body):
-                self._running[body.turn].told_to_end.set()
+                self._running[body.turn].stop_requested.set()
             case OpenStep(open=gate):
                 self._model.gates.open(gate)
                 self._recorder.mark(GateOpened(gate))
             case SearchHomeStep(search_home=body):
-                texts = [self._resolved(one) for one in body.texts]
+                texts = [self._resolve(one) for one in body.texts]
                 self._recorder.mark(search(self._stage.home, tuple(one for one in texts if one)))
             case _:
                 pass  # read_thread: nothing is read of a process that has ended.
 
-    def _resolved(self, value: str) -> str:
+    def _resolve(self, value: str) -> str:
         """A text, or the id of a thread for `$t.thread.id`."""
         for alias, thread in self._threads.items():
             if value == f"${alias}.thread.id":
                 return thread.id
         return value
 
-    def _thread(self, body: StartThread) -> None:
+    def _start_thread(self, body: StartThread) -> None:
         params = fill({**self._stage.params, **body.params}, self._stage.places)
         self._threads[body.alias] = PlayedThread(params)
 
@@ -221,8 +221,8 @@ class TurnsPlayer(ABC):
                 await self._model.called(body.model.call, ended=body.model.ended)
             case _:
                 turn = self._running[body.turn or ""]
-                await turn.over.wait()
-                told = self._told(turn)
+                await turn.end_event.wait()
+                told = self._turn_record(turn)
                 if body.statuses and told.status not in body.statuses:
                     why = f" ({told.error})" if told.error else ""
                     wanted = " or ".join(body.statuses)

@@ -11,7 +11,7 @@ from harness.client.target.host import Lack, lacks_of
 from harness.client.target.profile import Profile
 from harness.errors import UsageError
 from harness.judge.verdict import Verdict
-from harness.play.capability_evidence import undeclared
+from harness.play.capability_evidence import undeclared_needs
 from harness.play.judging import inapplicable_outcome
 from harness.play.run import Run
 from harness.protocol.values import dig, obj, text
@@ -25,19 +25,19 @@ _UNCONFINED = ("", "danger-full-access", "dangerFullAccess", "externalSandbox")
 def withdraw(
     profile: Profile,
     required: Collection[str],
-    known: Collection[str],
-    told: Sequence[Lack] | None = None,
+    capabilities: Collection[str],
+    found_lacks: Sequence[Lack] | None = None,
 ) -> tuple[Profile, tuple[Lack, ...]]:
     """The profile without what this machine cannot do. Raises `UsageError` if it is `required`.
 
-    `known` are all capabilities; `told` what another process of this run has found already.
+    `capabilities` are all capabilities; `found_lacks` what another process of this run has found already.
     """
     for capability in profile.host:
-        if capability not in known:
+        if capability not in capabilities:
             raise UsageError(
-                f"profile {profile.name}: host: {unknown('capability', capability, known)}"
+                f"profile {profile.name}: host: {unknown('capability', capability, capabilities)}"
             )
-    lacks = lacks_of(profile) if told is None else tuple(told)
+    lacks = lacks_of(profile) if found_lacks is None else tuple(found_lacks)
     for lack in lacks:
         if lack.capability in required:
             raise UsageError(f"--require: {lack.reason}")
@@ -53,7 +53,7 @@ def withheld_outcome(
 ) -> ScenarioOutcome | None:
     """The outcome of a scenario that only this machine keeps from being played, if it is one."""
     missing = [lack for lack in lacks if lack.capability in loaded.scenario.needs]
-    others = set(undeclared(loaded, profile)) - {lack.capability for lack in missing}
+    others = set(undeclared_needs(loaded, profile)) - {lack.capability for lack in missing}
     if not missing or others:
         return None
     # It would be played elsewhere, so that an entry of a baseline about it is not checked here.
@@ -62,7 +62,7 @@ def withheld_outcome(
     return replace(outcome, reason=lack.reason, withheld=lack.capability, played=False)
 
 
-def explain(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:
+def explain_lack(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:
     """Say in the first finding of a scenario that failed that it wants what this machine lacks.
 
     It is one in which a command under a sandbox policy did not run.
@@ -70,7 +70,7 @@ def explain(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[
     lack = next((one for one in lacks if one.capability == "sandbox"), None)
     if lack is None or outcome.verdict is not Verdict.FAIL or not outcome.findings:
         return
-    if not (_kept_from_running(run) and _confines(run)):
+    if not (_has_unrun_command(run) and _asks_for_confinement(run)):
         return
     index = next(i for i, finding in enumerate(outcome.findings) if not finding.known)
     first = outcome.findings[index]
@@ -79,7 +79,7 @@ def explain(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[
     outcome.reason = outcome.findings[index].message
 
 
-def _kept_from_running(run: Run) -> bool:
+def _has_unrun_command(run: Run) -> bool:
     """Return whether a command failed before it could have an exit code."""
     items = (
         obj(dig(frame.params, "item"))
@@ -94,7 +94,7 @@ def _kept_from_running(run: Run) -> bool:
     )
 
 
-def _confines(run: Run) -> bool:
+def _asks_for_confinement(run: Run) -> bool:
     """Return whether a thread or a turn asked for a sandbox policy that confines."""
     asked = (
         given

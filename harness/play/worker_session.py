@@ -13,9 +13,9 @@ from harness.client.target.profile import Profile
 from harness.judge.ledger.record import recorded
 from harness.judge.verdict import Level, Verdict
 from harness.play.bench_thread import BenchThread
-from harness.play.capability_evidence import LINES, undeclared
+from harness.play.capability_evidence import LINE_FRAMING, undeclared_needs
 from harness.play.config import Config
-from harness.play.interruption import Interrupted, Interruption, Waiting
+from harness.play.interruption import Interrupted, Interruption, Waiter
 from harness.play.judging import (
     blocked_outcome,
     inapplicable_outcome,
@@ -24,14 +24,14 @@ from harness.play.judging import (
 )
 from harness.play.knowledge import Knowledge
 from harness.play.plays import repeated, retried, unplayed_race, unplayed_scenario
-from harness.play.races import Playing, Race
+from harness.play.races import RaceContext, Race
 from harness.play.repeat import Attempt, Repeats, failures
 from harness.play.run import Run
 from harness.play.session.first_turn import Hopeless, hopeless, plain_turn, silence_of
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
 from harness.play.session.silence import awaited_in, fell_silent, traits_of
-from harness.play.withheld import explain, withheld_outcome
+from harness.play.withheld import explain_lack, withheld_outcome
 from harness.report.results.baseline import known_finding
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.report.results.starts import ServerStart
@@ -60,8 +60,8 @@ class WorkerSession:
     worker: str = "main"
     findings: list[Finding] = field(default_factory=list[Finding])
     starts: list[ServerStart] = field(default_factory=list[ServerStart])
-    asks: bool = True
-    interruption: Waiting | None = None
+    probes: bool = True
+    interruption: Waiter | None = None
     knowledge: Knowledge | None = None
 
     start_seconds: float = field(default=0.0, init=False)
@@ -71,8 +71,8 @@ class WorkerSession:
         interruption = self.interruption or Interruption(self.config.base)
         self._thread = BenchThread(self.config, self.worker, interruption)
         level = Level(self.config.profile.hygiene)
-        self._known_of_server = self.knowledge or Knowledge(self.config.profile)
-        confirmed = self._known_of_server.confirmed
+        self._knowledge = self.knowledge or Knowledge(self.config.profile)
+        confirmed = self._knowledge.confirmed_failures
         self._repeats = Repeats(self._attempt, self._thread.retire, level, confirmed)
         self._played_before: list[ScenarioOutcome] = []
         self._last: tuple[str, Trace] | None = None
@@ -94,24 +94,24 @@ class WorkerSession:
             )
             return unplayed_scenario(nothing, bounds)
         if bounds.repeat > 1:
-            return self._known(
-                repeated(lambda: self._once(loaded), bounds, strict=strict, level=level)
+            return self._apply_baseline(
+                repeated(lambda: self._play_once(loaded), bounds, strict=strict, level=level)
             )
-        first = self._once(loaded, confirms=confirms, earlier=earlier)
+        first = self._play_once(loaded, confirms=confirms, earlier=earlier)
         if not bounds.retries or not confirms:
             return first
         self._retrying = True
         try:
-            fresh = lambda: self._on_fresh(loaded)  # noqa: E731
-            return self._known(retried(first, fresh, bounds, strict=strict, level=level))
+            fresh = lambda: self._play_on_fresh(loaded)  # noqa: E731
+            return self._apply_baseline(retried(first, fresh, bounds, strict=strict, level=level))
         finally:
             self._retrying = False
 
-    def _on_fresh(self, loaded: Loaded) -> ScenarioOutcome:
+    def _play_on_fresh(self, loaded: Loaded) -> ScenarioOutcome:
         self._thread.retire()
-        return self._once(loaded)
+        return self._play_once(loaded)
 
-    def _known(self, outcome: ScenarioOutcome) -> ScenarioOutcome:
+    def _apply_baseline(self, outcome: ScenarioOutcome) -> ScenarioOutcome:
         entries = self.config.entries
         outcome.findings = [
             one if one.known else known_finding(one, outcome.id, entries)
@@ -119,7 +119,7 @@ class WorkerSession:
         ]
         return outcome
 
-    def _once(
+    def _play_once(
         self, loaded: Loaded, *, confirms: bool = True, earlier: ScenarioOutcome | None = None
     ) -> ScenarioOutcome:
         if earlier is not None:
@@ -143,46 +143,46 @@ class WorkerSession:
         withheld = withheld_outcome(loaded, self.config.profile, self.config.lacks)
         if withheld is not None:
             return withheld
-        missing = undeclared(loaded, self.config.profile)
+        missing = undeclared_needs(loaded, self.config.profile)
         if missing:
             outcome = inapplicable_outcome(loaded, missing)
             # Reached in another way it would be played: an entry about it is not checked here.
-            outcome.played = LINES not in missing
+            outcome.played = LINE_FRAMING not in missing
             return outcome
         if loaded.surface != SESSION:
             return self._play_program(loaded)
         try:
-            finding = self._blocks(loaded)
-            if finding is None and self.asks:
-                missing = self._lacking(loaded)
-                finding = self._blocks(loaded)
+            finding = self._blocker_for(loaded)
+            if finding is None and self.probes:
+                missing = self._missing_needs(loaded)
+                finding = self._blocker_for(loaded)
             if finding is not None:
                 return blocked_outcome(loaded, finding)
             if missing:
                 return inapplicable_outcome(loaded, missing)
             traits = traits_of(loaded)
             run = self._run(loaded, traits)
-            finding = self._blocks(loaded) if self._is_hopeless(run) else None
+            finding = self._blocker_for(loaded) if self._is_hopeless(run) else None
             if finding is not None:
                 return blocked_outcome(loaded, finding)
         except SetupFailed as failed:
             outcome = setup_outcome(loaded, failed, self.config.book, self.config.rules)
-            self._keep(failed.trace, outcome)
+            self._store_trace(failed.trace, outcome)
             return outcome
         self.start_seconds = self.start_seconds or _start_seconds(run.trace)
         if {EXEC, SDK} & {*loaded.scenario.surfaces} & {*self.config.surfaces}:
-            self._note_told(run)
-        outcome = self._judged(run, loaded)
+            self._note_session_turns(run)
+        outcome = self._judge(run, loaded)
         outcome.server = server_name(run.trace)
         if not loaded.scenario.faults:  # What they made of its messages no server has chosen.
             outcome.record = recorded(self.config.book, run.trace)
-        self._keep(run.trace, outcome)
+        self._store_trace(run.trace, outcome)
         if not loaded.scenario.faults:
-            silences = self._known_of_server.silences
+            silences = self._knowledge.silences
             silences.note(loaded, traits, run, outcome, alone=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
         if not run.overflow and not repeats:  # A flood is no chance, and takes long.
-            self._repeat(loaded, outcome, run.before, earlier)
+            self._repeat(loaded, outcome, run.served_before, earlier)
         return outcome
 
     def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
@@ -190,21 +190,21 @@ class WorkerSession:
 
         What else it waits for in vain is waited for again, with the full bound.
         """
-        silences = self._known_of_server.silences
+        silences = self._knowledge.silences
         suspicion = None if self.config.keep_going else silences.suspicion(traits)
         if suspicion is None:
             return self._thread.run(loaded)
         run = self._thread.run(loaded, suspicion.short)
-        run.hurried = True
+        run.is_hurried = True
         is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
-        if (is_silent and suspicion.awaited in awaited_in(run)) or (not is_silent and run.whole):
+        if (is_silent and suspicion.awaited in awaited_in(run)) or (not is_silent and run.is_complete):
             return run
         self._thread.retire()
         return self._thread.run(loaded)
 
     def _confirm_silences(self) -> None:
         """Play one scenario of those that waited shortly, for each cause, with the full bound."""
-        for suspicion in self._known_of_server.silences.take_hurrying():
+        for suspicion in self._knowledge.silences.take_hurrying():
             try:
                 self._thread.retire()
                 run = self._thread.run(suspicion.hurried[-1])
@@ -216,75 +216,75 @@ class WorkerSession:
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
         """Play and judge one scenario on a surface beside the session's: no process outlives it."""
-        finding = self._thread.bench.blocks(loaded)
+        finding = self._thread.bench.blocker_for(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)
         try:
-            missing = self._thread.lacks(loaded.scenario.needs) if self.asks else []
+            missing = self._thread.missing_commands(loaded.scenario.needs) if self.probes else []
             if missing:
                 return inapplicable_outcome(loaded, missing)
             if loaded.surface == EXEC:
-                self._thread.bench.exec.told[loaded.id] = self._told_by_session(loaded)
+                self._thread.bench.exec.told[loaded.id] = self._session_turns(loaded)
             if loaded.surface == SDK:
-                self._thread.bench.sdk.told[loaded.id] = self._told_by_session(loaded)
+                self._thread.bench.sdk.told[loaded.id] = self._session_turns(loaded)
             run = self._thread.run(loaded)
         except SetupFailed as failed:
             return setup_outcome(loaded, failed, self.config.book, self.config.rules)
         config = self.config
         outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
         outcome.record = recorded(config.book, run.trace)
-        self._keep(run.trace, outcome)
+        self._store_trace(run.trace, outcome)
         return outcome
 
-    def _told_by_session(self, loaded: Loaded) -> list[ToldBySession]:
+    def _session_turns(self, loaded: Loaded) -> list[ToldBySession]:
         """Return what the session tells of the same scenario, if this run plays both.
 
         It may have to be played for that.
         """
         if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
             return []
-        name, told = scenario_of(loaded.id), self._known_of_server.told
+        name, told = scenario_of(loaded.id), self._knowledge.session_turns
         if name not in told:
             with contextlib.suppress(SetupFailed):
-                self._note_told(self._thread.run(replace(loaded, id=name, surface=SESSION)))
+                self._note_session_turns(self._thread.run(replace(loaded, id=name, surface=SESSION)))
         return told.get(name, [])
 
-    def _note_told(self, run: Run) -> None:
+    def _note_session_turns(self, run: Run) -> None:
         name = run.trace.header.scenario
         told = told_by_session(run.cast, conversation_of(run.trace))
-        self._known_of_server.told[name] = told
+        self._knowledge.session_turns[name] = told
 
     def _is_hopeless(self, run: Run) -> bool:
         """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
         bench = self._thread.bench
-        if bench.blocked is not None or self.config.keep_going:
+        if bench.blocker is not None or self.config.keep_going:
             return False
-        with self._known_of_server.lock:
-            shown = self._known_of_server.first_turn.after(run, self._thread.first_turn)
-        if shown is not None and bench.blocked is not None:
+        with self._knowledge.lock:
+            shown = self._knowledge.first_turn.after(run, self._thread.first_turn)
+        if shown is not None and bench.blocker is not None:
             # That the model is never called says more than the silence it leads to.
             self.findings += shown.findings
             return True
         if shown is None or not silence_of(shown):
             return False
-        bench.blocked = hopeless(shown, bench.bounds.step)
-        self._known_of_server.blocked = bench.blocked
-        self.findings.append(bench.blocked)
-        outcome = self._judged(shown, plain_turn())
-        self._keep(shown.trace, outcome)
+        bench.blocker = hopeless(shown, bench.bounds.step)
+        self._knowledge.blocker = bench.blocker
+        self.findings.append(bench.blocker)
+        outcome = self._judge(shown, plain_turn())
+        self._store_trace(shown.trace, outcome)
         self._played_before.append(outcome)
         return True
 
-    def _blocks(self, loaded: Loaded) -> Finding | None:
+    def _blocker_for(self, loaded: Loaded) -> Finding | None:
         """The finding because of which this scenario need not be tried, if any."""
         bench = self._thread.bench
-        bench.blocked = bench.blocked or self._known_of_server.blocked
-        return bench.blocks(loaded)
+        bench.blocker = bench.blocker or self._knowledge.blocker
+        return bench.blocker_for(loaded)
 
-    def _lacking(self, loaded: Loaded) -> list[str]:
+    def _missing_needs(self, loaded: Loaded) -> list[str]:
         """The needs that the target does not offer; none where it answers nothing at all."""
-        with contextlib.suppress(Hopeless), self._known_of_server.lock:
-            return self._known_of_server.prober.lacking(loaded, self._probe)
+        with contextlib.suppress(Hopeless), self._knowledge.lock:
+            return self._knowledge.prober.lacking(loaded, self._probe)
         return []
 
     def _probe(self, probe: Loaded) -> Run:
@@ -310,7 +310,7 @@ class WorkerSession:
             )
             return unplayed_race(nothing, self.config.plays)
         try:
-            return Race(loaded, action, self._racing(confirms=confirms)).outcome(only)
+            return Race(loaded, action, self._race_context(confirms=confirms)).outcome(only)
         except Exception:
             return RaceOutcome(
                 id=str(RaceId(loaded.id, action)),
@@ -322,32 +322,32 @@ class WorkerSession:
                 reason=f"the harness broke: {traceback.format_exc(limit=-6)}",
             )
 
-    def _racing(self, *, confirms: bool) -> Playing:
+    def _race_context(self, *, confirms: bool) -> RaceContext:
         bench = self._thread.bench
         # What was probed is known from the plain play; one that an action cut short shows less.
         known = [one.id for one in self.config.book.capabilities]
         judging = self.config.profile.model_copy(update={"capabilities": known})
 
         def plainly(loaded: Loaded) -> ScenarioOutcome:
-            plain = self._known_of_server.plain
+            plain = self._knowledge.plain_outcomes
             if loaded.id not in plain:
                 plain[loaded.id] = self.play(loaded)
             return plain[loaded.id]
 
-        return Playing(
+        return RaceContext(
             profile=self.config.profile,
             hygiene=bench.hygiene,
-            ending=lambda: bench.servers.last_ending,
-            plainly=plainly,
+            last_exit=lambda: bench.servers.last_ending,
+            play_plain=plainly,
             run=self._run,
-            judged=lambda run, loaded: self._judged(run, loaded, judging),
-            kept=lambda run, outcome: self._keep(run.trace, outcome),
-            noted=lambda loaded, traits, run, outcome: self._known_of_server.silences.note(
+            judge=lambda run, loaded: self._judge(run, loaded, judging),
+            keep=lambda run, outcome: self._store_trace(run.trace, outcome),
+            note=lambda loaded, traits, run, outcome: self._knowledge.silences.note(
                 loaded, traits, run, outcome, alone=confirms
             ),
         )
 
-    def _judged(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
+    def _judge(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
         """Judge a run; a process on which something new failed is not used for the next one.
 
         Of a rule that is broken on every process none is to blame.
@@ -355,7 +355,7 @@ class WorkerSession:
         config = self.config
         profile = profile or config.profile
         outcome = outcome_of(run, loaded, config.book, profile, config.entries, config.rules)
-        explain(outcome, run, loaded, config.lacks)
+        explain_lack(outcome, run, loaded, config.lacks)
         if outcome.verdict is Verdict.ERROR or not self._repeats.is_steady(outcome):
             self._thread.retire()
         return outcome
@@ -376,7 +376,7 @@ class WorkerSession:
             self._repeats.confirm(failed)
             return
         try:
-            found = self._repeats.of(loaded, Attempt(failed, before, fell_silent(outcome)))
+            found = self._repeats.repeat(loaded, Attempt(failed, before, fell_silent(outcome)))
         except SetupFailed as gone:
             # No scenario begins with it, so that none would report it.
             self.findings.append(gone.finding)
@@ -387,8 +387,8 @@ class WorkerSession:
     def _attempt(self, loaded: Loaded) -> Attempt:
         """Play a scenario once more; its trace is not kept."""
         run = self._run(loaded, traits_of(loaded))
-        outcome = self._judged(run, loaded)
-        return Attempt(failures(outcome), run.before, fell_silent(outcome))
+        outcome = self._judge(run, loaded)
+        return Attempt(failures(outcome), run.served_before, fell_silent(outcome))
 
     def play_again(self, loaded: Loaded, *, fresh: bool) -> Trace | None:
         """Play a scenario once more; its trace, which is not kept, or None if it failed.
@@ -398,14 +398,14 @@ class WorkerSession:
         if fresh:
             self._thread.retire()
         run = self._thread.run(loaded)
-        verdict = self._judged(run, loaded).verdict
+        verdict = self._judge(run, loaded).verdict
         return run.trace if verdict in (Verdict.PASS, Verdict.KNOWN) else None
 
     def trace_of(self, scenario: str) -> Trace | None:
         """The trace of the scenario that was played last, None where it was another one."""
         return self._last[1] if self._last is not None and self._last[0] == scenario else None
 
-    def _keep(self, trace: Trace, outcome: ScenarioOutcome) -> None:
+    def _store_trace(self, trace: Trace, outcome: ScenarioOutcome) -> None:
         """Store a trace, and note in the outcome where."""
         self._last = (outcome.id, trace)
         path = self.trace_path(outcome.id)

@@ -22,9 +22,9 @@ from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.nearest import unknown
 from harness.trace.surfaces import SESSION
 
-_DO: dict[str, Operator] = {"drop": drop, "duplicate": duplicate, "cut": cut}
+_OPERATORS: dict[str, Operator] = {"drop": drop, "duplicate": duplicate, "cut": cut}
 # What an injected message takes from the one that it comes behind: "$.params.threadId".
-_TAKEN = "$."
+_REFERENCE_PREFIX = "$."
 
 
 @cache
@@ -38,7 +38,7 @@ def live_names() -> Collection[str]:
     )
 
 
-class FaultsAtWork:
+class ActiveFaults:
     """The faults of one conversation: each of its connections has all of them, with its own count.
 
     Nothing is wrong on the first connection before `begin`: the handshake is the set-up's.
@@ -51,7 +51,7 @@ class FaultsAtWork:
         self._waiting: list[FaultyTransport] = []
         self._began = False
 
-    def between(self, transport: Transport) -> Transport:
+    def wrap(self, transport: Transport) -> Transport:
         """A connection with the faults in it."""
         if self._began:
             return FaultyTransport(transport, self._chain(), quiet=self._quiet)
@@ -69,7 +69,7 @@ class FaultsAtWork:
         self._connections.append(live)
         return FaultChain(live)
 
-    def idle(self) -> dict[int, str]:
+    def idle_faults(self) -> dict[int, str]:
         """After the end: the faults that acted on no connection, by their places.
 
         Each with what it waited for.
@@ -106,7 +106,7 @@ def _fault(entry: FaultEntry) -> Fault:
         if entry.fault not in live_names():
             raise UsageError(unknown("fault", entry.fault, live_names()))
         return all_faults()[entry.fault]
-    picked = selector(entry.picked or Pick())
+    picked = selector_of(entry.picked or Pick())
     name = f"{entry.operation} {picked.what}"
     return Fault(
         name, rule="", on="", reason="written in a scenario", change=_change(entry, picked)
@@ -116,56 +116,56 @@ def _fault(entry: FaultEntry) -> Fault:
 def _change(entry: FaultEntry, picked: Selector) -> Change:
     match entry.operation:
         case "delay" if entry.until is not None:
-            awaited = selector(pick_of(entry.until))
+            awaited = selector_of(pick_of(entry.until))
             return Delay(picked, awaited.what, lambda site, _, now: bool(awaited.fits(site, now)))
         case "delay":
             return DelayBy(picked, entry.messages or 1)
         case "reorder":
             return DelayBy(picked, 1)
         case "inject":
-            return First(picked, (_injecting(entry),))
+            return First(picked, (_injector(entry),))
         case operation:
-            return First(picked, (_DO[operation],))
+            return First(picked, (_OPERATORS[operation],))
 
 
-def _injecting(entry: FaultEntry) -> Operator:
+def _injector(entry: FaultEntry) -> Operator:
     origin = Origin.TARGET if entry.to == "client" else Origin.HARNESS
     written = entry.inject
 
     def inject(queue: FrameQueue, frame: Frame) -> None:
-        message = written.encode() if isinstance(written, str) else _taken(written, frame)
+        message = written.encode() if isinstance(written, str) else _fill_from(written, frame)
         queue.insert(message, after=frame, origin=origin)
 
     return inject
 
 
-def _taken(value: Any, frame: Frame) -> Any:
+def _fill_from(value: Any, frame: Frame) -> Any:
     """A value with what it takes from a message; a member that is not there becomes null."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return {key: _taken(item, frame) for key, item in members.items()}
+        return {key: _fill_from(item, frame) for key, item in members.items()}
     if isinstance(value, list):
-        return [_taken(item, frame) for item in cast("list[Any]", value)]
-    if isinstance(value, str) and value.startswith(_TAKEN):
-        found = dig(frame.json, *value[len(_TAKEN) :].split("."))
+        return [_fill_from(item, frame) for item in cast("list[Any]", value)]
+    if isinstance(value, str) and value.startswith(_REFERENCE_PREFIX):
+        found = dig(frame.json, *value[len(_REFERENCE_PREFIX) :].split("."))
         return None if found is MISSING else found
     return value
 
 
-def selector(pick: Pick) -> Selector:
+def selector_of(pick: Pick) -> Selector:
     """The question whether a message is meant. It counts for `nth`: one for each conversation."""
     origin = Origin.TARGET if pick.side == "server" else Origin.HARNESS
     counted: dict[int, int] = {}
 
     def fits(site: FaultSite, frame: Frame) -> bool:
-        if frame.origin is not origin or not _is(site, frame, pick):
+        if frame.origin is not origin or not _matches(site, frame, pick):
             return False
         return pick.nth is None or counted.setdefault(frame.seq, len(counted) + 1) == pick.nth
 
-    return Selector(_what(pick), fits)
+    return Selector(_describe(pick), fits)
 
 
-def _is(site: FaultSite, frame: Frame, pick: Pick) -> bool:
+def _matches(site: FaultSite, frame: Frame, pick: Pick) -> bool:
     if pick.method is not None and frame.method != pick.method:
         return False
     if pick.answer_to is not None:
@@ -186,7 +186,7 @@ def _item_type(site: FaultSite, frame: Frame) -> str:
     return item.type if item is not None else ""
 
 
-def _what(pick: Pick) -> str:
+def _describe(pick: Pick) -> str:
     """A pick in words."""
     base = f"answer to {pick.answer_to}" if pick.answer_to else pick.method or "message"
     parts = [

@@ -80,9 +80,9 @@ def show_path(path: Path) -> str:
     return shown or "(the value)"
 
 
-def read_path(shown: str) -> Path:
+def read_path(path_text: str) -> Path:
     """The reverse of `show_path`."""
     steps: list[str | int] = []
-    for index, quoted, plain in _STEP.findall("" if shown == "(the value)" else shown):
+    for index, quoted, plain in _STEP.findall("" if path_text == "(the value)" else path_text):
         steps.append(int(index) if index else json.loads(quoted) if quoted else plain)
     return tuple(steps)

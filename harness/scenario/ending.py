@@ -81,7 +81,7 @@ class TraceFinisher:
         self._recorder.mark(EndingBegins())
         self._model.gates.open_all()
         for peer in self._peers:
-            peer.reading(active=True)
+            peer.set_reading(active=True)
         await self._answer_questions()
         with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
             await self._peers[0].request(*self._barrier)

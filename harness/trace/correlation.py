@@ -33,16 +33,16 @@ def as_id(value: Any) -> Id | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def same_id(one: Any, other: Any) -> bool:
+def same_id(identifier: Any, other: Any) -> bool:
     """Return whether two ids are of the same request; False if either is no id."""
-    first = as_id(one)
+    first = as_id(identifier)
     return first is not None and first == as_id(other)
 
 
 def request_key(connection: str, direction: Direction, identifier: Any) -> RequestKey | None:
     """Return the key of a request that travels in this direction; None without an id."""
-    found = as_id(identifier)
-    return None if found is None else (connection, direction, found)
+    request_id = as_id(identifier)
+    return None if request_id is None else (connection, direction, request_id)
 
 
 def key_of(frame: Frame) -> RequestKey | None:

@@ -65,9 +65,9 @@ def _rename(path: Path, value: Any, field: str, wire_name: str) -> Any:
     return value
 
 
-def on_the_wire(shown: str, names: Mapping[str, str]) -> str:
+def on_the_wire(message: str, names: Mapping[str, str]) -> str:
     """A text about members, such as a finding's, with the names that the server writes."""
     for target, wire_name in names.items():
         field = re.escape(target.partition(".")[2])
-        shown = wire_name.join(re.split(rf'(?<=[."]){field}(?![\w-])', shown))
-    return shown
+        message = wire_name.join(re.split(rf'(?<=[."]){field}(?![\w-])', message))
+    return message

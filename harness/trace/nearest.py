@@ -47,7 +47,7 @@ def hint(name: str, valid: Iterable[str]) -> str:
     return f"; did you mean {_either(near)}?" if near else ""
 
 
-def unknown(what: str, name: str, valid: Iterable[str], *, listed: str = "") -> str:
+def unknown(kind: str, name: str, valid: Iterable[str], *, listed: str = "") -> str:
     """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near.
 
     `listed` is the command that lists them, which is told in any case: then far-off ones are not.
@@ -56,13 +56,13 @@ def unknown(what: str, name: str, valid: Iterable[str], *, listed: str = "") -> 
     near = hint(name, names)
     see = f" ({listed})" if listed else ""
     if near:
-        return f"unknown {what} {name!r}{near}{see}"
+        return f"unknown {kind} {name!r}{near}{see}"
     if len(names) <= MAX_NAMES_LISTED:
-        return f"unknown {what} {name!r}; expected one of: {', '.join(names)}{see}"
+        return f"unknown {kind} {name!r}; expected one of: {', '.join(names)}{see}"
     if listed:
-        return f"unknown {what} {name!r}; none of the {len(names)} is like it{see}"
+        return f"unknown {kind} {name!r}; none of the {len(names)} is like it{see}"
     some = difflib.get_close_matches(name, names, n=5, cutoff=0.0)
-    return f"unknown {what} {name!r}; there are {len(names)}, such as: {', '.join(some)}"
+    return f"unknown {kind} {name!r}; there are {len(names)}, such as: {', '.join(some)}"
 
 
 def _likeness(name: str, other: str) -> float:

@@ -49,9 +49,9 @@ def earliest(frames: Iterable[Frame]) -> Frame | None:
     return min(frames, key=_ARRIVAL, default=None)
 
 
-def frames_before(trace: Trace, frame: Frame, most: int) -> list[Frame]:
+def frames_before(trace: Trace, frame: Frame, limit: int) -> list[Frame]:
     """The last messages of the trace before a frame, at most so many, in order."""
-    return trace.frames[max(0, frame.seq - most) : frame.seq]
+    return trace.frames[max(0, frame.seq - limit) : frame.seq]
 
 
 def frames_between(trace: Trace, first: Frame, last: Frame) -> list[Frame]:

@@ -310,10 +310,10 @@ class Owed:
     def _has_met(self, turn: tuple[str, str]) -> bool:
         return (Owes.TURN_COMPLETED, *turn) in self._met
 
-    def _owe_subscriber(self, kind: Owes, subject: str, told: Frame, *key: Id) -> None:
-        thread_id = text(obj(told.params).get("threadId"))
+    def _owe_subscriber(self, kind: Owes, subject: str, notification: Frame, *key: Id) -> None:
+        thread_id = text(obj(notification.params).get("threadId"))
         if thread_id in self._subscribed:
-            self._owe(kind, subject, told, *key, thread=thread_id)
+            self._owe(kind, subject, notification, *key, thread=thread_id)
 
     def _owe(self, kind: Owes, subject: str, frame: Frame, *key: Id, thread: str = "") -> None:
         if self.closed:

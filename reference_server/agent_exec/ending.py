@@ -59,7 +59,7 @@ class Interruption:
         return f"the turn was interrupted by {signal.Signals(self.number).name}"
 
     def status(self) -> int | None:
-        """Give the exit status of a run that was told to stop; None for one that was not."""
+        """Return the exit status of a run that was told to stop; None for one that was not."""
         if self.number is not None:
             return 128 + self.number
         if self.output_gone:
@@ -81,5 +81,5 @@ def end_at_once_on_signals() -> None:
 
 
 def heeded_signals() -> list[signal.Signals]:
-    """Give the signals that stop a run, but for those that are ignored."""
+    """Return the signals that stop a run, but for those that are ignored."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -21,17 +21,17 @@ USAGE = {
 
 
 def thread_started(thread_id: str) -> Fields:
-    """Give the first event, of a new thread or of one that goes on."""
+    """Return the first event, of a new thread or of one that goes on."""
     return {"type": "thread.started", "thread_id": thread_id}
 
 
 def fatal(message: str) -> Fields:
-    """Give the last event where no turn could fail, or where a turn was interrupted."""
+    """Return the last event where no turn could fail, or where a turn was interrupted."""
     return {"type": "error", "message": message}
 
 
 def turn_failed(message: str) -> Fields:
-    """Give the last event of a turn that did not reach its end."""
+    """Return the last event of a turn that did not reach its end."""
     return {"type": "turn.failed", "error": {"message": message}}
 
 
@@ -50,7 +50,7 @@ class TurnEvents:
         """The turn's status at its end."""
 
     def of(self, method: str, params: Fields) -> list[Fields]:
-        """Give the events of one notification."""
+        """Return the events of one notification."""
         match method:
             case "turn/started":
                 self.begun = True
@@ -113,7 +113,7 @@ class TurnEvents:
 
 
 def _words(error: Fields) -> str:
-    """Give a TurnError as one text."""
+    """Return a TurnError as one text."""
     details = error.get("additionalDetails")
     message = str(error.get("message") or "the turn failed")
     return f"{message}: {details}" if details else message

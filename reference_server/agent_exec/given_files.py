@@ -22,7 +22,7 @@ _BEGINNING = 16
 
 
 def images_of(named: Sequence[str]) -> tuple[str, ...]:
-    """Give the images as absolute paths; a relative one starts at the current folder."""
+    """Return the images as absolute paths; a relative one starts at the current folder."""
     if len(named) > MAX_IMAGES:
         raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
     total = 0
@@ -37,7 +37,7 @@ def images_of(named: Sequence[str]) -> tuple[str, ...]:
 
 
 def schema_of(path: str | None) -> Fields | None:
-    """Give the JSON Schema of a file; whether it is a valid one is checked later."""
+    """Return the JSON Schema of a file; whether it is a valid one is checked later."""
     if path is None:
         return None
     what = f"--output-schema {path}"
@@ -59,7 +59,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def _read(path: str, what: str, wanted: int, most: int) -> tuple[int, bytes]:
-    """Give the size of a file and its first bytes."""
+    """Return the size of a file and its first bytes."""
 
     def check(_real: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):

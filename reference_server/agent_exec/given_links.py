@@ -55,7 +55,7 @@ def _check(named: str, option: str, places: Sequence[str], *, leads: Sequence[st
 
 
 def _repository_of(folder: str) -> str:
-    """Give the repository that a folder is in; the folder, if there is none or it is a whole home.
+    """Return the repository that a folder is in; the folder, if there is none or it is a whole home.
 
     What leads to a file of the home must not count as staying in the repository.
     """

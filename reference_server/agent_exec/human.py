@@ -27,7 +27,7 @@ _ENDS = {"completed": "green", "failed": "red", "declined": "yellow"}
 
 
 def colors_wanted(when: str) -> bool:
-    """Tell whether standard error is shown in colors; `when` is the value of --color."""
+    """Return whether standard error is shown in colors; `when` is the value of --color."""
     if when == "auto":
         dumb = os.environ.get("TERM") in ("dumb", "unknown") or "NO_COLOR" in os.environ
         return os.isatty(2) and not dumb

@@ -32,18 +32,18 @@ class View:
 
 
 def sdk_item(item: Fields, view: View) -> Fields | None:
-    """Give an item as the SDK has it; None for one that it does not have."""
+    """Return an item as the SDK has it; None for one that it does not have."""
     shape = _SHAPES.get(str(item.get("type")))
     return None if shape is None else shape(item, view)
 
 
 def error_item(item_id: str, message: str) -> Fields:
-    """Give the item of something that went wrong without ending the turn."""
+    """Return the item of something that went wrong without ending the turn."""
     return {"id": item_id, "type": "error", "message": message}
 
 
 def todo_list(item_id: str, plan: list[Fields]) -> Fields:
-    """Give the item of a plan; a step in progress is one that is not completed."""
+    """Return the item of a plan; a step in progress is one that is not completed."""
     return {
         "id": item_id,
         "type": "todo_list",
@@ -89,7 +89,7 @@ def _file_change(item: Fields, view: View) -> Fields:
 
 
 def _changes(change: Fields, view: View) -> list[Fields]:
-    """Give the paths that a change touches: a file that is moved has two."""
+    """Return the paths that a change touches: a file that is moved has two."""
     kind = cast("Fields", change["kind"])
     path = os.path.join(view.cwd, change["path"])
     moved: str | None = kind.get("move_path")

@@ -94,7 +94,7 @@ class KeepsLastMessage:
 
 
 def last_message(events: list[Fields]) -> str:
-    """Give the last message of the agent among events, "" if there is none."""
+    """Return the last message of the agent among events, "" if there is none."""
     said = [
         event["item"]["text"]
         for event in events

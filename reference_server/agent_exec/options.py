@@ -96,7 +96,7 @@ def _at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 def _divided(
     positional: list[str], verbatim: list[str], *, resumed: bool, last: bool
 ) -> tuple[str | None, str | None]:
-    """Give the id of a thread that goes on, and the prompt. Raises NotBegun."""
+    """Return the id of a thread that goes on, and the prompt. Raises NotBegun."""
     if last and not resumed:
         raise NotBegun("agent exec: --last belongs to resume: agent exec resume --last")
     rest = [*positional, *verbatim]

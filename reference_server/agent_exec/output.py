@@ -93,12 +93,12 @@ def claim_output() -> Stream:
 
 
 def standard_error() -> Stream:
-    """Give standard error, which need not be read."""
+    """Return standard error, which need not be read."""
     return Stream(2, may_be_unread=True)
 
 
 def failure_of(event: Fields) -> str:
-    """Give the line that tells people of a failure, "" for an event that is none."""
+    """Return the line that tells people of a failure, "" for an event that is none."""
     match event["type"]:
         case "turn.failed":
             words = event["error"]["message"]

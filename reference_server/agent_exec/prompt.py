@@ -20,7 +20,7 @@ _PIECE = 1 << 16
 
 
 def prompt_of(argument: str | None) -> str:
-    """Give the prompt, "" for none. Blocks until standard input ends. Raises NotBegun."""
+    """Return the prompt, "" for none. Blocks until standard input ends. Raises NotBegun."""
     if argument is None or argument == "-":
         return _decoded(_all_of_input(), "standard input")
     try:

@@ -64,7 +64,7 @@ class Job:
     named: frozenset[str] = field(default_factory=frozenset[str])
 
     def input(self) -> list[UserInput]:
-        """Give the input of the turn."""
+        """Return the input of the turn."""
         images: list[UserInput] = [LocalImageInput(path=path) for path in self.images]
         return [*images, TextInput(text=self.prompt)] if self.prompt else images
 
@@ -120,7 +120,7 @@ class _Run:
         """Why nothing was done, if nothing was."""
 
     async def play(self) -> int:
-        """Play the turn; gives the exit status. Never raises."""
+        """Play the turn and return the exit status. Never raises."""
         status = FAILED
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_when_told)
@@ -150,7 +150,7 @@ class _Run:
         return FAILED
 
     async def _opened(self) -> tuple[LoadedThread, OutputSchema | None] | None:
-        """Give the thread and the schema; None where the run ends before there is one."""
+        """Return the thread and the schema; None where the run ends before there is one."""
         with self._opening:
             try:
                 schema = await self._schema()
@@ -211,7 +211,7 @@ class _Run:
         return threads[0].summary.id
 
     async def _turn_on(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
-        """Play the turn; gives the exit status. Raises Refusal, OSError."""
+        """Play the turn and return the exit status. Raises Refusal, OSError."""
         if self._interruption.told.is_set():
             raise invalid_request(self._interruption.why())
         params = TurnStartParams(thread_id=thread.id, input=self._job.input())

@@ -24,7 +24,7 @@ WORKSPACE = "sandbox_workspace_write"
 
 
 def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment under the names of this program.
+    """Return the environment under the names of this program.
 
     The SDK's key counts more than PROVIDER_API_KEY, which may only be inherited.
     """
@@ -62,7 +62,7 @@ def _added_folder(named: str) -> str:
 
 
 def named_settings(options: Options) -> frozenset[str]:
-    """Give the settings that the command line names, by their keys at the top of config.toml."""
+    """Return the settings that the command line names, by their keys at the top of config.toml."""
     keys = {one.partition("=")[0].split(".")[0].strip(" \t\"'") for one in options.config}
     if options.model is not None:
         keys.add("model")
@@ -76,7 +76,7 @@ def named_settings(options: Options) -> frozenset[str]:
 def resumed_settings(
     stored: ThreadSettings, config: Config, named: frozenset[str], cwd: str
 ) -> ThreadSettings:
-    """Give the settings of a thread that goes on: its own, but for what the command line names."""
+    """Return the settings of a thread that goes on: its own, but for what the command line names."""
     fields = {
         "model": config.model,
         "model_provider": config.model_provider,

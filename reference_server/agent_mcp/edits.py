@@ -35,7 +35,7 @@ class AlreadyThere(Exception):
 
 
 def added(file: Path, text: str, server: Given, *, replace: bool) -> str:
-    """Give the text with the server. Raises ConfigError, AlreadyThere, Unwritable.
+    """Return the text with the server. Raises ConfigError, AlreadyThere, Unwritable.
 
     With `replace` one of that name is replaced; what its table says of other things stays.
     """
@@ -63,7 +63,7 @@ def added(file: Path, text: str, server: Given, *, replace: bool) -> str:
 
 
 def removed(file: Path, text: str, name: str) -> str:
-    """Give the text without a server; the same text if there is none.
+    """Return the text without a server; the same text if there is none.
 
     What is said of servers may be wrong: this is a way to mend it. Raises ConfigError, Unwritable.
     """
@@ -85,7 +85,7 @@ def removed(file: Path, text: str, name: str) -> str:
 def _attempts(
     text: str, name: str, said: Mapping[str, Any], kept: Mapping[str, Any], *, is_there: bool
 ) -> Iterator[str]:
-    """Give the texts that may say what is wanted, the best one first."""
+    """Yield the texts that may say what is wanted, the best one first."""
     way = (SERVERS, name)
     if is_there:
         # Into the table that is there, whose other lines stay.
@@ -107,7 +107,7 @@ def _lines(said: Mapping[str, Any]) -> list[str]:
 
 
 def _says(server: Given) -> dict[str, Any]:
-    """Give what the table of the server says."""
+    """Return what the table of the server says."""
     said: dict[str, Any] = {"enabled": True, "transport": _transport(server)}
     if server.env:
         said["env"] = dict(server.env)
@@ -136,7 +136,7 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a text is TOML and says this; an empty table of servers says nothing."""
+    """Return whether a text is TOML and says this; an empty table of servers says nothing."""
     try:
         says = tomllib.loads(text)
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ def checked(
     url: str | None,
     token_variable: str | None,
 ) -> Given:
-    """Give the server that these words of a command line describe. Raises Wrong.
+    """Return the server that these words of a command line describe. Raises Wrong.
 
     `env` are entries `KEY=VALUE`; of two with one key the last counts.
     """

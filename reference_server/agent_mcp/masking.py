@@ -30,17 +30,17 @@ _KNOWN_KEY = re.compile(
 
 
 def masked_address(address: str) -> str:
-    """Give an address without the password and the values of parameters that look like secrets."""
+    """Return an address without the password and the values of parameters that look like secrets."""
     return _known(_PARAMETER.sub(_parameter, _PASSWORD.sub(rf"\1{HIDDEN}", address)))
 
 
 def masked_words(words: Sequence[str]) -> list[str]:
-    """Give the arguments of a command without what looks like a secret."""
+    """Return the arguments of a command without what looks like a secret."""
     return list(_masked(words))
 
 
 def escaped(text: str) -> str:
-    """Give a text in one line without characters that are not printed: `\\x1b` for an escape."""
+    """Return a text in one line without characters that are not printed: `\\x1b` for an escape."""
     return "".join(one if one.isprintable() else _escape(one) for one in text)
 
 

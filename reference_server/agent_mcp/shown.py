@@ -25,7 +25,7 @@ class Shown:
     auth: str
 
     def masked(self) -> "Shown":
-        """Give it without what looks like a secret."""
+        """Return it without what looks like a secret."""
         server = self.server
         hidden = replace(
             server,
@@ -41,7 +41,7 @@ class Shown:
         return "enabled" if self.server.enabled else "disabled"
 
     def cells(self) -> tuple[str, ...]:
-        """Give the cells of its row in the order of `COLUMNS`."""
+        """Return the cells of its row in the order of `COLUMNS`."""
         server = self.server
         cells = (
             server.name,
@@ -55,7 +55,7 @@ class Shown:
         return tuple(escaped(cell) or NOTHING for cell in cells)
 
     def lines(self) -> list[str]:
-        """Give the lines of `get`: one for what it is, and how to remove it."""
+        """Return the lines of `get`: one for what it is, and how to remove it."""
         server = self.server
         found = {"enabled": "true" if server.enabled else "false"}
         if server.url:
@@ -77,7 +77,7 @@ class Shown:
         return [escaped(server.name), *pairs]
 
     def fields(self) -> dict[str, Any]:
-        """Give it for JSON."""
+        """Return it for JSON."""
         server = self.server
         return {
             "name": server.name,
@@ -92,7 +92,7 @@ class Shown:
 
 
 def as_json(value: object) -> str:
-    """Give JSON in lines; what no terminal prints, or another alphabet, is escaped."""
+    """Return JSON in lines; what no terminal prints, or another alphabet, is escaped."""
     return json.dumps(value, indent=2, ensure_ascii=True).replace("\x7f", "\\u007f")
 
 
@@ -113,7 +113,7 @@ def _transport(server: McpServer) -> Mapping[str, Any]:
 
 
 def _words(words: Sequence[str]) -> str:
-    """Give words as a shell would read them; those that were hidden as they are."""
+    """Return words as a shell would read them; those that were hidden as they are."""
     return " ".join(word if HIDDEN in word else shlex.quote(word) for word in words)
 
 

@@ -27,7 +27,7 @@ options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; gives the exit status. Wrong usage is status 2, with a line on stderr."""
+    """Run the command and return the exit status. Wrong usage is status 2, with a line on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _without_working_directory()
     try:

@@ -160,7 +160,7 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
 def _scenario(
     parser: "argparse.ArgumentParser", found: "argparse.Namespace"
 ) -> "tuple[Path | None, StageWords | None]":
-    """Give the scenario of a plain server, or what a stage plays."""
+    """Return the scenario of a plain server, or what a stage plays."""
     given = [
         name
         for name in ("json", "once", "connections", "idle")

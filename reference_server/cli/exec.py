@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one turn; gives the exit status, see docs/exec.md."""
+    """Run one turn and return the exit status, see docs/exec.md."""
     end_at_once_on_signals()
     # Until the first event all that is made is kept: collections would find nothing.
     gc.disable()

@@ -44,7 +44,7 @@ class Listening:
     options: ListenOptions
 
     def hidden_from_commands(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Give the environment of the server as commands may know it.
+        """Return the environment of the server as commands may know it.
 
         It lacks the token, and names the files that are hidden from confined commands: who reaches
         this server can answer what it asks about them.

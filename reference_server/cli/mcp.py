@@ -32,7 +32,7 @@ commands:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a subcommand; gives the exit status.
+    """Run a subcommand and return the exit status.
 
     1 where it could not be done, 2 for wrong usage or a config.toml that cannot be used.
     """

@@ -33,7 +33,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def login(arguments: Sequence[str]) -> int:
-    """Run `agent mcp login`; gives the exit status."""
+    """Run `agent mcp login` and return the exit status."""
     parser = _parser("login", "Log in to a streamable HTTP MCP server with OAuth.")
     parser.add_argument(
         "--scopes",
@@ -71,7 +71,7 @@ def login(arguments: Sequence[str]) -> int:
 
 
 def logout(arguments: Sequence[str]) -> int:
-    """Run `agent mcp logout`; gives the exit status."""
+    """Run `agent mcp logout` and return the exit status."""
     parser = _parser("logout", "Remove the OAuth credentials of an MCP server.")
     name: str = parser.parse_args(arguments).name
 
@@ -87,7 +87,7 @@ def logout(arguments: Sequence[str]) -> int:
 
 
 def _guarded(command: str, work: Callable[[], str]) -> int:
-    """Do the work and print the line that it gives; gives the exit status."""
+    """Do the work and print the line that it gives and return the exit status."""
     speak_utf8()
     try:
         check_streams(spoken_on=False)
@@ -184,7 +184,7 @@ def _log_in(
 
 
 def _on_a_desktop() -> bool:
-    """Tell whether a browser would open before the user's eyes: not over ssh, nor in a script."""
+    """Return whether a browser would open before the user's eyes: not over ssh, nor in a script."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or "SSH_CONNECTION" in os.environ:
         return False
     return sys.platform == "darwin" or bool(

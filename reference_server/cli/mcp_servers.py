@@ -139,7 +139,7 @@ def _add(words: Sequence[str]) -> int:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Give what stands before the first `--`, and what stands behind it."""
+    """Return what stands before the first `--`, and what stands behind it."""
     at = list(words).index("--") if "--" in words else len(words)
     return list(words[:at]), list(words[at + 1 :])
 
@@ -175,7 +175,7 @@ def _remove(words: Sequence[str]) -> int:
 
 
 def _forgotten(name: str) -> bool:
-    """Remove what a login to the server has left; tells whether there was any. Raises Failed."""
+    """Remove what a login to the server has left and return whether there was any. Raises Failed."""
     from reference_server.oauth.failure import OAuthFailure
     from reference_server.oauth.store import Store
 

@@ -25,7 +25,7 @@ BEHIND_FAULTS = "AGENT_BEHIND_FAULTS"
 
 
 def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], ModelConnection]":
-    """Give the connection that plays a scenario's model. Raises UsageError with one line.
+    """Return the connection that plays a scenario's model. Raises UsageError with one line.
 
     Without `faults` a scenario that has some is refused: they are between a client and a session.
     """
@@ -84,5 +84,5 @@ def _scenario(path: Path) -> "Scenario":
 
 
 def scenario_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment in which the model has the address of a scenario's."""
+    """Return the environment in which the model has the address of a scenario's."""
     return {**environment, "PROVIDER_BASE_URL": SCENARIO_ADDRESS}

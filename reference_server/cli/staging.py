@@ -87,7 +87,7 @@ def run_stage(
     overrides: tuple[str, ...],
     requires_initialize: bool,
 ) -> int:
-    """Play scenarios until the stage ends; gives the exit status: 1 where something was wrong.
+    """Play scenarios until the stage ends and return the exit status: 1 where something was wrong.
 
     Raises UsageError with one line where it cannot begin.
     """

@@ -94,7 +94,7 @@ class Stage:
             server.stop()
 
     async def host(self, transport: Transport, path: str) -> bool:
-        """Serve one client; gives whether it was let go as too slow.
+        """Serve one client and return whether it was let go as too slow.
 
         One that leaves without a word has begun nothing: programs look whether somebody listens.
         """
@@ -222,7 +222,7 @@ class Stage:
         quiet: Quiet,
         server: Server,
     ) -> bool:
-        """Serve the client until it leaves; gives whether it was let go as too slow."""
+        """Serve the client until it leaves and return whether it was let go as too slow."""
         too_slow = False
 
         def too_quiet() -> None:

@@ -52,7 +52,7 @@ class ShownTransport:
         return self._transport.taken
 
     async def receive(self) -> list[Incoming]:
-        """Give the next messages."""
+        """Return the next messages."""
         messages, self._first = self._first, []
         messages = messages or await self._transport.receive()
         for message in messages:

@@ -109,14 +109,14 @@ def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | Non
 
 
 def _give_to_owner(descriptor: int, folder: Path) -> None:
-    """Give what root made in another user's folder (`sudo`) to that user, who is to use it."""
+    """Return what root made in another user's folder (`sudo`) to that user, who is to use it."""
     owner = os.stat(folder)
     if os.geteuid() == 0 and os.fstat(descriptor).st_uid == 0 != owner.st_uid:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:
-    """Give the new file owner, permissions and access list of the old one. Raises Unwritable."""
+    """Return the new file owner, permissions and access list of the old one. Raises Unwritable."""
     own = os.fstat(descriptor)
     mode = stat.S_IMODE(before.st_mode) & 0o777
     if own.st_uid != before.st_uid:

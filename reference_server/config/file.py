@@ -117,7 +117,7 @@ class ConfigFile(Table):
 
 
 def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
-    """Give the keys of a table, as they are written in the file."""
+    """Return the keys of a table, as they are written in the file."""
     return tuple(field.alias or name for name, field in table.model_fields.items())
 
 
@@ -128,10 +128,10 @@ def expected(error: ErrorDetails) -> str:
 
 
 def valid_words(error: ErrorDetails) -> list[str]:
-    """Give the words that a value could have been; none where it is not one of a few."""
+    """Return the words that a value could have been; none where it is not one of a few."""
     return error.get("ctx", {}).get("valid", [])
 
 
 def may_be_secret(error: ErrorDetails) -> bool:
-    """Tell whether the wrong value must not be quoted."""
+    """Return whether the wrong value must not be quoted."""
     return error.get("ctx", {}).get("secret", False)

@@ -36,7 +36,7 @@ KEYS: dict[str, tuple[str, ...]] = {
 def unknown_keys(
     table: Mapping[str, Any], path: str = "", way: Steps = ()
 ) -> Iterator[tuple[Steps, str]]:
-    """Give the way to each key that is not known, and what to say of it."""
+    """Yield the way to each key that is not known, and what to say of it."""
     known = KEYS.get(path)
     for key, value in table.items():
         if known is not None and key not in known:

@@ -87,7 +87,7 @@ def mcp_servers_of(
     table: Mapping[str, Any],
     warn: Callable[[str], None] = lambda _line: None,
 ) -> dict[str, McpServer]:
-    """Give the MCP servers of a text that has been parsed. Raises ConfigError."""
+    """Return the MCP servers of a text that has been parsed. Raises ConfigError."""
     alone = {key: value for key, value in table.items() if key == "mcp_servers"}
     reader = _Reader(Source(path, text, {}), alone)
     servers = reader.mcp_servers()
@@ -97,7 +97,7 @@ def mcp_servers_of(
 
 
 def read_config(path: Path) -> str:
-    """Give the text of the file; a missing one is an empty one. Raises ConfigError."""
+    """Return the text of the file; a missing one is an empty one. Raises ConfigError."""
     try:
         return read_text(path)
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def read_config(path: Path) -> str:
 
 
 def parse_toml(path: Path, text: str) -> Table:
-    """Give the tables of a text of this file. Raises ConfigError."""
+    """Return the tables of a text of this file. Raises ConfigError."""
     # Most homes have no such file, and their server need not wait for its parser.
     import tomllib
 
@@ -158,7 +158,7 @@ class _Reader:
         self._table = table
 
     def config(self, environment: Mapping[str, str], defaults: Config) -> Config:
-        """Give the settings. Raises ConfigError."""
+        """Return the settings. Raises ConfigError."""
         file = self._validated()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
         config = replace(
@@ -188,7 +188,7 @@ class _Reader:
         return config
 
     def mcp_servers(self) -> dict[str, McpServer]:
-        """Give the MCP servers, those that are not enabled too. Raises ConfigError."""
+        """Return the MCP servers, those that are not enabled too. Raises ConfigError."""
         tables = self._validated().mcp_servers
         return {name: table.settings(name) for name, table in tables.items()}
 
@@ -229,7 +229,7 @@ class _Reader:
         return CommandVariables(tuple(wanted.passed), wanted.added, frozenset(keys))
 
     def warnings(self) -> Iterator[str]:
-        """Give a line for each key without effect, up to `WARNINGS`."""
+        """Yield a line for each key without effect, up to `WARNINGS`."""
         from reference_server.config.keys import unknown_keys
 
         found = unknown_keys(self._table)

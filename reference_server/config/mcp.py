@@ -40,5 +40,5 @@ class McpServer:
     enabled: bool = True
 
     def offers(self, tool: str) -> bool:
-        """Tell whether a tool of that name is offered to the model."""
+        """Return whether a tool of that name is offered to the model."""
         return (self.only is None or tool in self.only) and tool not in self.without

@@ -109,7 +109,7 @@ class McpTable(TransportTable):
         return self
 
     def settings(self, name: str) -> McpServer:
-        """Give the table as a value: no `env` for an address, no token for a program."""
+        """Return the table as a value: no `env` for an address, no token for a program."""
         way = self._way
         return McpServer(
             name=name,

@@ -60,7 +60,7 @@ class Source:
         return f"{self._path}:1:1"
 
     def _argument(self, steps: Steps) -> str | None:
-        """Give the argument that a value of these steps came from, None if it is the file's."""
+        """Return the argument that a value of these steps came from, None if it is the file's."""
         ways = (steps[:length] for length in range(len(steps), 0, -1))
         return next((self._given[way] for way in ways if way in self._given), None)
 

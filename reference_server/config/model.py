@@ -87,7 +87,7 @@ class Config:
         return any((self.openai_base_url, *named))
 
     def provider(self, provider_id: str) -> Provider | None:
-        """Give the provider of that id with its address and key, or None if there is none.
+        """Return the provider of that id with its address and key, or None if there is none.
 
         PROVIDER_BASE_URL takes precedence over the file, so that any configuration can be used with
         another address; `openai_base_url` of the file, and after it OPENAI_BASE_URL, are used only
@@ -108,6 +108,6 @@ class Config:
 
 
 def _originator(environment: Mapping[str, str]) -> str | None:
-    """Give what the calling program calls itself, if that can be sent in a header."""
+    """Return what the calling program calls itself, if that can be sent in a header."""
     named = next(filter(None, map(environment.get, ORIGINATORS)), None)
     return named if named and named.isascii() and named.isprintable() and named.strip() else None

@@ -68,14 +68,14 @@ class Places:
         self._walk()
 
     def __getitem__(self, steps: Steps) -> Place:
-        """Give the place of a value. Raises KeyError."""
+        """Return the place of a value. Raises KeyError."""
         return self._found[steps]
 
     def __contains__(self, steps: Steps) -> bool:
         return steps in self._found
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Give line and column of an offset, both counted from 1, columns in characters."""
+        """Return line and column of an offset, both counted from 1, columns in characters."""
         return line_and_column(self._text, offset)
 
     def _walk(self) -> None:
@@ -177,7 +177,7 @@ class Places:
         return at + 1
 
     def _blank(self, at: int) -> int:
-        """Give where blanks, ends of lines and comments end."""
+        """Return where blanks, ends of lines and comments end."""
         match = _BLANK.match(self._text, at)
         assert match
         return match.end()
@@ -189,7 +189,7 @@ class Places:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Give line and column of an offset, both counted from 1, columns in characters."""
+    """Return line and column of an offset, both counted from 1, columns in characters."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 

@@ -17,7 +17,7 @@ class NoText(Exception):
 
 
 def read_text(file: Path) -> str:
-    """Give the text with its line ends as they are; a link is followed.
+    """Return the text with its line ends as they are; a link is followed.
 
     Raises NoText, and OSError (FileNotFoundError where no file is, nor a link to none).
     """

@@ -20,19 +20,19 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def key_of(name: str) -> str:
-    """Give a key as it is written: bare where it can be."""
+    """Return a key as it is written: bare where it can be."""
     return name if _BARE.fullmatch(name) else quoted(name)
 
 
 def quoted(text: str) -> str:
-    """Give a string as it is written in one line."""
+    """Return a string as it is written in one line."""
     import tomlkit
 
     return tomlkit.string(text).as_string()
 
 
 def line_end(text: str) -> str:
-    """Give how the lines of a text end."""
+    """Return how the lines of a text end."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -94,7 +94,7 @@ def without(text: str, *targets: Steps) -> str:
 
 
 def says_the_same(one: object, other: object) -> bool:
-    """Tell whether two parsed texts say the same; `nan` is the same as itself, 1 is not true."""
+    """Return whether two parsed texts say the same; `nan` is the same as itself, 1 is not true."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -110,7 +110,7 @@ def says_the_same(one: object, other: object) -> bool:
 
 
 def written(value: object) -> str:
-    """Give a value as it is written in one line; tables inline."""
+    """Return a value as it is written in one line; tables inline."""
     match value:
         case str():
             return quoted(value)
@@ -128,12 +128,12 @@ def written(value: object) -> str:
 
 
 def _within(steps: Steps, targets: Sequence[Steps]) -> bool:
-    """Tell whether this way leads to one of the targets, or into it."""
+    """Return whether this way leads to one of the targets, or into it."""
     return any(steps[: len(target)] == target for target in targets)
 
 
 def _holds(steps: Steps, targets: Sequence[Steps]) -> bool:
-    """Tell whether one of the targets is, or may be, below this way."""
+    """Return whether one of the targets is, or may be, below this way."""
     return any(target[: len(steps)] == steps for target in targets)
 
 
@@ -166,7 +166,7 @@ def _cuts_inside(table: Steps, targets: Sequence[Steps], places: Places) -> Iter
 
 
 def _lines_of(text: str, section: Section) -> Cut:
-    """Give the lines from a heading to its last pair."""
+    """Return the lines from a heading to its last pair."""
     last = section.pairs[-1][1].end if section.pairs else section.end
     return text.rfind("\n", 0, section.start) + 1, _line_after(text, last)
 
@@ -187,7 +187,7 @@ def _without_cuts(text: str, cuts: Sequence[Cut]) -> str:
 
 
 def _with_blank_line(text: str, start: int, end: int) -> int:
-    """Give where to begin a cut of whole lines: at the blank line before, if one follows too."""
+    """Return where to begin a cut of whole lines: at the blank line before, if one follows too."""
     whole = start == text.rfind("\n", 0, start) + 1 and (end == len(text) or text[end - 1] == "\n")
     if not whole or text[end : _line_after(text, end)].strip():
         return start
@@ -196,6 +196,6 @@ def _with_blank_line(text: str, start: int, end: int) -> int:
 
 
 def _line_after(text: str, at: int) -> int:
-    """Give where the line after that of an offset begins."""
+    """Return where the line after that of an offset begins."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end + 1

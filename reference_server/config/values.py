@@ -21,7 +21,7 @@ MAX_COUNT = 10**9
 
 
 def mistake(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> PydanticCustomError:
-    """Give the error of a value that should have been what these words say.
+    """Return the error of a value that should have been what these words say.
 
     `valid` are the words that it may be, for a suggestion; a value that may be a `secret` that got
     into the wrong place is not quoted.
@@ -38,7 +38,7 @@ class Expectation(NamedTuple):
     secret: bool = False
 
     def __call__(self, value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-        """Give the value. Raises PydanticCustomError."""
+        """Return the value. Raises PydanticCustomError."""
         try:
             return validate(value)
         except ValidationError:
@@ -51,7 +51,7 @@ def expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> Wr
 
 
 def one_of(words: Any) -> WrapValidator:
-    """Give the error of a value that is none of a Literal's."""
+    """Return the error of a value that is none of a Literal's."""
     return expect("one of " + ", ".join(get_args(words)), valid=get_args(words))
 
 

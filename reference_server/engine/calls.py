@@ -40,7 +40,7 @@ class ToolCall(NamedTuple):
         )
 
     def arguments(self) -> Fields:
-        """Give the arguments of a function tool. Raises CallError."""
+        """Return the arguments of a function tool. Raises CallError."""
         try:
             value: Any = json.loads(self.text or "{}")
             if "\\ud" in self.text or "\\uD" in self.text:
@@ -55,5 +55,5 @@ class ToolCall(NamedTuple):
         return cast("Fields", value)
 
     def answered(self, output: Output) -> Fields:
-        """Give the output item that belongs to the call."""
+        """Return the output item that belongs to the call."""
         return {"type": f"{self.kind}_output", "call_id": self.id, "output": output}

@@ -68,7 +68,7 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
 
 
 def offers(tools: Iterable[DynamicTool]) -> list[Fields]:
-    """Give the entries of tools in `tools` of a model call.
+    """Return the entries of tools in `tools` of a model call.
 
     A thread may be older than a tool of ours with the name of one that it has: ours is offered.
     """

@@ -59,7 +59,7 @@ def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
 
 
 def kept_words(old: list[Fields]) -> list[Fields]:
-    """Give the user's own messages that stay, oldest first; images do not stay.
+    """Return the user's own messages that stay, oldest first; images do not stay.
 
     The texts of skills that they name stay where there is room for them too.
     """
@@ -116,7 +116,7 @@ def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | Non
 
 
 def _is_users(item: Fields) -> bool:
-    """Tell whether the user said it; the summary of an earlier compaction has the same role."""
+    """Return whether the user said it; the summary of an earlier compaction has the same role."""
     return item.get("role") == "user" and not any(t.startswith(PREFIX) for t in _texts(item))
 
 

@@ -16,7 +16,7 @@ SAID_LIMIT = 32 << 20
 
 
 def endless(who: str, what: str) -> ModelError:
-    """Give the failure of a turn with MODEL_CALLS_LIMIT calls: `who` made them, in one `what`."""
+    """Return the failure of a turn with MODEL_CALLS_LIMIT calls: `who` made them, in one `what`."""
     return ModelError(
         f"The {who} does not come to an end",
         "Other",
@@ -41,7 +41,7 @@ def _is_object(value: object) -> bool:
 
 
 def too_much_said() -> ModelError:
-    """Give the failure of a turn that has added more than SAID_LIMIT to the conversation."""
+    """Return the failure of a turn that has added more than SAID_LIMIT to the conversation."""
     return ModelError(
         "The turn has grown too long",
         "ContextWindowExceeded",
@@ -50,7 +50,7 @@ def too_much_said() -> ModelError:
 
 
 def turn_error(failure: ModelError) -> TurnError:
-    """Give the error of a model call that is not tried again."""
+    """Return the error of a model call that is not tried again."""
     return TurnError(
         message=failure.message,
         agent_error_info=failure.info,
@@ -59,7 +59,7 @@ def turn_error(failure: ModelError) -> TurnError:
 
 
 def retry_error(failure: ModelError, count: str) -> TurnError:
-    """Give the error of a model call that is tried again; `count` reads like `2/5`."""
+    """Return the error of a model call that is tried again; `count` reads like `2/5`."""
     return TurnError(
         message=f"{failure.message}; trying again ({count})",
         agent_error_info=failure.info,
@@ -68,7 +68,7 @@ def retry_error(failure: ModelError, count: str) -> TurnError:
 
 
 def internal_error(cause: BaseException) -> TurnError:
-    """Give the error of a failure of this server itself."""
+    """Return the error of a failure of this server itself."""
     if isinstance(cause, OSError):
         return TurnError(
             message="The server could not use its disk",

@@ -72,7 +72,7 @@ class LocalImages:
         self._readers = anyio.CapacityLimiter(READERS)
 
     async def part(self, path: str, settings: ThreadSettings, budget: ImageBudget) -> Fields:
-        """Give an image as an input_image part. Raises NoImage.
+        """Return an image as an input_image part. Raises NoImage.
 
         A relative path starts at the thread's working directory. When cancelled it does not wait
         for the disk.
@@ -107,7 +107,7 @@ class LocalImages:
         return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
 
     async def parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
-        """Give the local images of an input, in order; a text in place of one that is not sent."""
+        """Return the local images of an input, in order; a text in place of one that is not sent."""
         budget = ImageBudget()
         found: list[Fields] = []
         for one in content:
@@ -122,7 +122,7 @@ class LocalImages:
 
 
 def absolute(cwd: str, path: str) -> str:
-    """Give a path from the working directory on as an absolute one, as items show it."""
+    """Return a path from the working directory on as an absolute one, as items show it."""
     return os.path.normpath(os.path.join(cwd, path))
 
 

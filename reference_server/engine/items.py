@@ -35,7 +35,7 @@ class ItemLog:
         self._open: dict[str, Callable[[], ThreadItem]] = {}
 
     def open_items(self) -> list[ThreadItem]:
-        """Give the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, as they were streamed so far."""
         return [now() for now in self._open.values()]
 
     def started(self, item: ThreadItem, now: Callable[[], ThreadItem] | None = None) -> None:
@@ -200,7 +200,7 @@ def _joined(parts: list[list[str]]) -> list[str]:
 
 
 def _grow(parts: list[list[str]], index: int) -> int:
-    """Give the index of the part that a delta belongs to, adding the part if it is new.
+    """Return the index of the part that a delta belongs to, adding the part if it is new.
 
     An index that leaves a gap, or a negative one, means the next part; after MAX_PARTS parts, the
     last one.

@@ -46,7 +46,7 @@ class SchemaChecker:
         self._places = anyio.CapacityLimiter(CHECKS_AT_ONCE)
 
     async def compiled(self, schema: Fields) -> "OutputSchema":
-        """Give a schema that compiles. Raises BadSchema."""
+        """Return a schema that compiles. Raises BadSchema."""
         try:
             answer = await self.ask(schema, None)
         except NotChecked as failure:
@@ -56,7 +56,7 @@ class SchemaChecker:
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
-        """Give the answer of a process (`schema_process`). Raises NotChecked.
+        """Return the answer of a process (`schema_process`). Raises NotChecked.
 
         Cancelling it kills the process.
         """
@@ -116,7 +116,7 @@ class OutputSchema:
 
 
 def correction(objection: str) -> Fields:
-    """Give the message that tells the model in which way its answer does not fit."""
+    """Return the message that tells the model in which way its answer does not fit."""
     text = (
         f"Your answer does not fit the JSON Schema that was asked for: {objection}. Answer again."
     )
@@ -128,5 +128,5 @@ def correction(objection: str) -> Fields:
 
 
 def schema_unmet(objection: str) -> ModelError:
-    """Give the failure of a turn whose final message does not fit."""
+    """Return the failure of a turn whose final message does not fit."""
     return ModelError("The final message does not fit outputSchema", "Other", objection)

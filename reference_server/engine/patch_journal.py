@@ -10,7 +10,7 @@ from reference_server.rollout.records import ItemRecord
 
 
 def journal_of(log: ItemLog, item: FileChangeItem) -> Journal | None:
-    """Give the journal of a patch, not written yet; None in a server that holds no lock (tests)."""
+    """Return the journal of a patch, not written yet; None in a server that holds no lock (tests)."""
     thread = log.thread
     if thread.presence is None:
         return None

@@ -32,7 +32,7 @@ class PlanSplitter:
         self._at_line_start = True
 
     def feed(self, text: str) -> list[Piece]:
-        """Give what a piece adds to the plan and to the rest, in order."""
+        """Return what a piece adds to the plan and to the rest, in order."""
         if not self._held and "<" not in text:
             # No such line can begin here: the usual case.
             if text:
@@ -59,7 +59,7 @@ class PlanSplitter:
         return found.joined()
 
     def finish(self) -> list[Piece]:
-        """Give what was held back, now that the text is at its end."""
+        """Return what was held back, now that the text is at its end."""
         held, self._held = self._held, ""
         if not held:
             return []
@@ -69,7 +69,7 @@ class PlanSplitter:
         return [(self.side, held)]
 
     def _is_tag(self, line: str, *, whole: bool) -> bool:
-        """Tell whether a line is the expected one of the two, or, if not whole, may become it."""
+        """Return whether a line is the expected one of the two, or, if not whole, may become it."""
         if len(line) > MAX_LINE_CHARACTERS:
             return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE

@@ -32,7 +32,7 @@ def request_body(
     output_schema: Fields | None = None,
     instructions: str = INSTRUCTIONS,
 ) -> Fields:
-    """Give the body of a call: with the whole history, since the provider is to store nothing."""
+    """Return the body of a call: with the whole history, since the provider is to store nothing."""
     body: Fields = {
         "model": settings.model,
         "instructions": instructions + _PERSONALITIES[settings.personality or "none"],

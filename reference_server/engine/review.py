@@ -76,7 +76,7 @@ class Review:
 
 
 def _described(target: ReviewTarget) -> tuple[str, str]:
-    """Give the label of a target, and the task for the reviewer. Raises ValueError."""
+    """Return the label of a target, and the task for the reviewer. Raises ValueError."""
     match target:
         case UncommittedChanges():
             return "current changes", (

@@ -41,7 +41,7 @@ NOTHING = "The reviewer said nothing."
 
 
 def review_text(answer: str) -> str:
-    """Give the plain text of a review: the overall note, then a bullet for each finding."""
+    """Return the plain text of a review: the overall note, then a bullet for each finding."""
     fields = _read(answer)
     if fields is None:
         return answer.strip() or NOTHING

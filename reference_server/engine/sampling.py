@@ -213,7 +213,7 @@ def _joined(item: Fields) -> str:
 
 
 def _texts(item: Fields, key: str) -> list[str]:
-    """Give the texts of a list of content parts (`text`, or `refusal` where the model refuses)."""
+    """Return the texts of a list of content parts (`text`, or `refusal` where the model refuses)."""
     parts: Any = item.get(key)
     if not isinstance(parts, list):
         return []

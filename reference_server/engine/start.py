@@ -96,7 +96,7 @@ class Engine:
         return turn
 
     async def read_input(self, thread: LoadedThread, content: list[UserInput]) -> Fields:
-        """Give input as a Responses API item; reads its local images."""
+        """Return input as a Responses API item; reads its local images."""
         return await read_input(content, thread.settings, self._support.tools)
 
     def run(self, thread: LoadedThread, turn: ActiveTurn) -> None:

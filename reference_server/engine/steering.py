@@ -27,7 +27,7 @@ Fields = dict[str, Any]
 async def read_input(
     content: list[UserInput], settings: ThreadSettings, tools: ToolProvider
 ) -> Fields:
-    """Give input as a Responses API item; its local images and skills are read, which takes time.
+    """Return input as a Responses API item; its local images and skills are read, which takes time.
 
     A skill that the conversation holds already is among them: `without_known_skills`.
     """
@@ -45,7 +45,7 @@ def _may_name_skills(one: UserInput) -> bool:
 
 
 def unread_input(content: list[UserInput]) -> Fields:
-    """Give input as a Responses API item, with a note in place of each local image."""
+    """Return input as a Responses API item, with a note in place of each local image."""
     why = "the turn was interrupted"
     return user_message(content, [unread_image(path, why) for path in local_images(content)])
 

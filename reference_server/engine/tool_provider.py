@@ -85,11 +85,11 @@ class ToolProvider:
         return Secrets.of_config(self._config)
 
     def offers(self) -> list[Fields]:
-        """Give `tools` of a model call."""
+        """Return `tools` of a model call."""
         return [*offers(self._config), *(self.mcp.offers() if self.mcp else ())]
 
     def mcp_tool(self, name: str) -> "Tool | None":
-        """Give the tool of an MCP server that the model calls by this name."""
+        """Return the tool of an MCP server that the model calls by this name."""
         found = self.mcp and self.mcp.find(name)
         if not self.mcp or not found:
             return None
@@ -111,7 +111,7 @@ class ToolProvider:
     def context(
         self, log: ItemLog, interrupt: Callable[[], None], client_tools: Sequence[DynamicTool]
     ) -> "ToolContext":
-        """Give what a tool is given of a turn; `interrupt` interrupts the turn."""
+        """Return what a tool is given of a turn; `interrupt` interrupts the turn."""
         from reference_server.engine.approvals import Approvals
         from reference_server.engine.tools.base import ToolContext
         from reference_server.engine.tools.dynamic import ClientTool
@@ -170,7 +170,7 @@ class TurnCalls:
         )
 
     def offers(self) -> list[Fields]:
-        """Give `tools` of a model call."""
+        """Return `tools` of a model call."""
         return [*self._tools.offers(), *client_offers(self._client_tools)]
 
     async def carry_out(
@@ -188,6 +188,6 @@ class TurnCalls:
             self._unanswered.pop(0)
 
     def cut(self) -> list[Fields]:
-        """Give an output for each call that has none; without, the next model call is invalid."""
+        """Return an output for each call that has none; without, the next model call is invalid."""
         unanswered, self._unanswered = self._unanswered, []
         return [call.answered("aborted: the turn ended") for call in unanswered]

@@ -133,11 +133,11 @@ class ActiveTurn:
         return self._given.work is None
 
     def own_calls(self) -> TurnCalls:
-        """Give what carries out tool calls of a conversation that is not the thread's own."""
+        """Return what carries out tool calls of a conversation that is not the thread's own."""
         return TurnCalls(self._support.tools, self._log, self.interrupt)
 
     def wire(self, error: TurnError | None = None) -> Turn:
-        """Give the turn as the wire shows it: without items, which come as notifications."""
+        """Return the turn as the wire shows it: without items, which come as notifications."""
         return Turn(id=self.id, items=[], status=self._status, error=error)
 
     @property
@@ -146,7 +146,7 @@ class ActiveTurn:
         return self._interrupted.is_set()
 
     def open_items(self) -> list[ThreadItem]:
-        """Give the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, as they were streamed so far."""
         return self._log.open_items()
 
     def interrupt(self) -> None:
@@ -290,7 +290,7 @@ class ActiveTurn:
         )
 
     async def _is_final(self, answer: Sampled) -> bool:
-        """Tell whether an answer without calls ends the turn.
+        """Return whether an answer without calls ends the turn.
 
         One that does not fit the outputSchema does not: the model is told so, once. Raises
         ModelError where its next answer does not fit either.

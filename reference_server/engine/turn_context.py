@@ -42,7 +42,7 @@ class TurnContext(Protocol):
         ...
 
     def own_calls(self) -> TurnCalls:
-        """Give what carries out tool calls of a conversation that is not the thread's own."""
+        """Return what carries out tool calls of a conversation that is not the thread's own."""
         ...
 
     async def ask(

@@ -46,7 +46,7 @@ def _described(item_id: str, action: Fields) -> WebSearchItem:
 
 
 def _action(action: Fields) -> tuple[str, WebSearchAction | None]:
-    """Give the query that stands for an action, and the action if the document has it."""
+    """Return the query that stands for an action, and the action if the document has it."""
     url, pattern = _text(action, "url"), _text(action, "pattern")
     match action.get("type"):
         case "search":

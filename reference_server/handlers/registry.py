@@ -26,5 +26,5 @@ def handles(method: str) -> Callable[[Handler[P]], Handler[P]]:
 
 
 def registered() -> Mapping[str, AnyHandler]:
-    """Give the handlers of the modules imported so far, by method."""
+    """Return the handlers of the modules imported so far, by method."""
     return _handlers

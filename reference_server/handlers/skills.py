@@ -38,29 +38,29 @@ async def skills_list(call: Call, params: SkillsListParams) -> None:
     call.answer(SkillsListResult(data=entries))
 
 
-def _extra_roots(given: list[SkillsExtraRoots], library: Library) -> dict[str, list[str]]:
-    """Give the further roots by absolute working directory. Raises Refusal."""
-    found: dict[str, list[str]] = {}
-    for index, one in enumerate(given):
-        where = f"perCwdExtraUserRoots[{index}].extraUserRoots"
-        roots = found.setdefault(library.folder(one.cwd), [])
-        for root in one.extra_user_roots:
-            roots.append(_absolute(root, where))
-        if len(roots) > MAX_FOLDERS or len(found) > MAX_FOLDERS:
-            raise invalid_params(f"{where}: there are more than {MAX_FOLDERS}; ask for fewer")
-    return found
+def _extra_roots(entries: list[SkillsExtraRoots], library: Library) -> dict[str, list[str]]:
+    """Return the further roots by absolute working directory. Raises Refusal."""
+    roots_by_cwd: dict[str, list[str]] = {}
+    for index, entry in enumerate(entries):
+        field = f"perCwdExtraUserRoots[{index}].extraUserRoots"
+        roots = roots_by_cwd.setdefault(library.folder(entry.cwd), [])
+        for root in entry.extra_user_roots:
+            roots.append(_absolute(root, field))
+        if len(roots) > MAX_FOLDERS or len(roots_by_cwd) > MAX_FOLDERS:
+            raise invalid_params(f"{field}: there are more than {MAX_FOLDERS}; ask for fewer")
+    return roots_by_cwd
 
 
-def _absolute(path: str, where: str) -> str:
-    """Give an absolute path without `..`. Raises Refusal where it is none."""
+def _absolute(path: str, field: str) -> str:
+    """Return an absolute path without `..`. Raises Refusal where it is none."""
     try:
         check_path(path)
     except LimitExceeded as error:
-        raise invalid_params(f"{where}: {error}") from None
+        raise invalid_params(f"{field}: {error}") from None
     if "\0" in path:
-        raise invalid_params(f"{where}: holds a NUL character, which no path has")
+        raise invalid_params(f"{field}: holds a NUL character, which no path has")
     if not os.path.isabs(path):
-        raise invalid_params(f"{where}: must be an absolute path, not {brief_value(path)}")
+        raise invalid_params(f"{field}: must be an absolute path, not {brief_value(path)}")
     return os.path.normpath(path)
 
 

@@ -31,12 +31,12 @@ async def skills_remote_list(call: Call, params: Empty) -> None:
 
     catalogue = _catalogue(call)
     try:
-        found = await to_thread.run_sync(catalogue.skills, abandon_on_cancel=True)
+        skills = await to_thread.run_sync(catalogue.skills, abandon_on_cancel=True)
     except NoSkill as error:
         raise invalid_request(str(error)) from None
     data = [
         RemoteSkill(id=skill_id, name=skill.name, description=skill.description)
-        for skill_id, skill in found
+        for skill_id, skill in skills
     ]
     call.answer(SkillsRemoteListResult(data=data))
 
@@ -49,17 +49,17 @@ async def skills_remote_export(call: Call, params: SkillsRemoteExportParams) -> 
     catalogue = _catalogue(call)
     library = call.services.tools.skills
     try:
-        made = await to_thread.run_sync(
+        path = await to_thread.run_sync(
             catalogue.export, params.hazelnut_id, library.users_folder, abandon_on_cancel=True
         )
     except NoSkill as error:
         raise invalid_params(f"hazelnutId: {brief_value(params.hazelnut_id)} {error}") from None
     library.forget()
-    call.answer(SkillsRemoteExportResult(id=params.hazelnut_id, path=str(made)))
+    call.answer(SkillsRemoteExportResult(id=params.hazelnut_id, path=str(path)))
 
 
 def _catalogue(call: Call) -> "Catalogue":
-    """Give the catalogue. Raises Refusal where the methods are not switched on."""
+    """Return the catalogue. Raises Refusal where the methods are not switched on."""
     from reference_server.skills.catalogue import Catalogue
 
     config = call.services.tools.skills.config

@@ -46,15 +46,15 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
     with not_collecting():
         opened = await services.threads.load(params.thread_id)
         thread = opened.thread
-        shown = thread.snapshot(opened.turns())
+        snapshot = thread.snapshot(opened.turns())
         if params.personality is not None:
             update = {"personality": params.personality}
             thread.settings = thread.settings.model_copy(update=update)
         is_new = thread.subscribers.add(call.connection.outbox)
-        call.answer(_opened(ThreadResumeResult, shown, thread.settings))
+        call.answer(_opened(ThreadResumeResult, snapshot, thread.settings))
         was_loaded = opened.was_loaded
         # A long history is out of the memory before the collector could look through it.
-        del opened, shown
+        del opened, snapshot
     if not was_loaded:
         services.everyone.notify(thread.status_notification())
     if is_new:

@@ -26,7 +26,7 @@ MAX_PAGE_THREADS = 100
 
 @handles("thread/list")
 async def thread_list(call: Call, params: ThreadListParams) -> None:
-    """Give one page of the stored threads."""
+    """Return one page of the stored threads."""
     # SQLite is not imported before somebody asks for a list.
     from reference_server.index.cursor import BadCursor
 
@@ -59,7 +59,7 @@ def _query(params: ThreadListParams) -> "Query":
 
 
 def _shown(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
-    """Give a thread as a list shows it: the live one where it is loaded."""
+    """Return a thread as a list shows it: the live one where it is loaded."""
     if loaded is not None:
         return loaded.snapshot()
     summary = listed.summary

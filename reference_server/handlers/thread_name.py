@@ -38,7 +38,7 @@ async def thread_name_set(call: Call, params: ThreadNameSetParams) -> None:
 
 
 def _checked(name: str) -> str | None:
-    """Give the name as it is kept. Raises Refusal."""
+    """Return the name as it is kept. Raises Refusal."""
     name = name.strip()
     if len(name) > MAX_NAME_CHARACTERS:
         raise invalid_params(f"name: has more than {MAX_NAME_CHARACTERS:,} characters")

@@ -30,5 +30,5 @@ async def thread_rollback(call: Call, params: ThreadRollbackParams) -> None:
         thread.record(RollbackRecord(at=thread.clock(), num_turns=min(params.num_turns, MAX_TURNS)))
         stored = reading.stored()
         thread.forget_turns(stored)
-        shown = thread.snapshot(stored.turns)
-    call.answer(ThreadRollbackResult(thread=shown))
+        snapshot = thread.snapshot(stored.turns)
+    call.answer(ThreadRollbackResult(thread=snapshot))

@@ -68,12 +68,12 @@ def _steerable(thread: LoadedThread, expected: str) -> RunningTurn:
     return turn
 
 
-def _active(thread: LoadedThread, named: str, parameter: str, purpose: str) -> RunningTurn:
+def _active(thread: LoadedThread, turn_id: str, parameter: str, purpose: str) -> RunningTurn:
     turn = thread.turn
     if turn is None:
         raise invalid_request(f"thread {thread.id} has no active turn to {purpose}")
-    if turn.id != named:
+    if turn.id != turn_id:
         raise invalid_request(
-            f"{parameter}: the active turn of thread {thread.id} is {turn.id}, not {brief(named)}"
+            f"{parameter}: the active turn of thread {thread.id} is {turn.id}, not {brief(turn_id)}"
         )
     return turn

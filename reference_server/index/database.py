@@ -116,7 +116,7 @@ class Database:
         return cls(connection, None)
 
     def is_current(self, folder: Path) -> bool:
-        """Tell whether the pointer is as it was when this database was opened."""
+        """Return whether the pointer is as it was when this database was opened."""
         return self._pointer is None or _seen(folder / _POINTER) == self._pointer
 
     @contextmanager
@@ -201,7 +201,7 @@ _Seen = tuple[int, int, int, int]
 
 
 def _named_in(pointer: Path) -> str | None:
-    """Give the name of the database in use; None where there is none, or no such file."""
+    """Return the name of the database in use; None where there is none, or no such file."""
     try:
         with open_for_reading(pointer) as file:
             name = file.read(100).strip()
@@ -238,7 +238,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Give a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
+    """Return a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != VERSION:

@@ -85,7 +85,7 @@ class ThreadIndex:
         self._changed.add((thread, path))
 
     def page(self, query: Query, after: Position | None, now: float) -> Listing:
-        """Give a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
+        """Return a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
         with self._lock:
             return self._whatever_happens(partial(self._page, query, after, now))
 
@@ -154,7 +154,7 @@ class ThreadIndex:
         return task(self._built())
 
     def _usable(self) -> Database:
-        """Give the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
+        """Return the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
         database = self._database
         if database is not None and not database.is_current(self._folder):
             self._leave()
@@ -260,7 +260,7 @@ class ThreadIndex:
         return Listing(threads, page.next)
 
     def _is_fresh(self, row: Row) -> bool:
-        """Tell whether the file of a row is as the row says."""
+        """Return whether the file of a row is as the row says."""
         try:
             status = os.stat(row.place.path(self._home.root), follow_symlinks=False)
         except OSError:
@@ -269,6 +269,6 @@ class ThreadIndex:
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether the fault is the database's own: a new one in its place will do."""
+    """Return whether the fault is the database's own: a new one in its place will do."""
     name = getattr(error, "sqlite_errorname", "")
     return not name.startswith(_NOT_ITS_OWN)

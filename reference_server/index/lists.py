@@ -65,7 +65,7 @@ class ThreadLists:
     async def page(
         self, query: "Query", cursor: str | None
     ) -> "tuple[list[ListedThread], str | None]":
-        """Give a page and the cursor of the next; the first one reads the whole home.
+        """Return a page and the cursor of the next; the first one reads the whole home.
 
         Raises BadCursor, OSError.
         """

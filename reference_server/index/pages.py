@@ -54,7 +54,7 @@ class Page:
 
 
 def page_of(database: Database, query: Query, after: Position | None, now: float) -> Page:
-    """Give the page after a position, or the first; `now` is in seconds since 1970."""
+    """Return the page after a position, or the first; `now` is in seconds since 1970."""
     begun = now if after is None else after.begun
     connection = database.connection
     moved = last_move(connection)
@@ -80,7 +80,7 @@ def page_of(database: Database, query: Query, after: Position | None, now: float
 
 
 def _late(connection: sqlite3.Connection, query: Query, after: Position) -> list[tuple[Any, ...]]:
-    """Give rows that have jumped over the cursor although nobody touched their threads."""
+    """Return rows that have jumped over the cursor although nobody touched their threads."""
     where, values = _filters(query, driven_by=None)
     return connection.execute(
         f"SELECT {COLUMNS} FROM threads INDEXED BY by_move WHERE shelf = ? AND moved > ? "
@@ -100,7 +100,7 @@ def _late(connection: sqlite3.Connection, query: Query, after: Position) -> list
 def _walked(
     database: Database, query: Query, after: Position | None, limit: int
 ) -> list[tuple[Any, ...]]:
-    """Give the next rows in the order of the query."""
+    """Return the next rows in the order of the query."""
     if not query.term:
         return _walk(database.connection, query, after, limit)
     # A word that many titles hold is met soon; of the others there are few, which can be sorted.
@@ -162,7 +162,7 @@ def _looked_up(
 
 
 def _match(term: str) -> str | None:
-    """Give the look-up for the beginning of a word; None where it has too few characters."""
+    """Return the look-up for the beginning of a word; None where it has too few characters."""
     if len(term) < PART:
         return None
     return '"' + searchable(term[:LOOKED_UP]).replace('"', '""') + '"'
@@ -193,7 +193,7 @@ def _driver(query: Query) -> tuple[str | None, list[tuple[str, ...]]]:
 
 
 def _filters(query: Query, *, driven_by: str | None) -> tuple[str, list[Any]]:
-    """Give the other filters as SQL, and their values."""
+    """Return the other filters as SQL, and their values."""
     parts: list[str] = []
     values: list[Any] = []
     if query.cwd is not None and driven_by != "cwd":

@@ -25,6 +25,6 @@ class Query:
     term: str | None = None
 
     def filters(self) -> tuple[Any, ...]:
-        """Give the filters in one form: the order of words in a list means nothing."""
+        """Return the filters in one form: the order of words in a list means nothing."""
         providers, sources = sorted(set(self.providers)), sorted(set(self.sources))
         return self.archived, providers, sources, self.cwd, self.term or None

@@ -105,7 +105,7 @@ def _text(data: bytes) -> str:
 
 
 def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
-    """Give the row of a file."""
+    """Return the row of a file."""
     found = connection.execute(
         f"SELECT {COLUMNS} FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
     ).fetchone()
@@ -115,7 +115,7 @@ def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
 def rows_in(
     connection: sqlite3.Connection, folder: bytes
 ) -> Iterator[tuple[bytes, bool, Stamp, str]]:
-    """Give file name, whether unreadable, stamp and thread of each row of a folder."""
+    """Yield file name, whether unreadable, stamp and thread of each row of a folder."""
     for file, unreadable, inode, size, changed, thread in connection.execute(
         "SELECT file, unreadable, inode, size, changed, id FROM threads WHERE folder = ?", (folder,)
     ):
@@ -123,7 +123,7 @@ def rows_in(
 
 
 def unreadable_rows(connection: sqlite3.Connection, most: int) -> list[tuple[Place, Stamp]]:
-    """Give rows of files that could not be read, those first that were made last."""
+    """Return rows of files that could not be read, those first that were made last."""
     found = connection.execute(
         "SELECT folder, file, id, inode, size, changed FROM threads INDEXED BY by_created "
         "WHERE shelf = ? ORDER BY key DESC LIMIT ?",
@@ -201,19 +201,19 @@ def drop(database: Database, place: Place) -> None:
 
 
 def _title(summary: Summary | None) -> str:
-    """Give what a search looks at."""
+    """Return what a search looks at."""
     if summary is None:
         return ""
     return searchable(f"{summary.name or ''}\n{summary.preview}".strip("\n"))
 
 
 def searchable(text: str) -> str:
-    """Give a text as it is looked up by its parts, which end at a NUL."""
+    """Return a text as it is looked up by its parts, which end at a NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def last_move(connection: sqlite3.Connection) -> int:
-    """Give the highest `moved`."""
+    """Return the highest `moved`."""
     highest = 0
     for shelf in (SESSIONS, ARCHIVED):
         (found,) = connection.execute(
@@ -224,7 +224,7 @@ def last_move(connection: sqlite3.Connection) -> int:
 
 
 def next_move(connection: sqlite3.Connection) -> int:
-    """Give the next `moved`, higher than any before, in this index or one before it."""
+    """Return the next `moved`, higher than any before, in this index or one before it."""
     return max(last_move(connection) + 1, time.time_ns() // 1000)
 
 

@@ -97,7 +97,7 @@ def read_summary(path: Path, earlier: Summary | None = None) -> Summary:
 
 
 def _has_grown(file: BinaryIO, stamp: Stamp, earlier: Summary) -> bool:
-    """Tell whether the file is what it was, with more behind."""
+    """Return whether the file is what it was, with more behind."""
     return (
         stamp.inode == earlier.stamp.inode
         and stamp.size > earlier.stamp.size >= earlier.offset
@@ -175,7 +175,7 @@ class _Reading:
         self._provider, self._cwd = settings.model_provider, settings.cwd
 
     def summary(self, stamp: Stamp, offset: int, mark: int) -> Summary:
-        """Give what was read. Raises UnreadableRollout."""
+        """Return what was read. Raises UnreadableRollout."""
         if not self._begun:
             raise UnreadableRollout(f"{self._path}: holds no thread record")
         return Summary(

@@ -75,7 +75,7 @@ class Upkeep:
         self._looked = -OTHERS_TIME
 
     def place_of(self, path: Path, thread: str) -> Place | None:
-        """Give the place of a rollout of this home; None for any other file."""
+        """Return the place of a rollout of this home; None for any other file."""
         folder, file = os.path.split(os.fsencode(path))
         if not folder.startswith(self._start + b"/"):
             return None
@@ -121,7 +121,7 @@ class Upkeep:
                     self._mend(database, path, every_file=every_file)
 
     def _due(self, *, everywhere: bool) -> list[bytes]:
-        """Give the folders to be looked at now."""
+        """Return the folders to be looked at now."""
         now = time.monotonic()
         few = len(self._known) <= FEW_FOLDERS
         if everywhere or few or now - self._looked > OTHERS_TIME:
@@ -136,7 +136,7 @@ class Upkeep:
     def _differing(
         self, database: Database, due: Iterable[bytes], *, every_file: bool
     ) -> list[bytes]:
-        """Give the folders among these, and new ones below, whose rows are not as the files are."""
+        """Return the folders among these, and new ones below, whose rows are not as the files are."""
         differing: list[bytes] = []
         waiting = [(path, path.count(b"/")) for path in due]
         seen: set[bytes] = set()
@@ -197,7 +197,7 @@ class Upkeep:
     def _is_shown(
         self, database: Database, path: bytes, folder: _Folder, *, every_file: bool
     ) -> bool:
-        """Tell whether the rows of a folder are as its files are."""
+        """Return whether the rows of a folder are as its files are."""
         rows = {file: (bad, stamp) for file, bad, stamp, _ in rows_in(database.connection, path)}
         if rows.keys() != folder.files.keys():
             return False

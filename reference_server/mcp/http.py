@@ -76,7 +76,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         self._forgotten = False
 
     def forgotten(self) -> bool:
-        """Tell whether the last answer was that the session is not known."""
+        """Return whether the last answer was that the session is not known."""
         return self._forgotten
 
     def reason(self) -> str:
@@ -129,7 +129,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
         return response
 
     def _goes_there(self, url: httpx2.URL) -> bool:
-        """Tell whether an address is of the server whose token it is."""
+        """Return whether an address is of the server whose token it is."""
         own = httpx2.URL(self._server.url)
         safer = (own.scheme, own.port) == ("http", None) and (url.scheme, url.port) == (
             "https",

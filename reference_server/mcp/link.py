@@ -200,7 +200,7 @@ class Link:
         return attempt.session
 
     async def _current(self) -> Attempt:
-        """Give the attempt that runs, or begin one; two programs of a server never run at once."""
+        """Return the attempt that runs, or begin one; two programs of a server never run at once."""
         attempt = self._attempt
         if attempt is not None and attempt.session is not None and attempt.session.over.is_set():
             await attempt.over.wait()

@@ -13,7 +13,7 @@ _DIGEST = 8
 
 
 def model_names(tools: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Give each pair of a server and its tool a name: `mcp__SERVER__TOOL` where that can be.
+    """Return each pair of a server and its tool a name: `mcp__SERVER__TOOL` where that can be.
 
     A name that is too long, or that another pair has already, ends with a digest of the pair. So
     it does not depend on which other tools there are, but for the first of two that collide.

@@ -71,7 +71,7 @@ class Program:
         return self._account.exit_code
 
     async def receive(self) -> list[Incoming]:
-        """Give the next lines of its output, at least one; an empty list when there are no more."""
+        """Return the next lines of its output, at least one; an empty list when there are no more."""
         while data := await _read(self._output):
             if lines := self._lines.feed(data):
                 return lines
@@ -87,7 +87,7 @@ class Program:
                 await anyio.wait_writable(self._input)
 
     async def complaints(self, tell: Callable[[str], None]) -> None:
-        """Give each line of its standard error, to its end."""
+        """Return each line of its standard error, to its end."""
         lines = LineSplitter(_READ)
         while data := await _read(self._errors):
             for line in lines.feed(data):
@@ -158,7 +158,7 @@ async def running_program(
 
 
 def _variables(server: McpServer, environment: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables of a program. It runs outside the sandbox, in a folder of anybody.
+    """Return the variables of a program. It runs outside the sandbox, in a folder of anybody.
 
     So an empty or relative entry of PATH must not have that folder stand for a program's name.
     """

@@ -20,7 +20,7 @@ MAX_BLOCKS = 1_000
 
 
 def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
-    """Give content and structured content within the limits, with texts for what is left out."""
+    """Return content and structured content within the limits, with texts for what is left out."""
     left = RESULT_LIMIT
     if too_deep(structured):
         structured, note = None, [_text("[structured content with too many levels: left out]")]
@@ -51,7 +51,7 @@ def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], A
 
 
 def texts(content: Iterable[Fields]) -> Iterator[str]:
-    """Give the texts of content, those of embedded resources too."""
+    """Yield the texts of content, those of embedded resources too."""
     for block in content:
         match block:
             case {"type": "text", "text": str(text)}:

@@ -41,7 +41,7 @@ class McpServers:
         self._names: dict[str, tuple[str, str]] = {}
 
     async def ready(self, *, again: bool) -> dict[str, str]:
-        """Start what does not run, and wait for the tools of all; gives failures by server.
+        """Start what does not run, and wait for the tools of all and return failures by server.
 
         `again`: also what did not start the last time.
         """
@@ -51,7 +51,7 @@ class McpServers:
         return {name: link.failure for name, link in self._links.items() if link.failure}
 
     def offers(self) -> list[Fields]:
-        """Give the entries of `tools` in a model call, of the servers that are there now."""
+        """Return the entries of `tools` in a model call, of the servers that are there now."""
         tools = {
             (name, tool.name): tool
             for name, link in self._links.items()
@@ -61,7 +61,7 @@ class McpServers:
         return [offer(name, tools[pair]) for name, pair in self._names.items()]
 
     def find(self, name: str) -> tuple[str, str] | None:
-        """Give the server and the tool that the model calls by this name."""
+        """Return the server and the tool that the model calls by this name."""
         return self._names.get(name)
 
     async def call(

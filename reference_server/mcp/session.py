@@ -211,7 +211,7 @@ async def open_session(
 
 
 def _without(value: Any, hide: Callable[[str], str]) -> Any:
-    """Give a value of JSON with something taken out of its strings."""
+    """Return a value of JSON with something taken out of its strings."""
     if hide is str:
         return value
     match value:

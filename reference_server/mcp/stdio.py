@@ -124,7 +124,7 @@ class _Connection:
 
 
 def _failed_answer(line: bytes) -> SessionMessage | None:
-    """Give an error in the place of an answer that cannot be read: else its call would wait.
+    """Return an error in the place of an answer that cannot be read: else its call would wait.
 
     None where the line does not say which request it answers.
     """

@@ -71,7 +71,7 @@ def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
 
 
 def offer(name: str, tool: McpTool) -> Fields:
-    """Give the entry of `tools` in a model call; `name` is what the model calls it by."""
+    """Return the entry of `tools` in a model call; `name` is what the model calls it by."""
     return {
         "type": "function",
         "name": name,
@@ -82,5 +82,5 @@ def offer(name: str, tool: McpTool) -> Fields:
 
 
 def _parameters(schema: Mapping[str, Any]) -> Fields:
-    """Give the schema as models take it: an object with properties, be there none."""
+    """Return the schema as models take it: an object with properties, be there none."""
     return {"properties": {}, **schema, "type": "object"}

@@ -39,7 +39,7 @@ class Incoming:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
-        """Give the next message."""
+        """Return the next message."""
         return await self._stream.receive()
 
     async def aclose(self) -> None:

@@ -235,13 +235,13 @@ def _login(address: str) -> bytes:
 
 
 def _clean(name: str, provider: Provider) -> str:
-    """Give a name that the provider sent, without the key, which a provider may send back."""
+    """Return a name that the provider sent, without the key, which a provider may send back."""
     key = provider.api_key
     return Secrets.of(provider).hidden_in(name) if key and key in name else name
 
 
 async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
-    """Give the next bytes, None at the end. Raises ModelError."""
+    """Return the next bytes, None at the end. Raises ModelError."""
     try:
         return await anext(chunks, None)
     except Undecodable as error:
@@ -277,7 +277,7 @@ def _read_events(
 
 
 async def _read_error_body(answer: Answer, chunks: AsyncGenerator[bytes], into: bytearray) -> bool:
-    """Read up to ERROR_BODY_LIMIT bytes; tells whether that was the whole body.
+    """Read up to ERROR_BODY_LIMIT bytes and return whether that was the whole body.
 
     If the rest does not come, `into` keeps what was read.
     """

@@ -27,7 +27,7 @@ _HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 
 def is_direct(address: str) -> bool:
-    """Tell whether an address is plain HTTP, with nothing that would have to be encoded."""
+    """Return whether an address is plain HTTP, with nothing that would have to be encoded."""
     found = _ADDRESS.fullmatch(address)
     return found is not None and 0 < int(found[2] or 80) < 1 << 16
 

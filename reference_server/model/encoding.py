@@ -23,12 +23,12 @@ class Undecodable(Exception):
 
 
 def is_plain(encoding: str) -> bool:
-    """Tell whether a Content-Encoding leaves the body as it is."""
+    """Return whether a Content-Encoding leaves the body as it is."""
     return encoding.strip().lower() in ("", "identity")
 
 
 def is_readable(encoding: str) -> bool:
-    """Tell whether `decoded` can decode it; it decodes no combination of encodings."""
+    """Return whether `decoded` can decode it; it decodes no combination of encodings."""
     return encoding.strip().lower() in _FORMATS
 
 

@@ -43,7 +43,7 @@ class ModelError(Exception):
     unfinished: bool = False
 
     def passed_on(self, secrets: Secrets) -> "ModelError":
-        """Give the error as clients may see it: without secrets, and shortened after that."""
+        """Return the error as clients may see it: without secrets, and shortened after that."""
         details = secrets.hidden_in(self.details, cut=self.unfinished)
         return replace(
             self,
@@ -195,7 +195,7 @@ def response_incomplete(reason: str) -> ModelError:
 
 
 def describe(cause: BaseException) -> str:
-    """Give the text of an exception, or its type's name if it has none."""
+    """Return the text of an exception, or its type's name if it has none."""
     return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
 
 
@@ -208,7 +208,7 @@ def _classify_status(status: int, code: str) -> tuple[AgentErrorInfo, bool]:
 
 
 def _error_of_body(body: bytes) -> tuple[str, str]:
-    """Give code and message of `{"error": {…}}`; any other body is the message as it stands."""
+    """Return code and message of `{"error": {…}}`; any other body is the message as it stands."""
     text = body.decode(errors="replace").strip()
     try:
         value: Any = json.loads(text)
@@ -224,7 +224,7 @@ def _error_of_body(body: bytes) -> tuple[str, str]:
 
 
 def _code_of(error: Mapping[str, Any]) -> str:
-    """Give the `code` of an error, or its `type` if there is no code or only the type is known."""
+    """Return the `code` of an error, or its `type` if there is no code or only the type is known."""
     given = [str(error[key]) for key in ("code", "type") if error.get(key)]
     known = [code for code in given if code in BY_CODE]
     return next(iter(known or given), "")
@@ -243,7 +243,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str, now: str | None) -> float | None:
-    """Give the seconds until a date, by the provider's `Date` header or else by our clock."""
+    """Return the seconds until a date, by the provider's `Date` header or else by our clock."""
     from email.utils import parsedate_to_datetime
 
     try:

@@ -201,7 +201,7 @@ def without_lone_surrogates(value: Any) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
-    """Tell whether a value is nested deeper than DEPTH_LIMIT."""
+    """Return whether a value is nested deeper than DEPTH_LIMIT."""
     level: list[Any] = [value]
     for _ in range(DEPTH_LIMIT):
         inner: list[Any] = []

@@ -41,7 +41,7 @@ class ConnectionPool:
         self._closed = False
 
     def take(self, address: str) -> ModelConnection:
-        """Give a connection for one call alone, open or still to be made. Raises BadSetting."""
+        """Return a connection for one call alone, open or still to be made. Raises BadSetting."""
         if self._transport is not None:
             self._only = self._only or _connection_of(self._transport())
             return self._only
@@ -127,7 +127,7 @@ def _connection_of(transport: "ModelConnection | httpx.AsyncBaseTransport") -> M
 
 
 def proxy_for(address: str) -> str | None:
-    """Give the proxy that the environment (or the system) names for an address, if any."""
+    """Return the proxy that the environment (or the system) names for an address, if any."""
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None  # Else the import below would take as long as a short turn's others together.
     from urllib.request import getproxies, proxy_bypass
@@ -151,5 +151,5 @@ def _check_host(proxy: str) -> None:
 
 
 def is_secure(address: str) -> bool:
-    """Tell whether TLS is used for an address."""
+    """Return whether TLS is used for an address."""
     return address.lower().startswith("https:")

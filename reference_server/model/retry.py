@@ -25,7 +25,7 @@ class Retries:
         self._rng = rng
 
     def delay(self, error: ModelError) -> float | None:
-        """Use up a retry; gives the seconds to wait before it, None if the failure is final."""
+        """Use up a retry and return the seconds to wait before it, None if the failure is final."""
         used = self._used[error.phase]
         if not error.retryable or used >= self._allowed[error.phase]:
             return None

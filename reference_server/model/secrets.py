@@ -53,12 +53,12 @@ class Secrets:
 
     @classmethod
     def of(cls, provider: Provider) -> "Secrets":
-        """Give the secrets of one provider, and of the proxies on the way to it."""
+        """Return the secrets of one provider, and of the proxies on the way to it."""
         return cls([*_of_address(provider.base_url), *_of_proxies(), provider.api_key or ""])
 
     @classmethod
     def of_config(cls, config: Config) -> "Secrets":
-        """Give the secrets of all providers and MCP servers."""
+        """Return the secrets of all providers and MCP servers."""
         env = config.environment
         found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
         named = (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL"), config.openai_base_url)
@@ -72,7 +72,7 @@ class Secrets:
         return cls(found)
 
     def hidden_in(self, text: str, *, cut: bool = False) -> str:
-        """Give the text with `[key]` in the place of each secret.
+        """Return the text with `[key]` in the place of each secret.
 
         `cut`: the text is the beginning of a longer one; if it ends with what may be the beginning
         of a secret, that is left out.
@@ -94,7 +94,7 @@ class Secrets:
 
 
 def _of_address(address: str | None) -> Iterator[str]:
-    """Give the password in an address, also in one that is malformed."""
+    """Yield the password in an address, also in one that is malformed."""
     rest = (address or "").partition("://")[2] or address or ""
     login, at, _ = rest.rpartition("@")
     password = login.partition(":")[2]
@@ -112,7 +112,7 @@ def _of_proxies() -> Iterator[str]:
 
 
 def _units(secret: str) -> list[Unit]:
-    """Give a pattern for each character that matches all ways of escaping it."""
+    """Return a pattern for each character that matches all ways of escaping it."""
     return [_unit(character) for character in secret]
 
 
@@ -161,7 +161,7 @@ def _joined(units: list[Unit]) -> str:
 
 
 def _base64_cores(secret: str) -> Iterator[str]:
-    """Give the characters that base64 has for a secret, wherever it begins in what is encoded.
+    """Yield the characters that base64 has for a secret, wherever it begins in what is encoded.
 
     What stands before and after it shares a character with it at either end; those are left out.
     """
@@ -175,7 +175,7 @@ def _base64_cores(secret: str) -> Iterator[str]:
 
 
 def _goes_on(units: list[Unit], text: str, start: int) -> bool:
-    """Tell whether the text ends within a secret that begins at `start`."""
+    """Return whether the text ends within a secret that begins at `start`."""
     at = start
     for unit in units:
         if at == len(text) or _BEGUN_ESCAPE.fullmatch(text, at):

@@ -43,14 +43,14 @@ class Bearer:
         self._keep(await to_thread.run_sync(self._store.load, self._server.name, self._server.url))
 
     async def token(self) -> str | None:
-        """Give the token, renewed if it has expired; None without a login. Raises OAuthFailure."""
+        """Return the token, renewed if it has expired; None without a login. Raises OAuthFailure."""
         held = self._credentials
         if held is not None and held.expired:
             held = await self._renewed(held)
         return None if held is None else held.access_token
 
     async def another(self, refused: str | None) -> str | None:
-        """Give another token than one that was refused (or than none); None if there is no way.
+        """Return another token than one that was refused (or than none); None if there is no way.
 
         Raises OAuthFailure.
         """
@@ -156,7 +156,7 @@ class _Renewal:
 
 
 def bearer_of(tasks: TaskGroup, server: McpServer, store: Store) -> Bearer | None:
-    """Give the token of a server; None if it is a program, or has a token of config.toml."""
+    """Return the token of a server; None if it is a program, or has a token of config.toml."""
     if not server.url or server.token_variable is not None:
         return None
     return Bearer(tasks, server, store)

@@ -134,7 +134,7 @@ class Callback:
 
 @asynccontextmanager
 async def listening(port: int) -> AsyncGenerator[tuple[str, Callback]]:
-    """Listen on 127.0.0.1 for the block; gives the state of the login. Raises OAuthFailure."""
+    """Listen on 127.0.0.1 for the block and yield the state of the login. Raises OAuthFailure."""
     state = secrets.token_urlsafe(32)
     try:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port)

@@ -56,7 +56,7 @@ class Credentials:
         return tuple(one for one in found if one)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the entry of the store."""
+        """Return the entry of the store."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     @classmethod
@@ -83,7 +83,7 @@ class Credentials:
 
 
 def key_of(server: str, url: str) -> str:
-    """Give the key of a server's entry: another address of the same name is another entry."""
+    """Return the key of a server's entry: another address of the same name is another entry."""
     return f"{server}|{hashlib.sha256(url.encode()).hexdigest()[:32]}"
 
 

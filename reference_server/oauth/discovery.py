@@ -78,7 +78,7 @@ async def _discover(url: str) -> Found:
 
 
 def _challenge(answer: Answer) -> dict[str, str]:
-    """Give the parameters of the challenge of an answer that wants a token."""
+    """Return the parameters of the challenge of an answer that wants a token."""
     if answer.status not in (401, 403):
         return {}
     found: dict[str, str] = {}
@@ -127,7 +127,7 @@ async def _own_metadata(url: str) -> tuple[str, OAuthMetadata]:
 
 
 def _own_addresses(url: str) -> Iterator[tuple[str, str]]:
-    """Give issuers that a server may be itself, each with the address of its metadata."""
+    """Yield issuers that a server may be itself, each with the address of its metadata."""
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
     path = parts.path.rstrip("/")

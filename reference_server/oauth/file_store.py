@@ -29,7 +29,7 @@ class FileStore:
         self._path = path
 
     def read(self) -> Entries:
-        """Give all entries."""
+        """Return all entries."""
         try:
             with open_for_reading(self._path) as file:
                 text = file.read(MAX_FILE_BYTES + 1)

@@ -39,7 +39,7 @@ class KeyringStore:
         self._failure: NoKeyring | None = None
 
     def load(self, key: str) -> str | None:
-        """Give a text."""
+        """Return a text."""
         return self._ask(lambda keyring: keyring.get_password(SERVICE, self._name(key)))
 
     def save(self, key: str, text: str) -> None:

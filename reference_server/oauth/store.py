@@ -35,12 +35,12 @@ class Store:
         self._file.change(lambda _entries: None)
 
     def load(self, server: str, url: str) -> Credentials | None:
-        """Give the credentials of a server at this address, None if there are none."""
+        """Return the credentials of a server at this address, None if there are none."""
         entry = self._file.read().get(key_of(server, url))
         return None if entry is None else self._read(entry, server, url)
 
     def usable(self, server: str, url: str) -> bool:
-        """Tell whether there are credentials that have not ended for good; asks no keyring."""
+        """Return whether there are credentials that have not ended for good; asks no keyring."""
         entry = self._file.read().get(key_of(server, url))
         if not isinstance(entry, dict):
             return False
@@ -54,7 +54,7 @@ class Store:
         )
 
     def save(self, credentials: Credentials) -> str:
-        """Keep the credentials of a login; tells why they are not in the keyring, if one is there.
+        """Keep the credentials of a login and return why they are not in the keyring, if one is there.
 
         They take the place of those of that name, whatever their address.
         """
@@ -82,7 +82,7 @@ class Store:
         return words
 
     def replace(self, old: Credentials, new: Credentials) -> bool:
-        """Keep renewed credentials in the place of the old ones; tells whether they were there.
+        """Keep renewed credentials in the place of the old ones and return whether they were there.
 
         Else somebody has logged out, or in again, since `old` was read.
         """
@@ -154,7 +154,7 @@ class Store:
         return found if (found.server, found.url) == (server, url) else None
 
     def _clear(self, keys: list[str]) -> str:
-        """Remove what the keyring has of these; tells why it could not be."""
+        """Remove what the keyring has of these and return why it could not be."""
         try:
             for key in keys:
                 self._keyring.remove(key)
@@ -178,7 +178,7 @@ def _is_marker(entry: object) -> bool:
 
 
 def _drop(entries: Entries, server: str) -> list[str]:
-    """Drop all entries of a name; gives the keys of those that the keyring has."""
+    """Drop all entries of a name and return the keys of those that the keyring has."""
     keys = [key for key in entries if key.partition("|")[0] == server]
     return [key for key in keys if _is_marker(entries.pop(key))]
 

@@ -44,17 +44,17 @@ class Answer:
         return kind == "application/json" or kind.endswith("+json")
 
     def json(self) -> Any:
-        """Give what it says. Raises OAuthFailure."""
+        """Return what it says. Raises OAuthFailure."""
         return parsed(self.body)
 
 
 def plain(text: str) -> str:
-    """Give somebody else's words as one short line without control characters."""
+    """Return somebody else's words as one short line without control characters."""
     return brief("".join(one if one.isprintable() else " " for one in text).strip(), 300)
 
 
 def on_loopback(url: str) -> bool:
-    """Tell whether an address is of this machine."""
+    """Return whether an address is of this machine."""
     host = (urlsplit(url).hostname or "").lower()
     if host == "localhost":
         return True
@@ -65,7 +65,7 @@ def on_loopback(url: str) -> bool:
 
 
 def in_this_machine(url: str) -> bool:
-    """Tell whether an address is of this machine in any way of writing it that a system knows.
+    """Return whether an address is of this machine in any way of writing it that a system knows.
 
     Such are `127.1`, `0.0.0.0` and `::ffff:127.0.0.1`. Names are not looked up: a server at a name
     that leads here would need a certificate for it.
@@ -87,7 +87,7 @@ def in_this_machine(url: str) -> bool:
 
 
 def check_address(url: str, what: str, *, of: str) -> str:
-    """Give an address that requests with secrets may be sent to. Raises OAuthFailure.
+    """Return an address that requests with secrets may be sent to. Raises OAuthFailure.
 
     It is https; plain http is taken on loopback only. An MCP server, at the address `of`, that is
     elsewhere must not name addresses inside this machine: programs there trust who reaches them.

@@ -72,7 +72,7 @@ class _Target:
         self.made: os.stat_result | None = None
 
     def noted(self) -> JournaledWrite:
-        """Give what the journal says of it."""
+        """Return what the journal says of it."""
         write = self.write
         return JournaledWrite(
             folder=os.path.dirname(write.real),
@@ -125,7 +125,7 @@ class _Run:
         self._forget([target for target in targets if target.write.before is not None])
 
     def undo(self) -> list[str]:
-        """Undo every step; gives what could not be undone."""
+        """Undo every step and return what could not be undone."""
         lost: list[str] = []
         for words, step in reversed(self._undo):
             try:

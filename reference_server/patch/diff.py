@@ -128,7 +128,7 @@ class TurnDiff:
         return _State(_blob(content), content if kept else None, bool(mode & 0o100))
 
     def text(self, forbids: Forbids = lambda _real, _status: None) -> str:
-        """Give the diff in git's form, sorted by path; "" if every file is as it was. Blocks.
+        """Return the diff in git's form, sorted by path; "" if every file is as it was. Blocks.
 
         Paths below the turn's working directory are relative, others absolute. Changes that
         commands made to the remembered files are in it, too. A moved file is a deleted one and a

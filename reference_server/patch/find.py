@@ -46,7 +46,7 @@ class Lines:
         return len(self._ends)
 
     def raw(self, first: int, end: int) -> bytes:
-        """Give lines as they are, with their ends."""
+        """Return lines as they are, with their ends."""
         if first >= end:
             return b""
         return self._content[self._ends[first - 1] if first else 0 : self._ends[end - 1]]

@@ -140,7 +140,7 @@ class Journal:
 
 
 def digest(content: bytes | None) -> str | None:
-    """Give the digest of a file's content; None for no file."""
+    """Return the digest of a file's content; None for no file."""
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 

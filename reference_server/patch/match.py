@@ -56,7 +56,7 @@ class _Text:
         self._at = 0
 
     def edited(self, hunks: Sequence[Hunk]) -> bytes:
-        """Give the new text."""
+        """Return the new text."""
         result = _Result(self._ending)
         appended: list[str] = []
         for hunk in hunks:
@@ -163,7 +163,7 @@ class _Result:
         self._take(line.removesuffix("\r").encode() + self._ending, self._ending)
 
     def joined(self, *, ends: bool) -> bytes:
-        """Give the whole text; `ends`: its last line has an end."""
+        """Return the whole text; `ends`: its last line has an end."""
         if self._pieces and not ends:
             self._pieces[-1] = self._pieces[-1].removesuffix(self._last_end)
         elif self._pieces and not self._last_end:

@@ -161,7 +161,7 @@ class _Reader:
                     yield self._update(line, path)
 
     def _skip_blank(self) -> bool:
-        """Go to the next line that is not blank; tells whether there is none."""
+        """Go to the next line that is not blank and return whether there is none."""
         while self._at < self._end and not self._lines[self._at].strip():
             self._at += 1
         return self._at == self._end

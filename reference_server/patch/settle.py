@@ -15,7 +15,7 @@ from reference_server.patch.journal import Entry, JournaledWrite, State, digest
 
 
 def settle(entry: Entry) -> list[str]:
-    """Settle a patch; gives sentences for the user. Raises OSError: then try again later."""
+    """Settle a patch and return sentences for the user. Raises OSError: then try again later."""
     told: list[str] = []
     for write in reversed(entry.writes):
         try:
@@ -79,7 +79,7 @@ def _keeps_a_name(status: os.stat_result) -> bool:
 
 
 def _digest(name: str, folder: int) -> str | None:
-    """Give the digest of a file; None for what is no regular file: no patch has made it."""
+    """Return the digest of a file; None for what is no regular file: no patch has made it."""
     try:
         found = read_file(name, folder)
     except OSError:

@@ -127,7 +127,7 @@ class _Opcodes(SequenceMatcher[str]):
         self._known = opcodes
 
     def get_opcodes(self) -> list[_Opcode]:  # type: ignore[override]
-        """Give them."""
+        """Return them."""
         return list(self._known)
 
 

@@ -16,12 +16,12 @@ _log = logging.getLogger(__name__)
 
 
 def archived_place(home: Home, path: Path) -> Path:
-    """Give the place in the archive of a rollout among the sessions."""
+    """Return the place in the archive of a rollout among the sessions."""
     return home.archived_sessions / path.relative_to(home.sessions)
 
 
 def restored_place(home: Home, path: Path) -> Path:
-    """Give the place among the sessions of a rollout in the archive."""
+    """Return the place among the sessions of a rollout in the archive."""
     return home.sessions / path.relative_to(home.archived_sessions)
 
 

@@ -72,7 +72,7 @@ class Original:
         self.turns = dict(zip(self.turns, (turn.encode() for turn in turns), strict=True))
 
     def copied(self) -> Iterator[tuple[bytes, Record]]:
-        """Give the records of the copy, but the first one, each with its line."""
+        """Yield the records of the copy, but the first one, each with its line."""
         for number, (turn, line) in enumerate(self._lines, start=1):
             copy = line if turn is None else self._renamed(turn, line)
             if copy.startswith(_TURN_STARTED):

@@ -137,7 +137,7 @@ class Fold:
                 self._roll_back(thread, record.num_turns)
 
     def finish(self) -> StoredThread:
-        """Give the thread. Raises UnreadableRollout where there was no ThreadRecord."""
+        """Return the thread. Raises UnreadableRollout where there was no ThreadRecord."""
         if (thread := self._thread) is None:
             raise UnreadableRollout("does not begin with a thread record")
         self._conversation.settle()
@@ -155,7 +155,7 @@ class Fold:
             thread.tokens.append(record.tokens)
 
     def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
-        """Give a turn, which begins here if it is new; None if it was dropped."""
+        """Return a turn, which begins here if it is new; None if it was dropped."""
         known = self._turns.get(turn_id)
         if known is not None or turn_id in self._dropped:
             return known
@@ -170,7 +170,7 @@ class Fold:
         return turn
 
     def _add_item(self, thread: StoredThread, turn_id: str, item: ThreadItem) -> bool:
-        """Add an item, or put it in the place of the one with its id; tells whether it is new."""
+        """Add an item, or put it in the place of the one with its id and return whether it is new."""
         if (turn := self._turn(thread, turn_id)) is None:
             return False
         places = self._places[turn_id]
@@ -210,5 +210,5 @@ def mark_running(thread: StoredThread, turn_id: str | None) -> None:
 
 
 def preview_of(message: UserMessageItem) -> str:
-    """Give the preview of a thread that begins with this message: its first text."""
+    """Return the preview of a thread that begins with this message: its first text."""
     return next((part.text for part in message.content if isinstance(part, TextInput)), "")

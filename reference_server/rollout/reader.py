@@ -44,7 +44,7 @@ class _Beginning:
         self._begun = False
 
     def feed(self, record: Record) -> Iterable[Record]:
-        """Give the records that can be taken now."""
+        """Return the records that can be taken now."""
         if self._begun:
             return (record,)
         first = record if isinstance(record, ThreadRecord) else lost_beginning(self._path, record)
@@ -115,7 +115,7 @@ class RolloutReader:
                 self._fold.take(one)
 
     def finish(self) -> StoredThread:
-        """Give the thread; nothing can be read afterwards. Raises UnreadableRollout."""
+        """Return the thread; nothing can be read afterwards. Raises UnreadableRollout."""
         self._lines += 1
         self._take(self._tail)
         try:
@@ -125,7 +125,7 @@ class RolloutReader:
 
 
 def whole_lines_of(path: Path, given_up: Event) -> Iterator[bytes]:
-    """Give the lines of a file, not empty, each with its end. Raises OSError, UnreadableRollout.
+    """Yield the lines of a file, not empty, each with its end. Raises OSError, UnreadableRollout.
 
     The last one may be under way: it is given as it is. Raises GivenUp as `RolloutReader.read`.
     """

@@ -80,7 +80,7 @@ class ThreadRecord(WireModel):
 def first_record(
     at: float, thread_id: str, source: str, settings: ThreadSettings, tools: list[DynamicTool]
 ) -> ThreadRecord:
-    """Give the record with which the records of a thread begin."""
+    """Return the record with which the records of a thread begin."""
     first = ThreadRecord(at=at, id=thread_id, source=source, settings=settings)
     return first.model_copy(update={"tools": tools}) if tools else first
 
@@ -205,7 +205,7 @@ def parse_record(line: bytes) -> Record:
 
 
 def _newer_version(line: bytes) -> int | None:
-    """Give the version of a thread record if it is newer than this server knows."""
+    """Return the version of a thread record if it is newer than this server knows."""
     try:
         # Every version has these two fields.
         record: Any = json.loads(line)

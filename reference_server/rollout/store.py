@@ -34,7 +34,7 @@ new modification time, since clocks of file systems are coarse."""
 
 
 def thread_named(path: Path) -> str | None:
-    """Give the id of the thread that a file's name says it has; None for another name."""
+    """Return the id of the thread that a file's name says it has; None for another name."""
     named = _FILE.fullmatch(path.name)
     return None if named is None else named[1]
 
@@ -85,7 +85,7 @@ class RolloutStore:
     def _rollouts(
         self, path: str, known: "dict[str, _Folder]", depth: int = _DEPTH
     ) -> "Iterator[tuple[str, dict[str, str]]]":
-        """Give each folder at or below a path that holds rollouts, with its content."""
+        """Yield each folder at or below a path that holds rollouts, with its content."""
         try:
             changed = os.stat(path).st_mtime_ns
             folder = known.get(path)

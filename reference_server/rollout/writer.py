@@ -32,7 +32,7 @@ class Recorder(Protocol):
         ...
 
     def records(self) -> list[Record] | None:
-        """Give what is held in memory; None when it is on disk."""
+        """Return what is held in memory; None when it is on disk."""
         ...
 
     def sync(self) -> None:
@@ -55,7 +55,7 @@ class _OpenFiles:
         self._descriptors: OrderedDict[Path, int] = OrderedDict()
 
     def descriptor(self, path: Path, *, create: bool = False) -> int:
-        """Give the descriptor of a file, opening it if it is not open. Raises OSError."""
+        """Return the descriptor of a file, opening it if it is not open. Raises OSError."""
         found = self._descriptors.get(path)
         if found is None:
             flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
@@ -126,7 +126,7 @@ class FileRecorder:
             raise OSError(errno.ESTALE, words, str(self._path))
 
     def records(self) -> None:
-        """Give None: nothing is kept in memory."""
+        """Return None: nothing is kept in memory."""
         return
 
     def sync(self) -> None:
@@ -163,7 +163,7 @@ class MemoryRecorder:
         self._records.append(record)
 
     def records(self) -> list[Record]:
-        """Give all records so far."""
+        """Return all records so far."""
         return list(self._records)
 
     def sync(self) -> None:

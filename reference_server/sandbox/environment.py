@@ -47,7 +47,7 @@ def command_environment(
 
 
 def path_without(path: str, folders: Iterable[str]) -> str:
-    """Give a PATH without entries in these folders and without relative entries."""
+    """Return a PATH without entries in these folders and without relative entries."""
     real = [os.path.join(os.path.realpath(folder), "") for folder in folders]
 
     def stays(entry: str) -> bool:

@@ -83,7 +83,7 @@ class Launcher:
         self._channel = ours
 
     def hand_over(self, *streams: int) -> socket.socket:
-        """Give a new warden the descriptor of a command's output; returns its control socket.
+        """Return a new warden the descriptor of a command's output; returns its control socket.
 
         For a program that is spoken with: of its output, its input and its standard error. The
         caller keeps its own copies to close. Raises LaunchFailed.
@@ -127,7 +127,7 @@ class Launcher:
 
 
 def _environment() -> dict[str, str]:
-    """Give only what the interpreter needs: commands can read the variables of their parent."""
+    """Return only what the interpreter needs: commands can read the variables of their parent."""
     return {name: os.environ[name] for name in _OF_THE_LOADER if name in os.environ}
 
 

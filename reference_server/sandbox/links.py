@@ -14,7 +14,7 @@ _MAX_LINKS = 40
 
 
 def follow(path: str) -> tuple[str, list[str]]:
-    """Follow an absolute path as the kernel does; gives its target, and the links on the way.
+    """Follow an absolute path as the kernel does and return its target, and the links on the way.
 
     Each link is given by its real path. A path with too many links ends at one of them.
     """

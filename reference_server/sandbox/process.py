@@ -394,7 +394,7 @@ class Account:
             self._control.send(_END)
 
     def close(self) -> None:
-        """Give the warden up; it ends what still runs."""
+        """Return the warden up; it ends what still runs."""
         self._control.close()
 
     async def _until(self, reached: Callable[[], bool]) -> None:

@@ -155,7 +155,7 @@ class Sandbox:
         tty: bool = False,
         network: bool = False,
     ) -> Confinement:
-        """Give how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
+        """Return how to run a command in `cwd` under a policy. Raises SandboxUnavailable.
 
         `workspace` is the thread's working directory, the first root of workspaceWrite. It must
         never be a folder that the model chose; `cwd` may be one. `network`: the client lets this
@@ -174,7 +174,7 @@ class Sandbox:
                 return await self._confined(roots, reach, workspace, cwd, env, tty)
 
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
-        """Give the plan of a policy for the server itself: patches, images. Raises Refused.
+        """Return the plan of a policy for the server itself: patches, images. Raises Refused.
 
         None if the policy does not restrict files.
         """

@@ -51,7 +51,7 @@ _Instruction = tuple[int, int, int, int]
 
 
 def program(machine: str | None = None) -> bytes | None:
-    """Give the program for this machine, or for one by its name; None where none is known."""
+    """Return the program for this machine, or for one by its name; None where none is known."""
     known = MACHINES.get(machine or platform.machine())
     return None if known is None else b"".join(struct.pack("=HBBI", *one) for one in _made(known))
 

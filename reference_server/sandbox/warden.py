@@ -72,7 +72,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _leave_keyring() -> None:
-    """Give this process a keyring of its own: the server's has keys that are not for commands.
+    """Return this process a keyring of its own: the server's has keys that are not for commands.
 
     On a kernel without keyrings there is nothing to do.
     """
@@ -215,7 +215,7 @@ def _send(pid: int, number: int) -> None:
 
 
 def _send_group(group: int, number: int) -> bool:
-    """Send a signal to a process group; tells whether there was such a group."""
+    """Send a signal to a process group and return whether there was such a group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

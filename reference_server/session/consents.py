@@ -28,7 +28,7 @@ class Consents:
     def has_command(
         self, under: SandboxPolicy, argv: tuple[str, ...], cwd: str, *, outside: bool
     ) -> bool:
-        """Tell whether this very command was accepted under this policy."""
+        """Return whether this very command was accepted under this policy."""
         return (under.encode(), argv, cwd, outside) in self._commands
 
     def accept_files(self, under: SandboxPolicy, paths: Iterable[str]) -> None:
@@ -36,6 +36,6 @@ class Consents:
         self._files.update((under.encode(), path) for path in paths)
 
     def has_files(self, under: SandboxPolicy, paths: Iterable[str]) -> bool:
-        """Tell whether changes of all these files were accepted under this policy."""
+        """Return whether changes of all these files were accepted under this policy."""
         policy = under.encode()
         return self._files.issuperset((policy, path) for path in paths)

@@ -35,7 +35,7 @@ class Forks:
         self._clock = clock
 
     async def fork(self, thread_id: str, source: str) -> tuple[LoadedThread, list[Turn]]:
-        """Load a copy of a thread; gives it and its turns. Raises Refusal, OSError.
+        """Load a copy of a thread and return it and its turns. Raises Refusal, OSError.
 
         `source`: the kind of client that it is made for.
         """
@@ -60,8 +60,8 @@ class Forks:
         return thread, stored.turns
 
     async def _original(self, thread_id: str, loaded: LoadedThread | None) -> Original:
-        if loaded is not None and (held := loaded.recorder.records()) is not None:
-            return Original.of_records(held)
+        if loaded is not None and (records := loaded.recorder.records()) is not None:
+            return Original.of_records(records)
         if loaded is not None and loaded.recorder.path is not None:
             path = loaded.recorder.path
         else:

@@ -42,7 +42,7 @@ class LiveReading:
                 return
 
     def stored(self) -> StoredThread:
-        """Give what is recorded at this moment. Raises Refusal."""
+        """Return what is recorded at this moment. Raises Refusal."""
         if self._reader is None:
             return fold(self._thread.recorder.records() or [])
         try:
@@ -52,7 +52,7 @@ class LiveReading:
             raise unreadable(self._thread.id, error) from error
 
     def turns(self, *, with_open_items: bool = False) -> list[Turn]:
-        """Give the turns as they are at this moment. Raises Refusal.
+        """Return the turns as they are at this moment. Raises Refusal.
 
         `with_open_items`: also the items of the active turn that were started and not completed.
         """
@@ -122,10 +122,10 @@ async def _apart(thread_id: str, reader: RolloutReader) -> int:
         given_up.set()
 
 
-def check_id(found: str, expected: str, path: Path) -> None:
+def check_id(thread_id: str, expected: str, path: Path) -> None:
     """Raise UnreadableRollout where a file holds another thread than its name says."""
-    if found != expected:
-        raise UnreadableRollout(f"{path}: its name says {expected}, its thread record {found}")
+    if thread_id != expected:
+        raise UnreadableRollout(f"{path}: its name says {expected}, its thread record {thread_id}")
 
 
 def unreadable(thread_id: str, error: Exception) -> Refusal:

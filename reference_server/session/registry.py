@@ -48,7 +48,7 @@ class Opened(NamedTuple):
         return isinstance(self.history, LiveReading)
 
     def turns(self) -> list[Turn]:
-        """Give the turns as they are at this moment, the items under way included."""
+        """Return the turns as they are at this moment, the items under way included."""
         if isinstance(self.history, LiveReading):
             return self.history.turns(with_open_items=True)
         return self.history
@@ -82,7 +82,7 @@ class Threads:
         return list(self._loaded.values())
 
     def find_loaded(self, thread_id: str) -> LoadedThread | None:
-        """Give a thread that is in memory."""
+        """Return a thread that is in memory."""
         return self._loaded.get(thread_id)
 
     def unsubscribe(self, outbox: Outbox) -> None:
@@ -143,7 +143,7 @@ class Threads:
             )
 
     async def get_loaded(self, thread_id: str) -> LoadedThread:
-        """Give a thread that is in memory. Raises Refusal for any other, OSError."""
+        """Return a thread that is in memory. Raises Refusal for any other, OSError."""
         if thread := self._loaded.get(thread_id):
             return thread
         await self.find_stored(thread_id)
@@ -152,7 +152,7 @@ class Threads:
         )
 
     async def find_stored(self, thread_id: str) -> Path:
-        """Give the rollout of a thread, archived or not. Raises Refusal for an unknown one."""
+        """Return the rollout of a thread, archived or not. Raises Refusal for an unknown one."""
         path = await to_thread.run_sync(self._rollouts.find, thread_id)
         if path is None:
             # Which code an unknown thread has is not shown; -32600 is the shipping server's choice.
@@ -160,7 +160,7 @@ class Threads:
         return path
 
     def is_archived(self, path: Path) -> bool:
-        """Tell whether a rollout lies in the archive."""
+        """Return whether a rollout lies in the archive."""
         return path.is_relative_to(self._home.archived_sessions)
 
     def refuse_archived(self, thread_id: str, path: Path) -> None:
@@ -187,7 +187,7 @@ class Threads:
 
     @asynccontextmanager
     async def claimed(self, thread_id: str) -> AsyncGenerator[Path]:
-        """Claim, for the block, a stored thread that is not loaded; gives its rollout.
+        """Claim, for the block, a stored thread that is not loaded and yield its rollout.
 
         If the block loads it, it stays claimed. Raises Refusal, OSError.
         """
@@ -211,7 +211,7 @@ class Threads:
     async def for_writing(
         self, thread_id: str, *, archived: bool = True
     ) -> AsyncGenerator[LoadedThread]:
-        """Give a thread to which something is added, loaded for the block if it is not loaded.
+        """Yield a thread to which something is added, loaded for the block if it is not loaded.
 
         `archived`: one in the archive too. Raises Refusal, OSError.
         """

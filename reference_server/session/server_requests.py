@@ -38,7 +38,7 @@ class _OpenRequest:
         self.answer: Fields = {}
 
     def passes(self, answer: Fields, sender: Outbox) -> bool:
-        """Tell whether a client leaves the answer to another that was asked too."""
+        """Return whether a client leaves the answer to another that was asked too."""
         error: Any = answer.get("error")
         if not self.may_pass or not isinstance(error, dict):
             return False
@@ -74,11 +74,11 @@ class ServerRequests:
 
         request_id = next(self._ids)
         message = encode_request(request_id, method, params)
-        question = self._open[request_id] = _OpenRequest(subscribers, message, may_pass=may_pass)
+        open_request = self._open[request_id] = _OpenRequest(subscribers, message, may_pass=may_pass)
         subscribers.send(message)
         try:
-            await question.answered.wait()
-            return question.answer
+            await open_request.answered.wait()
+            return open_request.answer
         finally:
             del self._open[request_id]
             subscribers.notify(

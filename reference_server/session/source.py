@@ -10,5 +10,5 @@ KINDS = frozenset({"cli", "vscode", "exec", APP_SERVER})
 
 
 def source_of(client_name: str | None) -> str:
-    """Give the kind of a client by its name in `initialize`, if it said one."""
+    """Return the kind of a client by its name in `initialize`, if it said one."""
     return client_name if client_name in KINDS else APP_SERVER

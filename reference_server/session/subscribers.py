@@ -41,7 +41,7 @@ class Subscribers:
         return True
 
     def remove(self, outbox: Outbox) -> bool:
-        """Unsubscribe a connection; tells whether it was subscribed."""
+        """Unsubscribe a connection and return whether it was subscribed."""
         if outbox not in self._outboxes:
             return False
         self._outboxes.remove(outbox)
@@ -59,7 +59,7 @@ class Subscribers:
         return list(self._outboxes)
 
     def has(self, outbox: Outbox) -> bool:
-        """Tell whether a connection is subscribed."""
+        """Return whether a connection is subscribed."""
         return outbox in self._outboxes
 
     def notify(self, params: WireModel) -> None:

@@ -81,7 +81,7 @@ class RunningTurn(Protocol):
         ...
 
     def open_items(self) -> list[ThreadItem]:
-        """Give the items that were started and not completed, as they were streamed so far."""
+        """Return the items that were started and not completed, as they were streamed so far."""
         ...
 
     def interrupt(self) -> None:
@@ -167,11 +167,11 @@ class LoadedThread:
         return self.recorder.path is None
 
     def server_id(self) -> str | None:
-        """Give the id by which other servers see that this one is running. Raises OSError."""
+        """Return the id by which other servers see that this one is running. Raises OSError."""
         return None if self.ephemeral or self.presence is None else self.presence.id()
 
     def snapshot(self, turns: list[Turn] | None = None) -> Thread:
-        """Give the thread as the wire shows it."""
+        """Return the thread as the wire shows it."""
         path = self.recorder.path
         thread = Thread(
             id=self.id,
@@ -217,7 +217,7 @@ class LoadedThread:
         self._state = next_thread_state(self._state, "unloaded")
 
     def status_notification(self) -> ThreadStatusChangedNotification:
-        """Give the notification that tells the status."""
+        """Return the notification that tells the status."""
         return ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
 
     def _tell_status(self) -> None:
@@ -241,7 +241,7 @@ class LoadedThread:
         self._preview = self._preview or preview_of(message)
 
     def new_item_id(self) -> str:
-        """Give an id that no other item has, with the number of the turn that it belongs to.
+        """Return an id that no other item has, with the number of the turn that it belongs to.
 
         An item that was told and not recorded before its server died is not known any more. So the
         number of an item counts within its turn, and no turn goes on in another server.
@@ -265,7 +265,7 @@ def _is_listed(record: Record) -> bool:
 
 
 def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
-    """Give the status object of a state; only an active thread has flags."""
+    """Return the status object of a state; only an active thread has flags."""
     match state:
         case "notLoaded":
             return NotLoadedStatus()
@@ -278,7 +278,7 @@ def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:
 
 
 def stored_snapshot(stored: StoredThread, path: str, *, with_turns: bool) -> Thread:
-    """Give a thread that is not loaded as the wire shows it."""
+    """Return a thread that is not loaded as the wire shows it."""
     thread = Thread(
         id=stored.id,
         preview=stored.preview,

@@ -33,18 +33,18 @@ class Catalogue:
         self._folder = folder
 
     def skills(self) -> list[tuple[str, Skill]]:
-        """Give each skill with its id; what is no skill is left out. Raises NoSkill, OSError."""
-        found: list[tuple[str, Skill]] = []
+        """Return each skill with its id; what is no skill is left out. Raises NoSkill, OSError."""
+        skills: list[tuple[str, Skill]] = []
         for name in sorted(os.listdir(self._checked()))[:MAX_ENTRIES]:
-            if name.startswith(".") or len(found) == MAX_SKILLS:
+            if name.startswith(".") or len(skills) == MAX_SKILLS:
                 continue
             with contextlib.suppress(NoSkill, UnicodeError):
                 name.encode()
-                found.append((name, self._skill(name)))
-        return found
+                skills.append((name, self._skill(name)))
+        return skills
 
     def export(self, skill_id: str, into: Path) -> Path:
-        """Copy a skill into a folder of skills, all of it or nothing; gives the folder.
+        """Copy a skill into a folder of skills, all of it or nothing and return the folder.
 
         Raises NoSkill, OSError.
         """

@@ -25,14 +25,14 @@ _LENGTH = 2048
 
 
 def read_companions(folder: str) -> tuple[SkillInterface | None, list[Problem]]:
-    """Give how a skill is shown, None if nothing says so, and what is wrong with its files."""
-    found: dict[str, str] = {}
+    """Return how a skill is shown, None if nothing says so, and what is wrong with its files."""
+    fields: dict[str, str] = {}
     problems: list[Problem] = []
     for key, name in ICONS.items():
         path = os.path.join(folder, name)
         try:
             if stat.S_ISREG(os.stat(path).st_mode):
-                found[key] = name
+                fields[key] = name
             else:
                 problems.append(Problem(path, "is not a regular file; put an image in its place"))
         except FileNotFoundError:
@@ -48,14 +48,14 @@ def read_companions(folder: str) -> tuple[SkillInterface | None, list[Problem]]:
                 if isinstance(value, NoSkill):
                     problems.append(Problem(path, str(value)))
                 else:
-                    found[key] = value
+                    fields[key] = value
         except NoSkill as error:
             problems.append(Problem(path, str(error)))
-    return (SkillInterface(**found) if found else None), problems
+    return (SkillInterface(**fields) if fields else None), problems
 
 
 def _values(text: str) -> Iterator[tuple[str, str | NoSkill]]:
-    """Give each key with its value, or with what is wrong with it. Raises NoSkill."""
+    """Yield each key with its value, or with what is wrong with it. Raises NoSkill."""
     from reference_server.skills.toml import read_toml  # most skills have no such file
 
     table = read_toml(text)
@@ -77,11 +77,11 @@ def _checked(key: str, value: Any) -> str | NoSkill:
 
 
 def _advice(key: str, table: dict[str, Any]) -> str | None:
-    """Give what to say of a key that is probably a mistake; of others nothing is said."""
+    """Return what to say of a key that is probably a mistake; of others nothing is said."""
     import difflib  # only who has such a key waits for it
 
     snake = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", key[:100]).lower().replace("-", "_")
-    near = difflib.get_close_matches(snake, KEYS, 1, 0.8)
-    if near and near[0] not in table:
-        return f"there is no key `{key[:40]}`; did you mean `{near[0]}`?"
+    matches = difflib.get_close_matches(snake, KEYS, 1, 0.8)
+    if matches and matches[0] not in table:
+        return f"there is no key `{key[:40]}`; did you mean `{matches[0]}`?"
     return None

@@ -54,8 +54,8 @@ class Outline:
 def read_document(text: str) -> Document:
     """Read the text of a SKILL.md. Raises NoSkill."""
     matter, body = front_matter.split(text)
-    given = {} if matter is None else front_matter.read(matter, ("name", "description"))
-    name, description = (_line(given.get(key, "")) for key in ("name", "description"))
+    fields = {} if matter is None else front_matter.read(matter, ("name", "description"))
+    name, description = (_line(fields.get(key, "")) for key in ("name", "description"))
     if not (name and description):
         outline = outline_of(body)
         name = name or _line(outline.title)
@@ -100,7 +100,7 @@ def _markdown() -> "MarkdownIt":
 
 
 def _line(text: str) -> str:
-    """Give a text as one line."""
+    """Return a text as one line."""
     return _SPACE.sub(" ", text).strip()
 
 

@@ -22,11 +22,11 @@ def _anything(_real: str, _status: os.stat_result) -> None:
 
 
 def read_file(path: str, limit: int, check: Check = _anything) -> tuple[str, str]:
-    """Give the text of a file, and its path with all links followed. Raises NoSkill.
+    """Return the text of a file, and its path with all links followed. Raises NoSkill.
 
     May take as long as the disk does.
     """
-    found: list[str] = []
+    real_paths: list[str] = []
 
     def judge(real: str, status: os.stat_result) -> None:
         name = os.path.basename(path)
@@ -36,7 +36,7 @@ def read_file(path: str, limit: int, check: Check = _anything) -> tuple[str, str
             raise NoSkill(f"is a link to {real}, which is not called {name}; copy the file")
         _check_size(status.st_size, limit)
         check(real, status)
-        found.append(real)
+        real_paths.append(real)
 
     try:
         with open(open_judged(path, judge), "rb") as file:
@@ -50,7 +50,7 @@ def read_file(path: str, limit: int, check: Check = _anything) -> tuple[str, str
         raise NoSkill(f"line {line}: is not UTF-8; save the file in that encoding") from None
     except ValueError as error:
         raise NoSkill(f"cannot be read: {error}; choose another name") from None
-    return text, found[0]
+    return text, real_paths[0]
 
 
 def _check_size(size: int, limit: int) -> None:

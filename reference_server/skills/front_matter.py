@@ -23,7 +23,7 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Give the front matter of a text, if it has one, and what follows it. Raises NoSkill."""
+    """Return the front matter of a text, if it has one, and what follows it. Raises NoSkill."""
     begins = _OPENS.match(text)
     if begins is None:
         return None, text
@@ -38,17 +38,17 @@ def split(text: str) -> tuple[str | None, str]:
     return text[begins.end() : ends.start()], text[ends.end() :].lstrip("\r\n")
 
 
-def read(text: str, wanted: Iterable[str]) -> dict[str, str]:
-    """Give the texts under these keys, as far as they are there and not null. Raises NoSkill."""
+def read(text: str, keys: Iterable[str]) -> dict[str, str]:
+    """Return the texts under these keys, as far as they are there and not null. Raises NoSkill."""
     try:
-        return _Reader(set(wanted)).read(text)
+        return _Reader(set(keys)).read(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = f"{error.problem or error.context}; mend the front matter"
         raise NoSkill(_at(mark, words)) from None
     except yaml.YAMLError as error:
-        what = str(error).splitlines()[0]
-        raise NoSkill(f"the front matter is not YAML: {what}; mend it") from None
+        problem = str(error).splitlines()[0]
+        raise NoSkill(f"the front matter is not YAML: {problem}; mend it") from None
 
 
 def _at(mark: "yaml.Mark | None", words: str) -> str:

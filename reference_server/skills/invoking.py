@@ -67,21 +67,21 @@ class _Invocation:
         await self._take_named(texts, {name for name, _ in items} | apps)
         return SkillTexts(list(self.blocks.values()), self.refused, self.notes)
 
-    async def _take_named(self, texts: list[str], known: set[str]) -> None:
+    async def _take_named(self, texts: list[str], known_names: set[str]) -> None:
         """Take the skills that texts name; of a known name an item has said what it means."""
-        if not words_after_signs(texts) - {first_word(name) for name in known}:
+        if not words_after_signs(texts) - {first_word(name) for name in known_names}:
             return
         usable = await self.library.usable(self.settings.cwd)
-        for name in names_in(texts, {*usable, *known}):
-            if name not in known:
+        for name in names_in(texts, {*usable, *known_names}):
+            if name not in known_names:
                 try:
                     await self._take(name, usable[name].path)
                 except NoSkill as error:
                     self.notes.append(f"The skill ${name} is not used: {error}")
 
-    async def _take(self, name: str, given: str) -> None:
+    async def _take(self, name: str, file: str) -> None:
         """Add the text of a skill. Raises NoSkill."""
-        path = _normal(given)
+        path = _normal(file)
         if basename(path) != SKILL_FILE:
             raise NoSkill(f"it is not in a {SKILL_FILE}")
         real, document = await self._document(path)

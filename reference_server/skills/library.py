@@ -53,7 +53,7 @@ class Library:
         return self._home.skills
 
     def folder(self, cwd: str) -> str:
-        """Give a working directory as an absolute path, as threads have it. Raises Refusal."""
+        """Return a working directory as an absolute path, as threads have it. Raises Refusal."""
         return absolute_folder(cwd, self.config.folder)
 
     def forget(self) -> None:
@@ -63,47 +63,47 @@ class Library:
     async def entries(
         self, cwds: Sequence[str], extra: Mapping[str, Sequence[str]], *, reload: bool
     ) -> list[SkillsListEntry]:
-        """Give an entry for each working directory, as it is named. Raises Refusal.
+        """Return an entry for each working directory, as it is named. Raises Refusal.
 
         `extra`: further folders of the user's, by absolute working directory. With `reload` what is
         in the cache is not believed.
         """
-        looked = _Looked(self, reload=reload)
+        scans = _Looked(self, reload=reload)
         disabled = await self._disabled()
         return [
-            await self._entry(cwd, extra.get(self.folder(cwd), ()), looked, disabled)
+            await self._entry(cwd, extra.get(self.folder(cwd), ()), scans, disabled)
             for cwd in cwds
         ]
 
     async def usable(self, cwd: str) -> dict[str, Skill]:
-        """Give the skills that `$name` can mean in a working directory, as the disk has them now.
+        """Return the skills that `$name` can mean in a working directory, as the disk has them now.
 
         Of several that are enabled and have one name the nearest counts: the project's, then the
         user's, then the built-in one.
         """
         disabled = await self._disabled()
-        looked = _Looked(self, reload=True)
-        found: dict[str, Skill] = {}
+        scans = _Looked(self, reload=True)
+        skills: dict[str, Skill] = {}
         for root in self._roots(cwd, ()):
-            for skill in (await looked.at(root)).skills:
+            for skill in (await scans.at(root)).skills:
                 if not disabled.holds(skill):
-                    found.setdefault(skill.name, skill)
-        return found
+                    skills.setdefault(skill.name, skill)
+        return skills
 
     async def _entry(
-        self, cwd: str, extra: Sequence[str], looked: "_Looked", disabled: Disabled
+        self, cwd: str, extra: Sequence[str], scans: "_Looked", disabled: Disabled
     ) -> SkillsListEntry:
-        found: dict[str, Skill] = {}
+        skills: dict[str, Skill] = {}
         problems: list[Problem] = [disabled.problem] if disabled.problem else []
         for root in self._roots(self.folder(cwd), extra):
-            scanned = await looked.at(root)
+            scanned = await scans.at(root)
             for skill in scanned.skills:
                 # The working directory can be the home, or a root a link to another.
-                found.setdefault(skill.real, skill)
+                skills.setdefault(skill.real, skill)
             problems += [one for one in scanned.problems if one not in problems]
         return SkillsListEntry(
             cwd=cwd,
-            skills=[_shown(skill, not disabled.holds(skill)) for skill in found.values()],
+            skills=[_shown(skill, not disabled.holds(skill)) for skill in skills.values()],
             errors=[SkillErrorInfo(path=one.path, message=one.message) for one in problems],
         )
 
@@ -120,7 +120,7 @@ class Library:
         return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self.readers)
 
     def cached(self, root: Root) -> Scanned | None:
-        """Give what is remembered of a folder of skills."""
+        """Return what is remembered of a folder of skills."""
         if root in self._cache:
             self._cache.move_to_end(root)
         return self._cache.get(root)
@@ -129,16 +129,16 @@ class Library:
         """Look at a folder of skills, and remember what it holds."""
         try:
             with anyio.fail_after(WAIT_TIME):
-                found = await to_thread.run_sync(
+                result = await to_thread.run_sync(
                     scan, *root, abandon_on_cancel=True, limiter=self.readers
                 )
         except TimeoutError:
             return Scanned([], [Problem(root[0], _HUNG)])
-        self._cache[root] = found
+        self._cache[root] = result
         self._cache.move_to_end(root)
         while len(self._cache) > MAX_CACHED:
             self._cache.popitem(last=False)
-        return found
+        return result
 
 
 class _Looked:
@@ -152,10 +152,10 @@ class _Looked:
 
     async def at(self, root: Root) -> Scanned:
         if root not in self._seen:
-            known = None if self._reload else self._library.cached(root)
-            if known is None and time.monotonic() > self._end:
+            cached = None if self._reload else self._library.cached(root)
+            if cached is None and time.monotonic() > self._end:
                 return Scanned([], [Problem(root[0], _LATE)])
-            self._seen[root] = known or await self._library.scan(root)
+            self._seen[root] = cached or await self._library.scan(root)
         return self._seen[root]
 
 

@@ -18,36 +18,36 @@ _GOES_ON = re.compile(r"[\w-]")
 
 
 def words_after_signs(texts: Iterable[str]) -> set[str]:
-    """Give the words that stand directly after a `$`; the name of a skill begins with one."""
+    """Return the words that stand directly after a `$`; the name of a skill begins with one."""
     return {match[1] for text in texts for match in _signs(text)}
 
 
 def first_word(name: str) -> str | None:
-    """Give the word that a name begins with; None if it begins with none, and is never found."""
-    found = _FIRST_WORD.match(name)
-    return found and found[0]
+    """Return the word that a name begins with; None if it begins with none, and is never found."""
+    match = _FIRST_WORD.match(name)
+    return match and match[0]
 
 
 def names_in(texts: Iterable[str], names: Collection[str]) -> list[str]:
-    """Give the names that stand after a `$`, each once, in the order in which they come."""
+    """Return the names that stand after a `$`, each once, in the order in which they come."""
     # The longest first: of `spell check` and `spell` the text means the one that it spells out.
     lengths: dict[str, list[int]] = {}
     for name in sorted(names, key=len, reverse=True):
         if word := first_word(name):
-            known = lengths.setdefault(word, [])
-            if len(name) not in known[-1:]:
-                known.append(len(name))
-    given = set(names)
-    found: dict[str, None] = {}
+            known_lengths = lengths.setdefault(word, [])
+            if len(name) not in known_lengths[-1:]:
+                known_lengths.append(len(name))
+    known_names = set(names)
+    found_names: dict[str, None] = {}
     for text in texts:
         for match in _signs(text):
             begin = match.start(1)
             for length in lengths.get(match[1], ()):
                 name = text[begin : begin + length]
-                if name in given and not _GOES_ON.match(text, begin + length):
-                    found[name] = None
+                if name in known_names and not _GOES_ON.match(text, begin + length):
+                    found_names[name] = None
                     break
-    return list(found)
+    return list(found_names)
 
 
 def _signs(text: str) -> Iterator[re.Match[str]]:

@@ -94,7 +94,7 @@ class _Walk:
                 self.enter(os.path.join(folder, name), depth + 1)
 
     def _content(self, folder: str) -> tuple[list[str], list[str]]:
-        """Give the names of all entries, and of the folders among them. Raises OSError, _Enough."""
+        """Return the names of all entries, and of the folders among them. Raises OSError, _Enough."""
         names: list[str] = []
         folders: list[str] = []
         with os.scandir(folder) as entries:
@@ -102,8 +102,8 @@ class _Walk:
                 try:
                     entry.name.encode()
                 except UnicodeError:
-                    shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-                    path = os.path.join(folder, shown)
+                    name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
+                    path = os.path.join(folder, name)
                     self._tell(path, "has a name that is not UTF-8; rename it")
                     continue
                 names.append(entry.name)

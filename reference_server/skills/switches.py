@@ -112,14 +112,14 @@ def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_of(entry: Mapping[str, Any], path: str) -> bool:
-    own = entry.get("path")
-    if not isinstance(own, str) or not own:
+    entry_path = entry.get("path")
+    if not isinstance(entry_path, str) or not entry_path:
         return False
-    return os.path.normpath(own) == path or os.path.realpath(own) == os.path.realpath(path)
+    return os.path.normpath(entry_path) == path or os.path.realpath(entry_path) == os.path.realpath(path)
 
 
 def _edited(text: str, path: str, *, enabled: bool) -> str | None:
-    """Give the text with the entry changed; None if it is written in a form that cannot be."""
+    """Return the text with the entry changed; None if it is written in a form that cannot be."""
     end = line_end(text)
     entry = _entry(path).replace("\n", end)
     made = text.replace(entry, "")
@@ -138,7 +138,7 @@ def _edited(text: str, path: str, *, enabled: bool) -> str | None:
 
 
 def _entry(path: str) -> str:
-    """Give an entry as the server writes it: below what is there, which stays as it is."""
+    """Return an entry as the server writes it: below what is there, which stays as it is."""
     return f"\n[[skills.config]]\npath = {quoted(path)}\nenabled = false\n"
 
 
@@ -152,7 +152,7 @@ def _without(text: str, path: str) -> str:
 
 
 def _wanted(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
-    """Give what the file must say after the change. Raises ValueError where it cannot."""
+    """Return what the file must say after the change. Raises ValueError where it cannot."""
     table = tomllib.loads(text)
     skills = table.setdefault("skills", {})
     if not isinstance(skills, dict):

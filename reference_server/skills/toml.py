@@ -10,14 +10,14 @@ _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Give the tables of a text. Raises NoSkill, with line and column where they are known."""
+    """Return the tables of a text. Raises NoSkill, with line and column where they are known."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         words = str(error)
-        if found := _PLACE.search(words):
-            place = f"line {found[1]}, column {found[2]}: "
-            raise NoSkill(f"{place}{words[: found.start()]}; mend the TOML") from None
+        if match := _PLACE.search(words):
+            place = f"line {match[1]}, column {match[2]}: "
+            raise NoSkill(f"{place}{words[: match.start()]}; mend the TOML") from None
         raise NoSkill(f"is not TOML: {words}; mend it") from None
     except (ValueError, RecursionError) as error:
         # A number of thousands of digits, or brackets nested too deeply.

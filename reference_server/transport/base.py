@@ -32,7 +32,7 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> list[Incoming]:
-        """Give the next messages, at least one; an empty list means the peer has ended."""
+        """Return the next messages, at least one; an empty list means the peer has ended."""
         ...
 
     async def ended(self) -> None:
@@ -58,7 +58,7 @@ class MemoryTransport:
         self.taken = 0
 
     async def receive(self) -> list[Incoming]:
-        """Give the next message of the peer."""
+        """Return the next message of the peer."""
         try:
             return [await self._receive_in.receive()]
         except anyio.EndOfStream:

@@ -37,7 +37,7 @@ class Descriptors:
             os.set_blocking(output_fd, False)
 
     async def read(self) -> bytes:
-        """Give the next bytes; none at the end of the input."""
+        """Return the next bytes; none at the end of the input."""
         data = b"" if self._ended.is_set() else await self._read()
         if not data:
             self._ended.set()

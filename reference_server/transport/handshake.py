@@ -37,7 +37,7 @@ class Admission:
     missing: Callable[[str], str | None] = lambda _path: None
 
     def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
-        """Give the status and the words with which a request is refused, None where it is not."""
+        """Return the status and the words with which a request is refused, None where it is not."""
         try:
             origin, host = headers.get("Origin"), headers.get("Host", "")
             authorization = headers.get("Authorization", "")
@@ -70,11 +70,11 @@ def _is_own_host(host: str) -> bool:
 
 
 async def admit(
-    stream: Descriptors, admission: Admission, too_many: str | None = None
+    stream: Descriptors, admission: Admission, overload: str | None = None
 ) -> WebSocketTransport | None:
     """Shake hands; None where the client is refused, gone or too slow.
 
-    `too_many`: with which words everybody is refused.
+    `overload`: with which words everybody is refused.
     """
     protocol = ServerProtocol(max_size=HARD_LIMIT)
     path = "/"
@@ -92,7 +92,7 @@ async def admit(
                 for event in events:
                     if isinstance(event, Request):
                         path = event.path
-                        _answer(protocol, event, admission, too_many)
+                        _answer(protocol, event, admission, overload)
                 await stream.write(b"".join(protocol.data_to_send()))
             if protocol.state is State.OPEN:
                 return WebSocketTransport(stream, protocol, path)
@@ -102,18 +102,18 @@ async def admit(
 
 
 def _answer(
-    protocol: ServerProtocol, request: Request, admission: Admission, too_many: str | None
+    protocol: ServerProtocol, request: Request, admission: Admission, overload: str | None
 ) -> None:
-    refused = admission.refusal(request.headers)
-    missing = admission.missing(request.path) if refused is None else None
+    refusal = admission.refusal(request.headers)
+    missing = admission.missing(request.path) if refusal is None else None
     if missing is not None:
-        refused = HTTPStatus.NOT_FOUND, missing
-    if refused is None and too_many is not None:
-        refused = HTTPStatus.SERVICE_UNAVAILABLE, too_many
-    if refused is None:
+        refusal = HTTPStatus.NOT_FOUND, missing
+    if refusal is None and overload is not None:
+        refusal = HTTPStatus.SERVICE_UNAVAILABLE, overload
+    if refusal is None:
         response = protocol.accept(request)
     else:
-        status, words = refused
+        status, words = refusal
         response = protocol.reject(status, f"{words}\n")
         if status is HTTPStatus.UNAUTHORIZED:
             response.headers["WWW-Authenticate"] = "Bearer"

@@ -36,7 +36,7 @@ class Listener:
         self._file = None if isinstance(address, TcpAddress) else _identity(address.path)
 
     async def accept(self) -> socket.socket:
-        """Give the next connection; one for which no descriptor is free is closed."""
+        """Return the next connection; one for which no descriptor is free is closed."""
         while True:
             await anyio.wait_readable(self._socket)
             try:
@@ -119,10 +119,10 @@ def _open_tcp(address: TcpAddress) -> Listener:
         port: int = listening.getsockname()[1]
     except (OSError, OverflowError) as error:
         listening.close()
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            why = "another program listens there"
-        raise CannotListen(f"{address}: {why}") from None
+            reason = "another program listens there"
+        raise CannotListen(f"{address}: {reason}") from None
     return Listener(listening, TcpAddress(address.host, port))
 
 
@@ -166,7 +166,7 @@ def _spare() -> int | None:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

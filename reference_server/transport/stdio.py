@@ -32,7 +32,7 @@ class StdioTransport:
         return self._stream.taken
 
     async def receive(self) -> list[Incoming]:
-        """Give the next lines; an empty list at the end of the input."""
+        """Return the next lines; an empty list at the end of the input."""
         while not self._at_end:
             data = await self._stream.read()
             if data:

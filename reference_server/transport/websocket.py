@@ -74,21 +74,21 @@ class WebSocketTransport:
         return self._stream.taken
 
     async def receive(self) -> list[Incoming]:
-        """Give the next messages; an empty list when the client has closed."""
-        found = self._messages()
-        while not found and not self._closed.is_set():
+        """Return the next messages; an empty list when the client has closed."""
+        messages = self._messages()
+        while not messages and not self._closed.is_set():
             data = await self._stream.read()
             if data:
                 self._protocol.receive_data(data)
             else:
                 self._protocol.receive_eof()
                 self._closed.set()
-            found = self._messages()
+            messages = self._messages()
             await self._answer()
-        return found
+        return messages
 
     def _messages(self) -> list[Incoming]:
-        found: list[Incoming] = []
+        messages: list[Incoming] = []
         for event in self._protocol.events_received():
             if not isinstance(event, Frame):
                 continue
@@ -101,11 +101,11 @@ class WebSocketTransport:
                     self._protocol.fail(CloseCode.INVALID_DATA, "a text frame that is no UTF-8")
                     break
                 if message is not None:
-                    found.append(message)
+                    messages.append(message)
         if self._protocol.state is not State.OPEN:
             # Closed by the client, or by us since what came is no WebSocket.
             self._closed.set()
-        return found
+        return messages
 
     async def ended(self) -> None:
         """Wait until the client has closed; what it sent before may be unread."""

@@ -69,7 +69,7 @@ Seen = dict[str, tuple[str, str, list[tuple[str, str, str]]]]
 
 def seen(server: str, scenarios: Sequence[Loaded], *, asks: bool = True) -> Seen:
     """What a session makes of scenarios: verdict, reason, and the rules and verdicts of rows."""
-    session = WorkerSession(configure(server_cmd=server), asks=asks)
+    session = WorkerSession(configure(server_cmd=server), probes=asks)
     try:
         return {one.id: _of(session.play(one)) for one in scenarios}
     finally:

@@ -16,7 +16,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Close, Frame, Opcode
 
-from harness.client.transport.connect import Connection, check, connect
+from harness.client.transport.connect import Connection, check_address, connect
 from harness.client.transport.jsonl import Line
 from harness.client.transport.websocket import HandshakeFailed
 from harness.errors import TargetGone, UsageError
@@ -242,7 +242,7 @@ async def test_a_released_connection_is_closed_for_both_uses() -> None:
     ],
 )
 def test_addresses_of_this_machine_are_taken(address: str) -> None:
-    check(address)
+    check_address(address)
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def rows_of(portal: BlockingPortal, target: str, *command: str) -> list[Row]:
         run_state_machine_as_test(Driven, settings=few)
     assert len(runs) >= few.max_examples
     assert [run.unmet for run in runs if run.unmet is not None] == []
-    assert {run.ended.end for run in runs} == {"quiescent"}
+    assert {run.ending.end for run in runs} == {"quiescent"}
     return [row for run in runs for row in judge(BOOK, run.trace, RULES.values())]
 
 

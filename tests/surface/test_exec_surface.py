@@ -44,7 +44,7 @@ async def run(
         )
     # Of the end of its input a program that hangs takes no notice: TERM follows at once.
     grace = 0.1 if "hangs" in habits else BOUND
-    await run_program(into, program, connection=connection, within=within, grace=grace)
+    await run_program(into, program, connection=connection, scope=within, grace=grace)
     return into.trace
 
 

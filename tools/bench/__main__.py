@@ -40,7 +40,7 @@ one turn; of other servers it is measured among few, so it is not judged."""
 
 
 def main() -> int:
-    """Measure what was asked for; gives the exit status."""
+    """Measure what was asked for and return the exit status."""
     parts, inside = chosen(sys.argv[1:])
     real = _asks_real(parts) and any(real.installed(CHECKOUT) for real in targets.REALS)
     if real and not inside:
@@ -91,7 +91,7 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
 
 
 def _where() -> bool:
-    """Print where the time of the suite goes; gives whether that could be measured."""
+    """Print where the time of the suite goes and return whether that could be measured."""
     try:
         with _folder() as folder:
             for line in where.lines_of(where.measure(folder)):
@@ -166,7 +166,7 @@ def _folder() -> Generator[Path]:
 
 @contextlib.contextmanager
 def _model() -> Generator[str]:
-    """The model side; gives its address."""
+    """The model side and yield its address."""
     with subprocess.Popen(
         [sys.executable, "-m", "tools.bench.model"],
         cwd=CHECKOUT,

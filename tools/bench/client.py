@@ -49,7 +49,7 @@ class Client:
         self._last_id = 0
 
     def send(self, method: str, params: Json) -> int:
-        """Send a request; gives its id."""
+        """Send a request and return its id."""
         self._last_id += 1
         self._write({"method": method, "id": self._last_id, "params": params})
         return self._last_id
@@ -77,7 +77,7 @@ class Client:
         raise AssertionError("lines() ends only by raising")
 
     def lines(self) -> Iterator[bytes]:
-        """Give line after line, for ever; raises MeasurementFailed at the bound or the end."""
+        """Yield line after line, for ever; raises MeasurementFailed at the bound or the end."""
         while True:
             while self._whole:
                 yield self._whole.popleft()

@@ -38,7 +38,7 @@ class SocketClient:
             self._read = rest
 
     def send(self, method: str, params: Json) -> int:
-        """Send a request; gives its id."""
+        """Send a request and return its id."""
         self._last_id += 1
         message = {"method": method, "id": self._last_id, "params": params}
         text = json.dumps(message, separators=(",", ":")).encode()

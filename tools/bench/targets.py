@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.client.target.place import furnish
+from harness.client.target.place import write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Profile, fill, load_profile
 from harness.client.target.program import find_program
@@ -40,7 +40,7 @@ class Target:
         *,
         home: Path | None = None,
     ) -> Generator[tuple[Client, Path]]:
-        """Start it in a fresh home; gives the client, before any message, and its workspace.
+        """Start it in a fresh home and yield the client, before any message, and its workspace.
 
         `prepare` fills the home before; `home` is one that an earlier server has left.
         """
@@ -51,7 +51,7 @@ class Target:
             home = self.home_of(work)
             home.mkdir()
         values = {"model_url": model_url, "home": str(home), "cwd": str(work)}
-        furnish(home, self.profile, values)
+        write_home_files(home, self.profile, values)
         if prepare is not None:
             prepare(home)
         env = environment(fill(self.profile.env, values), home, self.profile.home_env)

@@ -12,7 +12,7 @@ import typer
 
 from harness.cli.commands.check_clients import CheckedClient, check_client
 from harness.cli.commands.stored_traces import SETTLE, Checked, check_trace, counted
-from harness.client.target.place import kept
+from harness.client.target.place import find_kept_file
 from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
 from harness.errors import UsageError
 from harness.judge.verdict import Row
@@ -53,7 +53,7 @@ def check_files(
     unread = 0
     for path in paths:
         try:
-            found = list(_checked(kept(path), profile, settled=settled, side=side))
+            judgements = list(_checked(find_kept_file(path), profile, settled=settled, side=side))
         except TraceFormatError as error:
             _cannot(str(error))
             unread += 1
@@ -61,14 +61,16 @@ def check_files(
             _cannot(f"{path}: {os.strerror(error.errno) if error.errno else error}")
             unread += 1
         else:
-            checked += found
-            for line in (line for one in found for line in one.lines()):
+            checked += judgements
+            for line in (line for judgement in judgements for line in judgement.lines()):
                 say(line)
     if json_file is not None:
-        _write(json_file, [one for one in checked if isinstance(one, CheckedClient)])
+        _write(
+            json_file, [judgement for judgement in checked if isinstance(judgement, CheckedClient)]
+        )
     if len(checked) + unread > 1:
         say(_total(checked, unread))
-    if any(one.red for one in checked):
+    if any(judgement.red for judgement in checked):
         return BROKEN
     return UNUSABLE if unread else 0
 
@@ -78,18 +80,20 @@ def _checked(
 ) -> Iterator[Checked | CheckedClient]:
     """The judgements of one file: of its server, of its client, or of both."""
     names = profile.names if profile else None
-    known = [load_profile(name).names for name in builtin_names()]
+    server_names = [load_profile(name).names for name in builtin_names()]
     settle = profile.bounds.settle if profile else SETTLE
     if side is not Sides.CLIENT:
         marked = _marked(profile.deviations if profile else ())
-        yield check_trace(path, names, known=known, marked=marked, settle=settle, settled=settled)
+        yield check_trace(
+            path, names, known=server_names, marked=marked, settle=settle, settled=settled
+        )
     if side is not Sides.SERVER:
-        yield check_client(path, names, known=known, settle=settle, settled=settled)
+        yield check_client(path, names, known=server_names, settle=settle, settled=settled)
 
 
 def _write(path: Path, found: Sequence[CheckedClient]) -> None:
-    verdict = "RED" if any(one.red for one in found) else "GREEN"
-    report = {"verdict": verdict, "files": [one.json() for one in found]}
+    verdict = "RED" if any(judgement.red for judgement in found) else "GREEN"
+    report = {"verdict": verdict, "files": [judgement.json() for judgement in found]}
     try:
         path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
@@ -107,8 +111,8 @@ def _marked(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
 
 
 def _total(checked: Sequence[Checked | CheckedClient], unread: int) -> str:
-    counts = sum((one.counts() for one in checked), Counter[str]())
-    broken = sum(one.red for one in checked)
+    counts = sum((judgement.counts() for judgement in checked), Counter[str]())
+    broken = sum(judgement.red for judgement in checked)
     parts = [f"{len(checked)} file(s): {counted(counts) or 'nothing found'}"]
     parts += [f"a MUST is broken in {broken} of them"] if broken else []
     parts += [f"{unread} file(s) could not be read"] if unread else []

@@ -23,7 +23,7 @@ from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
 
-_ALL = tuple(str(one.value) for one in Verdict)
+_ALL = tuple(str(verdict.value) for verdict in Verdict)
 _PASS, _FAIL, _ERROR = Verdict.PASS.value, Verdict.FAIL.value, Verdict.ERROR.value
 _IDLE = Verdict.NOT_EXERCISED.value
 
@@ -47,13 +47,14 @@ class CheckedClient:
     def lines(self) -> Iterator[str]:
         """The findings as of a server, then which duties were kept and which never came up."""
         of = {
-            name: sorted({one.rule for one in self.duties if one.verdict == name}) for name in _ALL
+            name: sorted({duty.rule for duty in self.duties if duty.verdict == name})
+            for name in _ALL
         }
         broken = len(of[_FAIL]) + len(of[_ERROR])
-        told = counted(self.counts())
+        counts = counted(self.counts())
         yield (
             f"{self.checked.path}: {len(self.checked.trace.frames)} messages; the client's duties: "
-            f"{len(of[_PASS])} kept, {broken} broken{f' ({told})' if told else ''}, "
+            f"{len(of[_PASS])} kept, {broken} broken{f' ({counts})' if counts else ''}, "
             f"{len(of[_IDLE])} never came up"
         )
         yield from islice(self.checked.lines(), 1, None)
@@ -74,7 +75,7 @@ class CheckedClient:
             "file": str(self.checked.path),
             "verdict": "RED" if self.red else "GREEN",
             "messages": len(self.checked.trace.frames),
-            "duties": [one.json() for one in self.duties],
+            "duties": [duty.json() for duty in self.duties],
         }
 
 
@@ -99,10 +100,10 @@ def check_client(
         raise TraceFormatError(f"{path}: no duty judges a client on the surface {surface!r}")
     if trace.header.target == RECORDING:
         trace = _meant(trace)
-    seen = judged(book, trace, rules=duties)
-    unanswered = [one for ledger in seen.owed for one in ledger.unanswered_questions]
+    judge = judged(book, trace, rules=duties)
+    unanswered = [question for ledger in judge.owed for question in ledger.unanswered_questions]
     decision = decide_for_client(trace, unanswered, settle=settle, settled=settled)
-    rows = seen.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
+    rows = judge.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
     suspected: list[Row] = []
     if decision.owing is Owing.SUSPECTED:
         at_rest = judged(book, trace, rules=duties).finish(End.QUIESCENT)
@@ -118,5 +119,7 @@ def check_client(
 
 def _meant(trace: Trace) -> Trace:
     """The trace with nothing in it that would be excused as a scenario's purpose."""
-    frames = [replace(one, deliberate=False) if one.deliberate else one for one in trace.frames]
+    frames = [
+        replace(frame, deliberate=False) if frame.deliberate else frame for frame in trace.frames
+    ]
     return replace(trace, frames=frames)

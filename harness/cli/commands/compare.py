@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.client.target.place import HISTORY, base_folder, kept
+from harness.client.target.place import HISTORY, base_folder, find_kept_file
 from harness.errors import UsageError
 from harness.report.compare.between import compare
 from harness.report.compare.plain import to_plain
@@ -22,13 +22,13 @@ def compare_runs(before: str, after: str, *, say: Callable[[str], None], form: s
 
     Gives 1 where something got worse or may break a client, else 0. Raises `UsageError`.
     """
-    found = compare(find_run(before), find_run(after))
+    comparison = compare(find_run(before), find_run(after))
     if form == "json":
-        say(json.dumps(to_plain(found), ensure_ascii=False, indent=1))
+        say(json.dumps(to_plain(comparison), ensure_ascii=False, indent=1))
     else:
-        for line in markdown(found) if form == "markdown" else lines(found):
+        for line in markdown(comparison) if form == "markdown" else lines(comparison):
             say(line)
-    return 1 if found.worse else 0
+    return 1 if comparison.worse else 0
 
 
 def find_run(word: str) -> Run:
@@ -43,24 +43,24 @@ def find_run(word: str) -> Run:
     except OSError as error:
         raise UsageError(f"{word}: {error.strerror}") from error
     except ValueError as error:
-        why = str(error).splitlines()[0]
-        raise UsageError(f"{word}: no report of a run that this can read: {why}") from error
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{word}: no report of a run that this can read: {reason}") from error
 
 
 def _file(word: str) -> Path:
-    path = kept(Path(word))
+    path = find_kept_file(Path(word))
     if path.is_file():
         return path
     base = base_folder()
-    named = base / "reports" / f"{word}.json"
-    if named.is_file():
-        return named
+    report_path = base / "reports" / f"{word}.json"
+    if report_path.is_file():
+        return report_path
     if word in LAST:
         reports = sorted((base / HISTORY).glob("*/report.json"))
         if len(reports) > LAST.index(word):
             return reports[-1 - LAST.index(word)]
         raise UsageError(f"{word}: there is no such run yet; harness run records each")
-    known = sorted(one.stem for one in (base / "reports").glob("*.json"))
+    names = sorted(path.stem for path in (base / "reports").glob("*.json"))
     if "/" in word or word.endswith(".json"):
         raise UsageError(f"{word}: there is no such file; harness run … --json FILE writes one")
-    raise UsageError(unknown("run", word, [*known, *LAST]))
+    raise UsageError(unknown("run", word, [*names, *LAST]))

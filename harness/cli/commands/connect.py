@@ -8,7 +8,7 @@ from harness.cli.connect.serving import Wanted
 from harness.cli.connect.talk import Judging
 from harness.client.target.place import base_folder
 from harness.client.target.profile import Profile, load_profile
-from harness.client.transport.connect import check
+from harness.client.transport.connect import check_address
 from harness.errors import UsageError
 from harness.judge.base import judges
 from harness.judge.rules.discovery import all_rules
@@ -39,29 +39,29 @@ def by_hand(
     profile = _profile(server_cmd, address, target, scale)
     # What we send ourselves is the user's, and judged by nobody.
     rules = {
-        name: one
-        for name, one in all_rules().items()
-        if judges(one, SESSION) and not name.startswith("harness.")
+        name: rule
+        for name, rule in all_rules().items()
+        if judges(rule, SESSION) and not name.startswith("harness.")
     }
-    wanted = Wanted(
+    options = Wanted(
         profile=profile,
-        bounds=profile.bounds.scaled(scale),
+        bounds=profile.bounds.scale(scale),
         address=address,
         scenario=_scenario(scenario) if scenario else None,
         model_port=model_port,
     )
     judging = Judging(load_book(), profile, rules)
-    return run(wanted, judging, base_folder(), write, complain)
+    return run(options, judging, base_folder(), write, complain)
 
 
 def _profile(server_cmd: str, address: str, target: str, scale: float) -> Profile:
     if address:
-        check(address)
+        check_address(address)
         return load_profile(target)
-    given = load_profile(target)
-    if not server_cmd and not given.command:
+    profile = load_profile(target)
+    if not server_cmd and not profile.command:
         raise UsageError(
-            f"the profile {given.name!r} has no command; give --server-cmd 'program arguments', or "
+            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', or "
             "--connect ADDRESS of a server that runs"
         )
     return configure(target=target, server_cmd=server_cmd, scale=scale).profile

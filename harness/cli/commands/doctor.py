@@ -13,7 +13,7 @@ from anyio.from_thread import start_blocking_portal
 from harness.cli.commands.exec_doctor import examine_agent
 from harness.cli.commands.sdk_doctor import examine_sdk
 from harness.client.target.profile import Bounds, Profile, builtin_names, load_profile
-from harness.client.target.shell import left_alone
+from harness.client.target.shell import unexpanded_arguments
 from harness.play.bench import open_bench
 from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
@@ -60,16 +60,16 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
     comes to `interruption`.
     """
     interruption = interruption or Interruption(config.base)
-    healthy, over = True, False
+    healthy, is_over = True, False
     for examined, surface in ((_server, SESSION), (examine_agent, EXEC), (examine_sdk, SDK)):
         for check in examined(config, interruption) if surface in config.surfaces else ():
             healthy = healthy and check.good is not False
-            over = over or check.last
+            is_over = is_over or check.last
             yield check
-        if over:
+        if is_over:
             return
     for lack in config.lacks:
-        text = f"what needs {lack.capability} is not judged on this machine: {lack.why}"
+        text = f"what needs {lack.capability} is not judged on this machine: {lack.cause}"
         yield Check(None, text, lack.advice)
     if healthy:
         yield Check(None, "next: judge it", next_command(config))
@@ -81,7 +81,7 @@ def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
     """The checks of a server; the last one says so where it makes all else meaningless."""
     loaded = load_text(_TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
-    for word in left_alone(profile.command):
+    for word in unexpanded_arguments(profile.command):
         yield Check(None, f"the server is given {word} as it stands: no shell replaces anything")
     with (
         start_blocking_portal() as portal,
@@ -96,22 +96,22 @@ def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
             yield Check(None, message, last=True)
             return
         except SetupFailed as failed:
-            *others, last = not_usable(failed, profile)
-            yield from others
+            *earlier, last = not_usable(failed, profile)
+            yield from earlier
             yield replace(last, last=True)
             return
-        asked = _Asked(run, profile, bench.model_url)
-    yield from _answers(asked)
+        turn_run = _Asked(run, profile, bench.model_url)
+    yield from _answers(turn_run)
 
 
 def bounds_of(profile: Profile) -> Bounds:
     """The short bounds, except for those that the profile, or one that it extends, sets itself."""
-    own = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
-    if "step" in own:
+    set_bounds = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
+    if "step" in set_bounds:
         # Three steps are awaited; never longer than in `harness run`.
-        whole = min(3 * profile.bounds.step, profile.bounds.scenario)
-        own.setdefault("scenario", max(BOUNDS.scenario, whole))
-    return BOUNDS.model_copy(update=own)
+        three_steps = min(3 * profile.bounds.step, profile.bounds.scenario)
+        set_bounds.setdefault("scenario", max(BOUNDS.scenario, three_steps))
+    return BOUNDS.model_copy(update=set_bounds)
 
 
 def next_command(config: Config) -> str:
@@ -124,10 +124,10 @@ def target_words(config: Config) -> list[str]:
     words: list[str] = []
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
-    own = load_profile(config.option or "spec").command
+    own_command = load_profile(config.option or "spec").command
     # Given one of them alone, a run plays that one.
     several = bool({EXEC, SDK} & {*config.surfaces})
-    if SESSION in config.surfaces and (several or config.profile.command != own):
+    if SESSION in config.surfaces and (several or config.profile.command != own_command):
         words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
     if EXEC in config.surfaces:
         words += ["--agent-cmd", " ".join(map(_quoted, config.profile.exec.command))]
@@ -147,8 +147,8 @@ def _answers(asked: _Asked) -> Iterator[Check]:
     yield noise_check(frames, asked.profile, partial_of(run.trace))
     first = next((f for f in frames if f.from_target and f.kind in _ANSWERS), None)
     if first is not None and asked.profile.handshake != "none":
-        how = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
-        yield Check(True, f"it answers initialize ({how}, after {first.at * 1000:.0f} ms)")
+        kind = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
+        yield Check(True, f"it answers initialize ({kind}, after {first.at * 1000:.0f} ms)")
     yield from _model(asked)
     yield from _turn(asked)
 
@@ -191,10 +191,12 @@ def _turn(asked: _Asked) -> Iterator[Check]:
         if frame.from_target and frame.method == "turn/completed"
     ]
     status = text(dig(ends[0], "status")) if ends else ""
-    if run.died:
-        how = "closed its output" if run.status is None else f"ended, exit status {run.status},"
-        said = last_words(run.stderr)
-        yield Check(False, f"the server {how} in the middle of a plain turn{said}", _LIVES)
+    if run.has_died:
+        ending = "closed its output" if run.status is None else f"ended, exit status {run.status},"
+        stderr_words = last_words(run.stderr)
+        yield Check(
+            False, f"the server {ending} in the middle of a plain turn{stderr_words}", _LIVES
+        )
     elif run.unmet is not None:
         yield Check(
             False,
@@ -206,11 +208,11 @@ def _turn(asked: _Asked) -> Iterator[Check]:
             "if the server is only slow, give --timeout-scale 3",
         )
     elif status != "completed":
-        why = text(dig(ends[0], "error", "message")) if ends else ""
+        reason = text(dig(ends[0], "error", "message")) if ends else ""
         advice = "the model answered with one message and no tool call: what went wrong with it?"
         if not run.model.calls:
             advice = "reach the model first: see above"
-        yield Check(False, f"a plain turn ends as {status or '?'}: {why or 'no reason'}", advice)
+        yield Check(False, f"a plain turn ends as {status or '?'}: {reason or 'no reason'}", advice)
     else:
         yield Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
 
@@ -222,8 +224,8 @@ _LIVES = (
 
 def _last_message(run: Run) -> str:
     """The last message of the server, which shows where it stopped."""
-    sent = [frame for frame in run.trace.frames if frame.from_target]
+    messages = [frame for frame in run.trace.frames if frame.from_target]
     # The answer to the harness's own barrier request comes after the end and says nothing.
-    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
-    sent = [frame for frame in sent if frame.at < over]
-    return f"; the last that it sent: {sent[-1].text(100)}" if sent else "; it sent nothing"
+    end_at = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
+    messages = [frame for frame in messages if frame.at < end_at]
+    return f"; the last that it sent: {messages[-1].text(100)}" if messages else "; it sent nothing"

@@ -60,9 +60,9 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
         ) as bench,
     ):
         try:
-            asked = portal.start_task_soon(bench.commands.prober.lacking, COMMANDS)
-            lacking = interruption.wait(asked)
-            yield from (Check(None, _UNKNOWN[one]) for one in lacking)
+            probe = portal.start_task_soon(bench.commands.prober.lacking, COMMANDS)
+            lacking = interruption.wait(probe)
+            yield from (Check(None, _UNKNOWN[command]) for command in lacking)
             if EXEC_COMMAND in lacking:
                 return
             run = interruption.wait(portal.start_task_soon(bench.run, loaded))
@@ -80,31 +80,31 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
 def impatient(config: Config) -> Profile:
     """The profile with short bounds, but for those that it sets itself."""
     bounds = config.profile.bounds
-    given = bounds.model_fields_set & {"start", "step", "scenario"}
-    own = {name: getattr(bounds, name) for name in given}
-    return config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=own)})
+    set_names = bounds.model_fields_set & {"start", "step", "scenario"}
+    set_bounds = {name: getattr(bounds, name) for name in set_names}
+    return config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=set_bounds)})
 
 
 def _shown(run: Run, model_url: str) -> Iterator[Check]:
-    events = [one for one in run.trace.frames if one.kind is Kind.EVENT]
-    noise = [one for one in run.trace.frames if one.kind is Kind.MALFORMED]
-    told = told_by(run.trace, next(iter(run.cast.turns.values()), ""))
+    events = [frame for frame in run.trace.frames if frame.kind is Kind.EVENT]
+    noise = [frame for frame in run.trace.frames if frame.kind is Kind.MALFORMED]
+    turn_report = told_by(run.trace, next(iter(run.cast.turns.values()), ""))
     ends = [mark.body.status for mark in run.trace.marks_of(ProgramEnded)]
     if not events:
-        shown = f": {noise[0].text(80)}" if noise else ""
+        sample = f": {noise[0].text(80)}" if noise else ""
         status = f"ended with status {ends[0]}" if ends else "did not end"
-        message = f"it writes no event{shown}; it {status}{last_words(run.stderr)}"
+        message = f"it writes no event{sample}; it {status}{last_words(run.stderr)}"
         yield Check(False, message, _WORDS)
         return
     yield Check(True, f"it writes events ({len(events)})")
     if noise:
         message = f"{len(noise)} line(s) are no event, such as {noise[0].text(80)}"
         yield Check(False, message, "write to standard error what is for people")
-    if not told.thread:
+    if not turn_report.thread:
         message = "no thread.started with a thread_id: nobody can go on with its threads"
         yield Check(False, message, "begin with thread.started")
     yield _model(run, model_url)
-    yield _end(run, told)
+    yield _end(run, turn_report)
 
 
 def _model(run: Run, url: str) -> Check:
@@ -121,7 +121,7 @@ def _model(run: Run, url: str) -> Check:
 def _end(run: Run, told: Told) -> Check:
     if told.status == "completed":
         return Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
-    why = f" ({told.error})" if told.error else ""
+    reason = f" ({told.error})" if told.error else ""
     advice = "the model answered with one message and no tool call: what went wrong with it?"
-    message = f"a plain turn ends as {told.words}{why}{last_words(run.stderr)}"
+    message = f"a plain turn ends as {told.words}{reason}{last_words(run.stderr)}"
     return Check(False, message, advice if run.model.calls else "reach the model first: see above")

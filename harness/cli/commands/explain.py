@@ -26,22 +26,22 @@ def explain(name: str) -> Iterator[str]:
     A rule and a requirement can have one id: then both are explained, the rule first.
     """
     rules, kinds = every_rule(), finding_kinds()
-    requirements = {one.id: one for one in load_book().requirements}
+    requirements = {requirement.id: requirement for requirement in load_book().requirements}
     # The form that pytest prints: rules::turn.completes, findings::setup.not-started.
-    wanted = name.split("::", 1)[-1]
-    if wanted in kinds:
-        yield from _finding(kinds[wanted])
-    elif wanted in rules:
-        yield from _rule(rules[wanted], alone=wanted not in requirements)
-    elif wanted in requirements:
-        yield from _requirement(requirements[wanted])
-    elif wanted in vocabulary.names() or wanted.upper() in vocabulary.names():
-        yield from vocabulary.explain_word(wanted)
-    elif wanted in fault_list.known():
-        yield from fault_list.explained(wanted)
+    wanted_id = name.split("::", 1)[-1]
+    if wanted_id in kinds:
+        yield from _finding(kinds[wanted_id])
+    elif wanted_id in rules:
+        yield from _rule(rules[wanted_id], alone=wanted_id not in requirements)
+    elif wanted_id in requirements:
+        yield from _requirement(requirements[wanted_id])
+    elif wanted_id in vocabulary.names() or wanted_id.upper() in vocabulary.names():
+        yield from vocabulary.explain_word(wanted_id)
+    elif wanted_id in fault_list.known():
+        yield from fault_list.explained(wanted_id)
     else:
         ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.known()})
-        raise UsageError(unknown("id", wanted, ids, listed=_LISTED))
+        raise UsageError(unknown("id", wanted_id, ids, listed=_LISTED))
 
 
 def _finding(kind: FindingKind) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     judged = load_book().requirements_of(rule.id)
     for requirement in judged:
         yield from _clause(requirement)
-    if not alone and all(one.id != rule.id for one in judged):
+    if not alone and all(requirement.id != rule.id for requirement in judged):
         yield from _clause(load_book().requirement(rule.id))
     yield ""
     if rule.side is Side.CLIENT:

@@ -47,13 +47,13 @@ def rows(words: Sequence[str] = (), rule: str = "") -> list[FaultRow]:
     Raises `UsageError` for a rule that there is not.
     """
     _check_rule(rule)
-    found = [_row(fault) for fault in known().values()]
-    wanted = [word.casefold() for word in words]
+    fault_rows = [_row(fault) for fault in known().values()]
+    folded = [word.casefold() for word in words]
     return [
-        one
-        for one in found
-        if (not rule or one.rule == rule or one.rule.startswith(f"{rule}."))
-        and all(word in _searched(one) for word in wanted)
+        row
+        for row in fault_rows
+        if (not rule or row.rule == rule or row.rule.startswith(f"{rule}."))
+        and all(word in _searched(row) for word in folded)
     ]
 
 
@@ -63,34 +63,34 @@ def known() -> dict[str, Fault]:
 
 
 def _check_rule(rule: str) -> None:
-    names = {one for name in every_rule() for one in (name, name.partition(".")[0])}
+    names = {rule_name for name in every_rule() for rule_name in (name, name.partition(".")[0])}
     if rule and rule not in names:
         raise UsageError(f"--rule: {unknown('rule', rule, names, listed=_RULES)}")
 
 
 def text_lines(found: Sequence[FaultRow]) -> Iterator[str]:
     """Two or more lines for each: id, rule and level; what is wrong; the sentences."""
-    for one in found:
-        whose = ", of clients" if one.side == Side.CLIENT else ""
-        stored = "" if one.live else ", stored traces only"
-        yield f"{one.id} ({one.rule}, {one.level}{whose}{stored})"
-        yield from (f"    {line}" for line in _told(one))
-    live = sum(one.live for one in found)
-    clients = sum(one.side == Side.CLIENT for one in found)
+    for row in found:
+        whose = ", of clients" if row.side == Side.CLIENT else ""
+        stored = "" if row.live else ", stored traces only"
+        yield f"{row.id} ({row.rule}, {row.level}{whose}{stored})"
+        yield from (f"    {line}" for line in _told(row))
+    live = sum(row.live for row in found)
+    clients = sum(row.side == Side.CLIENT for row in found)
     also = f", {clients} of clients" if clients else ""
     yield f"{len(found)} faults, {live} of them live{also}"
 
 
 def explained(name: str) -> Iterator[str]:
     """The lines of `harness explain` for a fault that there is."""
-    one = _row(known()[name])
-    yield f"{one.id} (fault): breaks the rule {one.rule} ({one.level})"
+    row = _row(known()[name])
+    yield f"{row.id} (fault): breaks the rule {row.rule} ({row.level})"
     yield ""
-    yield from _told(one)
+    yield from _told(row)
     yield ""
-    if one.live:
-        yield f"put it before a server: harness faulty --fault {one.id} -- SERVER"
-    yield f"the rule: harness explain {one.rule}"
+    if row.live:
+        yield f"put it before a server: harness faulty --fault {row.id} -- SERVER"
+    yield f"the rule: harness explain {row.rule}"
 
 
 def _told(one: FaultRow) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _told(one: FaultRow) -> Iterator[str]:
 
 def json_text(found: Sequence[FaultRow]) -> str:
     """A list of objects."""
-    return json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False)
+    return json.dumps([asdict(row) for row in found], indent=1, ensure_ascii=False)
 
 
 def live_fault(name: str) -> Fault:
@@ -111,23 +111,25 @@ def live_fault(name: str) -> Fault:
     faults = all_faults()
     fault = known().get(name)
     if fault is None:
-        ids = [one.id for one in faults.values() if not why_not_live(one)]
+        ids = [candidate.id for candidate in faults.values() if not why_not_live(candidate)]
         raise UsageError(unknown("fault", name, ids, listed=LISTED))
     if name not in faults:
         raise UsageError(f"the fault {name} is for stored traces only: {_OF_CLIENTS}")
-    why = why_not_live(fault)
-    if why:
-        raise UsageError(f"the fault {name} is for stored traces only: {why}{_instead(fault)}")
+    reason = why_not_live(fault)
+    if reason:
+        raise UsageError(f"the fault {name} is for stored traces only: {reason}{_instead(fault)}")
     return fault
 
 
 def _instead(fault: Fault) -> str:
     """Live faults of the same rule, or of its family."""
     family = fault.rule.partition(".")[0]
-    live = [one for one in all_faults().values() if not why_not_live(one)]
-    near = [one.id for one in live if one.rule == fault.rule]
-    near += [one.id for one in live if one.rule.startswith(f"{family}.") and one.id not in near]
-    alike = nearest(fault.id, [one.id for one in live], cutoff=0.4)
+    live = [other for other in all_faults().values() if not why_not_live(other)]
+    near = [other.id for other in live if other.rule == fault.rule]
+    near += [
+        other.id for other in live if other.rule.startswith(f"{family}.") and other.id not in near
+    ]
+    alike = nearest(fault.id, [other.id for other in live], cutoff=0.4)
     near = near or ([alike] if alike else [])
     return f"; live ones near it: {', '.join(near[:_OFFERED])}" if near else ""
 
@@ -135,18 +137,18 @@ def _instead(fault: Fault) -> str:
 def _row(fault: Fault) -> FaultRow:
     rule = every_rule()[fault.rule]
     sentences = tuple(
-        f"{one.clause.statement} ({one.clause.document}, {one.clause.heading})"
-        for one in load_book().requirements_of(fault.rule)
+        f"{requirement.clause.statement} ({requirement.clause.document}, {requirement.clause.heading})"
+        for requirement in load_book().requirements_of(fault.rule)
     )
-    why = _OF_CLIENTS if rule.side is Side.CLIENT else why_not_live(fault)
+    reason = _OF_CLIENTS if rule.side is Side.CLIENT else why_not_live(fault)
     return FaultRow(
         fault.id,
         fault.rule,
         str(rule.level),
         rule.surface,
         fault.reason,
-        not why,
-        why,
+        not reason,
+        reason,
         sentences,
         str(rule.side),
     )

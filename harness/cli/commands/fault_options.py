@@ -40,11 +40,11 @@ def faulty(
 
     with errors():
         if list_:
-            found = fault_list.rows(server or (), rule)
+            fault_rows = fault_list.rows(server or (), rule)
             if json:
-                typer.echo(fault_list.json_text(found))
+                typer.echo(fault_list.json_text(fault_rows))
             else:
-                for line in fault_list.text_lines(found):
+                for line in fault_list.text_lines(fault_rows):
                     typer.echo(line)
             return
         from harness.cli.commands.faulty import chain, serve

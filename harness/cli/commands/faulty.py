@@ -32,8 +32,8 @@ def teller(say: Say) -> Told:
             for words in one.words:
                 say(f"faulty: {name}: {words}")
         elif one.missing:
-            held = len(one.frames)
-            lines = "1 line goes" if held == 1 else f"{held} lines go"
+            count = len(one.frames)
+            lines = "1 line goes" if count == 1 else f"{count} lines go"
             say(f"faulty: {name}: {one.missing}, and {one.why}: {lines} on")
 
     return tell
@@ -54,10 +54,10 @@ def chain(
         sides = " and ".join(surfaces.values())
         raise UsageError(f"{sides} are of different surfaces: {' and '.join(surfaces)}; give one")
     classify = classify_of(next(iter(surfaces)))
-    named = [
+    named_faults = [
         LiveFault(fault, after=after, once=once, classify=classify, tell=tell) for fault in faults
     ]
-    return FaultChain([*written, *named])
+    return FaultChain([*written, *named_faults])
 
 
 def _written(name: str, tell: Told) -> list[LiveFault]:
@@ -82,7 +82,7 @@ def serve(command: Sequence[str], live: FaultChain, *, quiet: float, say: Say) -
 
 
 def _tell_the_end(live: FaultChain, say: Say) -> None:
-    for one in live.faults:
-        if not one.acted:
-            why = f": {one.missing}" if one.missing else ""
-            say(f"faulty: {one.fault.id}: it never acted{why}")
+    for fault in live.faults:
+        if not fault.acted:
+            reason = f": {fault.missing}" if fault.missing else ""
+            say(f"faulty: {fault.fault.id}: it never acted{reason}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from harness.client.target.place import kept
+from harness.client.target.place import find_kept_file
 from harness.client.target.profile import ExecProgram, builtin_names, load_profile
 from harness.errors import UsageError
 from harness.judge.judge import judged
@@ -57,7 +57,7 @@ class Read:
 
 def from_trace(path: Path, *, title: str = "") -> MadeScenario:
     """The scenario of a trace file. Raises `UsageError`."""
-    read = read_trace(kept(path))
+    read = read_trace(find_kept_file(path))
     trace = read.trace
     surface = trace.header.surface
     if surface not in _PLAYED_BY:
@@ -67,7 +67,7 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
             f"the surfaces {SESSION} and {EXEC}. What was played here is "
             f"{played or 'not said'}: begin with that scenario"
         )
-    made = scenario_of(
+    scenario = scenario_of(
         trace,
         title=title or title_of(trace),
         covers=covered(trace),
@@ -75,17 +75,17 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
         program=_program(trace) if surface == EXEC else None,
         origin=path.name + (f" ({read.damage})" if read.damage else ""),
     )
-    notes = (*([read.damage] if read.damage else []), *made.notes)
-    return replace(made, notes=notes, played_by=_PLAYED_BY[surface])
+    notes = (*([read.damage] if read.damage else []), *scenario.notes)
+    return replace(scenario, notes=notes, played_by=_PLAYED_BY[surface])
 
 
 def read_trace(path: Path) -> Read:
     """A trace, of a damaged file what is before the damage. Raises `UsageError`."""
     book = load_book()
-    known = [load_profile(name).names for name in builtin_names()]
+    server_names = [load_profile(name).names for name in builtin_names()]
 
     def read(one: Path) -> Trace:
-        return load_any(one, book.paths_of, known=known, classify_of=classify_of)
+        return load_any(one, book.paths_of, known=server_names, classify_of=classify_of)
 
     try:
         trace = read(path)
@@ -110,8 +110,8 @@ def covered(trace: Trace) -> list[str]:
     book = load_book()
     rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
     rows = judged(book, trace, rules=rules).finish(trace.end)
-    known = load_profile(trace.header.profile).deviations if trace.header.profile else ()
-    known_rules = {one.rule for one in known}
+    deviations = load_profile(trace.header.profile).deviations if trace.header.profile else ()
+    known_rules = {deviation.rule for deviation in deviations}
     broken = {
         row.rule
         for row in rows
@@ -148,17 +148,17 @@ class _Moments:
         changes = [mark.after for mark in trace.marks_of(Closed)]
         changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
         turns = list(Story(trace).turns.values())
-        self._whole = [one for one in turns if one.status == "completed"]
+        self._whole = [turn for turn in turns if turn.status == "completed"]
         # While it comes or goes, or lays something, the client is told what need not be judged.
-        self._disturbed = [one for one in turns if any(one.runs_at(seq) for seq in changes)]
+        self._disturbed = [turn for turn in turns if any(turn.runs_at(seq) for seq in changes)]
 
     def sure(self, row: Row) -> bool:
         """Return whether the rule of a row will have something to judge again."""
-        if any(one.runs_at(seq) for one in self._disturbed for seq in row.frames):
+        if any(turn.runs_at(seq) for turn in self._disturbed for seq in row.frames):
             return False
         if row.rule.split(".")[0] not in _ON_THE_WAY:
             return True
-        return all(any(one.runs_at(seq) for one in self._whole) for seq in row.frames)
+        return all(any(turn.runs_at(seq) for turn in self._whole) for seq in row.frames)
 
 
 def written(made: MadeScenario, path: Path, *, force: bool = False) -> Path:

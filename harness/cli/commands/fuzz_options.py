@@ -57,17 +57,17 @@ def fuzz(
     bounds = Bounds(kinds, seed, seconds, conversations, method)
     interruption = Interruption(config.base)
     interruption.install()
-    with errors(), open_store(store or failures_folder(), kinds) as kept:
+    with errors(), open_store(store or failures_folder(), kinds) as failures:
         try:
-            result = fuzz(config, bounds, kept, interruption)
+            result = fuzz(config, bounds, failures, interruption)
         except TargetError as failed:
             typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
             raise typer.Exit(1) from None
         words = target_words(config)
         if json:
-            typer.echo(json_.dumps(telling.plain(result, kept, words), indent=1))
+            typer.echo(json_.dumps(telling.plain(result, failures, words), indent=1))
         else:
-            for line in telling.lines(result, kept, words):
+            for line in telling.lines(result, failures, words):
                 typer.echo(line)
     if result.interrupted:
         raise typer.Exit(interruption.status)
@@ -92,11 +92,11 @@ def replay(
 
     with errors():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
-        found = case_of(case, store or failures_folder(), config)
+        replayed_case = case_of(case, store or failures_folder(), config)
     interruption = Interruption(config.base)
     interruption.install()
     try:
-        result = play_again(config, found, interruption)
+        result = play_again(config, replayed_case, interruption)
     except TargetError as failed:
         typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
         raise typer.Exit(1) from None

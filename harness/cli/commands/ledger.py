@@ -28,25 +28,25 @@ class Line:
     def server(self) -> list[str]:
         """Return the choices of the server, in words; of a value that varies, all of them."""
         if not self.seen:
-            why = self.point.unseen
-            return [f"no message shows it: {why}" if why else NOT_SEEN]
+            reason = self.point.unseen
+            return [f"no message shows it: {reason}" if reason else NOT_SEEN]
         situations: dict[str, list[ChoiceResult]] = {}
-        for one in self.seen:
-            situations.setdefault(one.about, []).append(one)
-        return [_chosen(about, found) for about, found in situations.items()]
+        for result in self.seen:
+            situations.setdefault(result.about, []).append(result)
+        return [_chosen(situation, results) for situation, results in situations.items()]
 
 
 def _chosen(about: str, found: Sequence[ChoiceResult]) -> str:
-    often = sorted(found, key=lambda one: (-one.count, one.value))
-    values = "; ".join(f"{one.value} ({one.count})" for one in often)
+    often = sorted(found, key=lambda result: (-result.count, result.value))
+    values = "; ".join(f"{result.value} ({result.count})" for result in often)
     varies = "varies: " if len(often) > 1 else ""
     return f"{about}: {varies}{values}" if about else f"{varies}{values}"
 
 
 def open_points(run: Run) -> list[Unspecified]:
     """The points of the surfaces on which a run played."""
-    played = {surface_of(one.id) for one in run.report.scenarios}
-    return [one for one in load_book().unspecified if one.is_about(played)]
+    played = {surface_of(scenario.id) for scenario in run.report.scenarios}
+    return [point for point in load_book().unspecified if point.is_about(played)]
 
 
 def ledger(run: Run, named: str = "") -> list[Line]:
@@ -56,11 +56,11 @@ def ledger(run: Run, named: str = "") -> list[Line]:
     """
     if not run.report.choices:
         raise UsageError(f"{run.name}: no choices are recorded in this report; run it again")
-    known = open_points(run)
-    points = [one for one in known if one.id.startswith(named)]
+    all_points = open_points(run)
+    points = [point for point in all_points if point.id.startswith(named)]
     if not points:
-        raise UsageError(unknown("open point", named, [one.id for one in known]))
-    return [Line(one, tuple(run.report.choices.get(one.id, ()))) for one in points]
+        raise UsageError(unknown("open point", named, [point.id for point in all_points]))
+    return [Line(point, tuple(run.report.choices.get(point.id, ()))) for point in points]
 
 
 def text_lines(run: Run, rows: Sequence[Line]) -> Iterator[str]:
@@ -79,14 +79,14 @@ def text_lines(run: Run, rows: Sequence[Line]) -> Iterator[str]:
 def summed(rows: Sequence[Line]) -> str:
     """ "115 of 147 open points were seen"."""
     visible = [row for row in rows if row.point.unseen is None]
-    seen = sum(bool(row.seen) for row in visible)
-    return f"{seen} of {len(visible)} open points were seen"
+    seen_count = sum(bool(row.seen) for row in visible)
+    return f"{seen_count} of {len(visible)} open points were seen"
 
 
 def _shown(run: Run, chosen: ChoiceResult) -> str:
-    shown = unpack(chosen.shown)
-    trace = run.report.scenarios[shown.first].trace
-    return f"harness show {near_path(trace)} --message {shown.frame}"
+    proof = unpack(chosen.shown)
+    trace = run.report.scenarios[proof.first].trace
+    return f"harness show {near_path(trace)} --message {proof.frame}"
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:

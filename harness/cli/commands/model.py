@@ -131,8 +131,8 @@ def _why_not_bound(wanted: Wanted, error: OSError) -> str:
         )
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
         return f"--host {wanted.host}: no address of this machine; give 127.0.0.1"
-    where = f"--host {wanted.host} --port {wanted.port}"
-    return f"{where}: cannot listen there: {error.strerror or error}"
+    option_words = f"--host {wanted.host} --port {wanted.port}"
+    return f"{option_words}: cannot listen there: {error.strerror or error}"
 
 
 def _greet(service: ModelService, wanted: Wanted, script: ModelScript, say: Say) -> None:
@@ -143,12 +143,12 @@ def _greet(service: ModelService, wanted: Wanted, script: ModelScript, say: Say)
     for name, value in environment_lines(service.url, KEY).items():
         say(f"  export {name}={value}")
     if script.left_out:
-        left = ", ".join(script.left_out)
-        say(f"not set up, since this is the model alone: {left} (harness scenario show)")
+        parts = ", ".join(script.left_out)
+        say(f"not set up, since this is the model alone: {parts} (harness scenario show)")
     if wanted.host in _EVERY:
         say("every machine that reaches this one can call it")
     gates = sorted(
-        {gate for one in script.scripts.values() for step in one for gate in step.gates()}
+        {gate for steps in script.scripts.values() for step in steps for gate in step.gates()}
     )
     if gates and not wanted.open_gates:
         say(f"gates: {', '.join(gates)}")
@@ -188,8 +188,8 @@ def _over(
     say("")
     teller.unused(service.conversations.all)
     for alias in service.conversations.waiting:
-        for step, one in enumerate(script.scripts[alias]):
-            if one.when is None:
+        for step, model_step in enumerate(script.scripts[alias]):
+            if model_step.when is None:
                 teller.unused_step(alias, step)
     red = bool(teller.unexpected)
     say(f"{counted(service.calls, 'call')}, {counted(len(teller.unexpected), 'thing')} unexpected")

@@ -45,9 +45,9 @@ def model(
     def warn(line: str) -> None:
         typer.secho(line, err=aside, fg=typer.colors.RED)
 
-    wanted = Wanted(script, host, port, once, loop, open_gates, target)
+    options = Wanted(script, host, port, once, loop, open_gates, target)
     with errors(), report_file("" if aside else json) as write:
-        status, report = serve(wanted, say, warn)
+        status, report = serve(options, say, warn)
         write(report)
         if aside:
             typer.echo(json_.dumps(report, indent=1))

@@ -48,19 +48,21 @@ class Teller:
 
     def asked(self, served: Served) -> None:
         """Say what is new in a call, and which step answers it."""
-        asked = text(served.call.body.get("model"))
+        model_name = text(served.call.body.get("model"))
         self._last = served.number
-        self.say(f"call {served.number}" + (f" asks the model {short(asked)}" if asked else ""))
+        self.say(
+            f"call {served.number}" + (f" asks the model {short(model_name)}" if model_name else "")
+        )
         if served.lost:
             lost = counted(served.lost, "earlier entry", "earlier entries")
             self.say(f"    {lost} of its input gone or rewritten")
-        entries = [entry_line(one) for one in served.added]
+        entries = [entry_line(entry) for entry in served.added]
         for line in entries[:ENTRIES]:
             self.say(f"    + {line}")
         if len(entries) > ENTRIES:
             self.say(f"    + {len(entries) - ENTRIES} more entries")
         if served.tools_changed:
-            self.say(f"    tools: {tool_names([str(one) for one in served.offered])}")
+            self.say(f"    tools: {tool_names([str(tool) for tool in served.offered])}")
         step = served.call.step
         if step is not None:
             self.say(f"    step {self._place(served)}: {plan_of(step)}")
@@ -79,7 +81,7 @@ class Teller:
             self.say(f"    {before}{call.told}")
         for line in told_lines(call.step) if call.step is not None else ():
             self.say(f"    {before}> {line}")
-        late = [unfit_words(one) for one in served.conversation.model.unfit[served.unfit :]]
+        late = [unfit_words(unfit) for unfit in served.conversation.model.unfit[served.unfit :]]
         self._tell_problems(served, [*late, *served.problems[served.known_problems :]])
         self.calls.append(self._as_json(served, late))
 
@@ -102,18 +104,20 @@ class Teller:
 
     def unused(self, conversations: list[Conversation]) -> None:
         """Say which steps no call has used."""
-        for one in conversations:
-            for steps in one.model.unplayed_steps.values():
+        for conversation in conversations:
+            for steps in conversation.model.unplayed_steps.values():
                 for step in steps:
-                    self.unused_step(one.alias, step, one.number if self.loop else 0)
+                    self.unused_step(
+                        conversation.alias, step, conversation.number if self.loop else 0
+                    )
 
     def unused_step(self, alias: str, step: int, conversation: int = 0) -> None:
         """Say that no call has used a step."""
         line = self._script.line(alias, step)
-        where = f"{self._script.path}:{line}"
+        place = f"{self._script.path}:{line}"
         thread = f" of the thread {alias}" if alias and self._script.by_thread else ""
         of = f" of conversation {conversation}" if conversation else ""
-        words = f"step {step + 1}{thread}{of} was not used ({where})"
+        words = f"step {step + 1}{thread}{of} was not used ({place})"
         self._unexpected(words, step=step + 1, thread=alias, line=line)
 
     def _tell_problems(self, served: Served, problems: list[str]) -> None:
@@ -140,8 +144,8 @@ class Teller:
             "thread": served.conversation.alias,
             "step": call.index + 1 if call.step is not None else None,
             "model": text(call.body.get("model")),
-            "input": [entry_line(one) for one in served.added],
-            "tools": [str(one) for one in served.offered],
+            "input": [entry_line(entry) for entry in served.added],
+            "tools": [str(tool) for tool in served.offered],
             "told": told_lines(call.step) if call.step is not None else [],
             "outcome": call.told,
             "problems": [*served.problems, *unfit],

@@ -55,7 +55,7 @@ def mutate_target(
         list(scenarios_of(config)),
         {
             "configure": dict(asked),
-            "lacks": [asdict(one) for one in config.lacks],
+            "lacks": [asdict(lack) for lack in config.lacks],
         },
         score,
         lambda result: _progress(result, say),
@@ -63,7 +63,7 @@ def mutate_target(
         everywhere=sample == 0,
     )
     try:
-        with interruption.ours(), start_blocking_portal() as portal:
+        with interruption.defer_signals(), start_blocking_portal() as portal:
             interruption.wait(portal.start_task_soon(campaign.run))
     except Interrupted:
         score.interrupted = interruption.name
@@ -84,10 +84,10 @@ def mutate_target(
 
 def status(score: Score) -> int:
     """1 where a fault survived; on the reference server also where one found no place."""
-    left = score.count(Outcome.SURVIVED)
+    failed = score.count(Outcome.SURVIVED)
     if score.target == _OURS:
-        left += score.count(Outcome.NOT_APPLIED)
-    return 1 if left else 0
+        failed += score.count(Outcome.NOT_APPLIED)
+    return 1 if failed else 0
 
 
 def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
@@ -101,18 +101,18 @@ def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
     for name in _names(rule):
         if name not in rules:
             raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
-    found = {
-        name: one
-        for name, one in every.items()
-        if one.rule in config.rules
+    chosen_faults = {
+        name: candidate
+        for name, candidate in every.items()
+        if candidate.rule in config.rules
         and (not fault or name in _names(fault))
-        and (not rule or one.rule in _names(rule))
+        and (not rule or candidate.rule in _names(rule))
     }
-    if not found:
+    if not chosen_faults:
         raise UsageError(
             "no fault is left to be tried: their rules judge no surface of this target"
         )
-    return found
+    return chosen_faults
 
 
 def sampled(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
@@ -124,7 +124,7 @@ def sampled(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
 
 
 def _names(listed: str) -> list[str]:
-    return [one.strip() for one in listed.split(",") if one.strip()]
+    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _progress(result: FaultResult, say: Say) -> None:

@@ -29,11 +29,11 @@ def mutate(
     """
     from harness.cli.commands.mutate import mutate_target
 
-    asked = {"target": target, "server_cmd": server_cmd, "agent_cmd": agent_cmd}
-    asked |= {"sdk_cmd": sdk_cmd, "scale": timeout_scale}
+    target_options = {"target": target, "server_cmd": server_cmd, "agent_cmd": agent_cmd}
+    target_options |= {"sdk_cmd": sdk_cmd, "scale": timeout_scale}
     with errors():
         status = mutate_target(
-            asked,
+            target_options,
             fault=",".join(fault or ()),
             rule=",".join(rule or ()),
             sample=sample,

@@ -17,7 +17,7 @@ from anyio.abc import Process
 
 from harness.cli.commands.standard_streams import GONE, OwnStreams, ProcessStreams, written_to
 from harness.client.target.lost_input import ignore_lost_input
-from harness.client.target.program import NotStarted, find_program, why_not_started
+from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import AtWork
 from harness.faults.live.relay import Relay
@@ -32,7 +32,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 def passed_on() -> list[signal.Signals]:
     """The signals that are passed on: those that whoever started us has not had ignored."""
-    return [one for one in _PASSED_ON if signal.getsignal(one) is not signal.SIG_IGN]
+    return [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def found(command: Sequence[str], option: str) -> list[str]:
@@ -112,7 +112,7 @@ async def started(command: Sequence[str], how: Proxied) -> Process:
             start_new_session=True,
         )
     except OSError as error:
-        raise NotStarted(why_not_started(command, error, how.option)) from error
+        raise NotStarted(describe_start_failure(command, error, how.option)) from error
 
 
 async def _to_the_end(

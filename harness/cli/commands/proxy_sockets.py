@@ -20,9 +20,9 @@ from websockets.exceptions import InvalidHandshake
 from harness.cli.commands.proxy import GRACE, passed_on, push_out, send_signal
 from harness.cli.commands.socket_sides import ClosableSide, clients_at, connected
 from harness.cli.commands.standard_streams import ProcessStreams
-from harness.client.target.program import NotStarted, find_program, why_not_started
+from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.client.target.ready import free_address
-from harness.client.transport.connect import check
+from harness.client.transport.connect import check_address
 from harness.errors import TargetGone, UsageError
 from harness.faults.live.chain import AtWork
 from harness.faults.live.relay import Relay, Side
@@ -86,8 +86,8 @@ class Door:
                             send_signal(process, number)
 
                 tasks.start_soon(stop)
-                async with clients_at(address, self._client) as shown:
-                    self._between.say(f"listening at {shown}")
+                async with clients_at(address, self._client) as bound_address:
+                    self._between.say(f"listening at {bound_address}")
                     if process is None:
                         await anyio.sleep_forever()
                     else:
@@ -120,7 +120,9 @@ class Door:
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotStarted(why_not_started(self._command, error, self._between.option)) from error
+            raise NotStarted(
+                describe_start_failure(self._command, error, self._between.option)
+            ) from error
 
     async def _client(self, side: ClosableSide) -> None:
         """The conversation of one client, from its connection on."""
@@ -216,7 +218,7 @@ def check_listen(address: str) -> None:
         raise UsageError(
             f"--listen takes ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH, and found {address!r}"
         )
-    check(address, listen=True)
+    check_address(address, listen=True)
 
 
 async def hold(relay: Relay) -> None:

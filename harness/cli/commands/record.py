@@ -110,9 +110,9 @@ async def with_model(
         yield list(command), None
         return
     async with model_proxy(recording.model_url, file) as address:
-        told = dict.fromkeys(MODEL_VARIABLES, address)
+        model_variables = dict.fromkeys(MODEL_VARIABLES, address)
         words = [str(fill(word, {"model_url": address})) for word in command]
-        yield words, {**recording.environ, **told}
+        yield words, {**recording.environ, **model_variables}
 
 
 def real_model(given: str, environ: Mapping[str, str]) -> str:
@@ -120,13 +120,13 @@ def real_model(given: str, environ: Mapping[str, str]) -> str:
 
     Raises `UsageError` where there is none.
     """
-    found = given or next(filter(None, map(environ.get, MODEL_VARIABLES)), "")
-    if not found:
+    url = given or next(filter(None, map(environ.get, MODEL_VARIABLES)), "")
+    if not url:
         raise UsageError(
             f"--record-model: neither --model-url nor {' or '.join(MODEL_VARIABLES)} says where "
             "the model is"
         )
-    return found
+    return url
 
 
 class _Session:

@@ -49,7 +49,7 @@ def record(
 
     with errors():
         masker = Masker(
-            patterns=[_pattern(one) for one in mask or ()],
+            patterns=[_pattern(pattern) for pattern in mask or ()],
             known=secret_values(os.environ),
             active=not no_mask,
         )

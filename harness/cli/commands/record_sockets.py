@@ -11,7 +11,7 @@ from harness.cli.commands.proxy_sockets import Between, check_listen, hold, taki
 from harness.cli.commands.record import NEVER, OPTION, Recording, note_start, with_model
 from harness.cli.commands.socket_sides import connected
 from harness.cli.commands.standard_streams import OwnStreams
-from harness.client.transport.connect import check
+from harness.client.transport.connect import check_address
 from harness.errors import UsageError
 from harness.faults.live.relay import Relay
 from harness.trace.marks import RecorderNote
@@ -35,7 +35,7 @@ def record_sockets(
     if to and command:
         raise UsageError("--connect names a server that runs; leave out the command behind --")
     if to:
-        check(to)
+        check_address(to)
     else:
         found(command, OPTION)
     if listen:
@@ -69,8 +69,8 @@ async def _recorded(
 
             between = Between(tap, NEVER, recording.say, OPTION, left, env, to)
             status = await taking_clients(listen, words, between)
-            for one in taps.values():
-                one.closed()
+            for client_tap in taps.values():
+                client_tap.closed()
             file.mark(RecorderNote("nobody is listened to any more"))
             return status
 

@@ -73,7 +73,7 @@ def ledger(
     from harness.cli.commands.ledger import markdown_lines, text_lines
 
     with errors():
-        found = find_run(recorded)
-        rows = points(found, point)
-    for line in markdown_lines(rows) if markdown else text_lines(found, rows):
+        run = find_run(recorded)
+        rows = points(run, point)
+    for line in markdown_lines(rows) if markdown else text_lines(run, rows):
         typer.echo(line)

@@ -116,9 +116,9 @@ def run(
 
     Without arguments the bundled scenarios are played.
     """
-    from harness.console import hold_interrupt, quiet_interrupt
+    from harness.console import exit_quietly_on_interrupt, hold_interrupt
 
-    quiet_interrupt()
+    exit_quietly_on_interrupt()
     _check_files(("--json", json), ("--junit", junit), ("--markdown", markdown))
     json, junit, markdown = _to_stdout(
         ("--json", json), ("--junit", junit), ("--markdown", markdown)
@@ -154,7 +154,7 @@ def run(
         ("--harness-snapshots", snapshots),
     ):
         arguments += [name, value] if value else []
-    for name, given in (
+    for name, is_set in (
         ("--harness-strict", strict),
         ("--harness-update-baseline", update_baseline),
         ("--harness-keep-going", keep_going),
@@ -162,7 +162,7 @@ def run(
         ("-x", exit_first),
         ("--lf", last_failed),
     ):
-        arguments += [name] if given else []
+        arguments += [name] if is_set else []
     arguments += ["-n", str(workers)] if workers else []
     environment = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
     # A process of its own, which takes no module from the current folder.
@@ -171,7 +171,7 @@ def run(
     command = [sys.executable, "-P", *mild, "-m", "harness.cli.suite", *arguments, *mild]
     command += scenarios or []
     sys.stdout.flush()
-    hold_interrupt(on=True)
+    hold_interrupt(blocked=True)
     os.execve(sys.executable, command, environment)
 
 
@@ -200,10 +200,10 @@ def _to_stdout(*named: tuple[str, str]) -> list[str]:
         raise typer.Exit(4)
     if not printed:
         return [path for _, path in named]
-    kept = os.dup(1)
-    os.set_inheritable(kept, True)
+    stdout_copy = os.dup(1)
+    os.set_inheritable(stdout_copy, True)
     os.dup2(2, 1)
-    return [f"/dev/fd/{kept}" if path == "-" else path for _, path in named]
+    return [f"/dev/fd/{stdout_copy}" if path == "-" else path for _, path in named]
 
 
 def asked_reason(reason: str, *, wanted: bool) -> str:

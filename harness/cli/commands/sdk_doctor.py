@@ -84,7 +84,7 @@ def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
             run = played(load_text(_CALLS, name="doctor").on(SDK))
             checks = list(_on_scripted_agent(run))
             yield from checks
-            if not profile.exec.command or any(one.good is False for one in checks):
+            if not profile.exec.command or any(check.good is False for check in checks):
                 return
             yield from _on_agent(played(load_text(_TURN, name="doctor").on(SDK)), bench)
         except Interrupted as signal:
@@ -95,23 +95,23 @@ def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
 
 
 def _on_scripted_agent(run: Run) -> Iterator[Check]:
-    first, *others = _calls(run.trace)
+    first, *further_calls = _calls(run.trace)
     if first.over is None:
-        why = run.unmet.message if run.unmet is not None else "it told nothing"
-        yield Check(False, f"the driver does not understand its calls: {why}", _PROTOCOL)
+        reason = run.unmet.message if run.unmet is not None else "it told nothing"
+        yield Check(False, f"the driver does not understand its calls: {reason}", _PROTOCOL)
         return
     yield Check(True, "the driver starts, and answers its calls")
     if not first.started:
         yield Check(False, f"run never started the agent: {_shown(first)}", _PATH)
         return
-    argv = [text(one) for one in arr(dig(obj(first.started[0].json), "started", "argv"))]
+    argv = [text(word) for word in arr(dig(obj(first.started[0].json), "started", "argv"))]
     words = literal(shlex.join(argv), 100)
     yield Check(True, f"it starts the agent, with the words {words}")
     yield _result(first, "run")
-    yield _streamed(others[0] if others else None)
-    told = obj(first.over.json).get("threadId")
-    if told != _THREAD:
-        message = f"after a turn the thread's id is {literal(told)}; the agent told {_THREAD}"
+    yield _streamed(further_calls[0] if further_calls else None)
+    thread_id = obj(first.over.json).get("threadId")
+    if thread_id != _THREAD:
+        message = f"after a turn the thread's id is {literal(thread_id)}; the agent told {_THREAD}"
         yield Check(False, message, _ID)
 
 
@@ -127,18 +127,20 @@ def _on_agent(run: Run, bench: Bench) -> Iterator[Check]:
 
 
 def _streamed(call: Call | None) -> Check:
-    over = obj(call.over.json) if call is not None and call.over is not None else {}
-    if call is not None and call.events and over.get("over") == "events":
+    outcome = obj(call.over.json) if call is not None and call.over is not None else {}
+    if call is not None and call.events and outcome.get("over") == "events":
         return Check(True, f"runStreamed yields events ({len(call.events)})")
-    said = f"{len(call.events)} event(s), then {_shown(call)}" if call is not None else "nothing"
+    result_words = (
+        f"{len(call.events)} event(s), then {_shown(call)}" if call is not None else "nothing"
+    )
     advice = 'write {"turn": 2, "event": {…}} for each, and in the end "over": "events"'
-    return Check(False, f"runStreamed gives {said}", advice)
+    return Check(False, f"runStreamed gives {result_words}", advice)
 
 
 def _result(call: Call, what: str) -> Check:
-    over = obj(call.over.json) if call.over is not None else {}
-    final = dig(over, "result", "finalResponse")
-    if over.get("over") == "result" and final == "Hello.":
+    outcome = obj(call.over.json) if call.over is not None else {}
+    final = dig(outcome, "result", "finalResponse")
+    if outcome.get("over") == "result" and final == "Hello.":
         return Check(True, f"{what} gives a result (finalResponse {literal(final)})")
     advice = (
         'the agent said "Hello." and completed its turn: write {"turn": 1, "over": "result", '
@@ -149,17 +151,17 @@ def _result(call: Call, what: str) -> Check:
 
 def _shown(call: Call) -> str:
     """Return the end of a call, in words."""
-    over: dict[str, Any] = obj(call.over.json) if call.over is not None else {}
-    kind = text(over.get("over"))
+    outcome: dict[str, Any] = obj(call.over.json) if call.over is not None else {}
+    kind = text(outcome.get("over"))
     if kind == "error":
-        error = obj(over.get("error"))
+        error = obj(outcome.get("error"))
         name, message = text(error.get("name")), text(error.get("message"))
         return f"an error, {name or 'of no name'}: {message[:300]}"
-    return f"{kind}: {literal(over.get('result'))}" if kind == "result" else (kind or "no end")
+    return f"{kind}: {literal(outcome.get('result'))}" if kind == "result" else (kind or "no end")
 
 
 def _calls(trace: Trace) -> list[Call]:
-    found = Calls()
+    calls = Calls()
     for frame in trace.frames:
-        found.feed(frame)
-    return list(found.calls.values())
+        calls.feed(frame)
+    return list(calls.calls.values())

@@ -35,11 +35,11 @@ def documents() -> dict[str, Path]:
     """The pages by name: `profiles`, `adr/0001-double-entry`, `README`."""
     shipped = _PACKAGE / "bundled_docs"
     root = shipped if shipped.is_dir() else _PACKAGE.parent
-    found = {Path(name).stem: root / name for name in _TOP}
+    pages = {Path(name).stem: root / name for name in _TOP}
     below = root / "docs"
     for path in sorted(below.rglob("*.md"), key=lambda path: (len(path.parts), path)):
-        found[path.relative_to(below).with_suffix("").as_posix()] = path
-    return found
+        pages[path.relative_to(below).with_suffix("").as_posix()] = path
+    return pages
 
 
 def document_lines() -> Iterator[str]:
@@ -60,7 +60,7 @@ def find_document(asked: str) -> tuple[Path, str]:
     name, _, anchor = asked.partition("#")
     pages = documents()
     plain = name.removeprefix("./").removeprefix("docs/").removesuffix(".md")
-    by_name = {one.lower(): path for one, path in pages.items()}
+    by_name = {page.lower(): path for page, path in pages.items()}
     path = by_name.get(plain.lower())
     if path is None:
         raise UsageError(unknown("page", name, pages, listed="harness docs"))
@@ -75,8 +75,12 @@ def document_text(asked: str) -> str:
         return text
     lines = text.splitlines()
     headings = _headings(lines)
-    anchors = {_slug(title): at for at, (_, title) in headings.items()}
-    anchors |= {name: at for at, line in enumerate(lines) for name in _WRITTEN.findall(line)}
+    anchors = {_slug(title): line_number for line_number, (_, title) in headings.items()}
+    anchors |= {
+        name: line_number
+        for line_number, line in enumerate(lines)
+        for name in _WRITTEN.findall(line)
+    }
     start = anchors.get(anchor)
     if start is None:
         raise UsageError(f"{asked}: {unknown('anchor', anchor, anchors)}")
@@ -85,14 +89,14 @@ def document_text(asked: str) -> str:
 
 def _headings(lines: list[str]) -> dict[int, tuple[int, str]]:
     """Line -> level and title of each heading outside of fenced blocks."""
-    found: dict[int, tuple[int, str]] = {}
+    headings: dict[int, tuple[int, str]] = {}
     fenced = False
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines):
         fenced ^= line.startswith("```")
         heading = None if fenced else _HEADING.fullmatch(line)
         if heading:
-            found[at] = len(heading[1]), heading[2]
-    return found
+            headings[number] = len(heading[1]), heading[2]
+    return headings
 
 
 def _slug(title: str) -> str:
@@ -104,10 +108,12 @@ def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) ->
     """A heading with all text below it, or a list entry with the heading above it."""
     if start in headings:
         level = headings[start][0]
-        ends = (at for at, (other, _) in headings.items() if at > start and other <= level)
+        ends = (
+            number for number, (other, _) in headings.items() if number > start and other <= level
+        )
         yield from lines[start : next(ends, len(lines))]
         return
-    above = [at for at in headings if at < start]
+    above = [number for number in headings if number < start]
     yield from ([lines[above[-1]], ""] if above else [])
     yield lines[start]
     yield from itertools.takewhile(lambda line: line.startswith("  "), lines[start + 1 :])
@@ -135,9 +141,12 @@ def _files(asked: str) -> list[Path]:
         raise UsageError(unknown("example", asked, EXAMPLES, listed="harness example"))
     shipped, root = _PACKAGE / "bundled_examples", _PACKAGE.parent
     if shipped.is_dir():
-        return [shipped / one for one in EXAMPLES[name]]
+        return [shipped / file_name for file_name in EXAMPLES[name]]
     servers = root / "fixtures" / "servers"
-    return [(root / "examples" if "/" in one else servers) / one for one in EXAMPLES[name]]
+    return [
+        (root / "examples" if "/" in file_name else servers) / file_name
+        for file_name in EXAMPLES[name]
+    ]
 
 
 def example_text(name: str) -> str:
@@ -160,10 +169,10 @@ def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
             raise UsageError(f"{to}: the folder cannot be made: {error.strerror}") from error
     into = to.is_dir()
     pairs = [(file, to / file.name if into else to) for file in files]
-    there = [path for _, path in pairs if path.exists()]
-    if there and not force:
+    existing = [path for _, path in pairs if path.exists()]
+    if existing and not force:
         raise UsageError(
-            f"{there[0]}: there is such a file; give another name, or --force to write over it"
+            f"{existing[0]}: there is such a file; give another name, or --force to write over it"
         )
     for file, path in pairs:
         path.write_text(file.read_text("utf-8"), "utf-8")
@@ -185,6 +194,6 @@ def scenario_text(name: str) -> str:
     row = row_of_path(paths[plain])
     if row is None:
         return paths[plain].read_text("utf-8")
-    made = load_family(row[0])
-    origin = f"{made.told(row[1])} of {row[0].relative_to(bundled_folder())}"
-    return as_text(made.scenario(row[1]).value, origin)
+    loaded_family = load_family(row[0])
+    origin = f"{loaded_family.told(row[1])} of {row[0].relative_to(bundled_folder())}"
+    return as_text(loaded_family.scenario(row[1]).value, origin)

@@ -64,9 +64,11 @@ def list_(folder: Where, names: Names = None) -> None:
         chosen = _chosen(folder, names or [])
         rows = {name: f"accepted {name}" for name in chosen.accepted}
         bad = 0
-        for one in chosen.waiting:
-            broken = bool(one.problem) and one.state is not State.UNUSED
-            rows[one.name] = f"{one.state:8} {one.name}{f': {one.problem}' if broken else ''}"
+        for snapshot in chosen.waiting:
+            broken = bool(snapshot.problem) and snapshot.state is not State.UNUSED
+            rows[snapshot.name] = (
+                f"{snapshot.state:8} {snapshot.name}{f': {snapshot.problem}' if broken else ''}"
+            )
             bad += broken
         for name in sorted(rows):
             typer.echo(rows[name])
@@ -116,20 +118,20 @@ def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
     from harness.report.snapshot.folder import Folder
 
     if not path.is_dir():
-        what = "is no folder" if path.exists() else "does not exist"
-        raise UsageError(f"{path} {what}: harness run … --snapshots {path} makes it")
+        problem = "is no folder" if path.exists() else "does not exist"
+        raise UsageError(f"{path} {problem}: harness run … --snapshots {path} makes it")
     folder = Folder(path)
     waiting = folder.waiting()
-    waits = {one.name for one in waiting}
+    waits = {snapshot.name for snapshot in waiting}
     every = (f"{target}/{scenario}" for target, scenario in folder.names())
-    accepted = [one for one in every if one not in waits]
+    accepted = [name for name in every if name not in waits]
     if not names:
         return _Chosen(folder, waiting, accepted)
     for name in names:
-        if not any(_named(one, [name]) for one in (*accepted, *waits)):
+        if not any(_named(candidate, [name]) for candidate in (*accepted, *waits)):
             raise UsageError(f"{name}: {path} has no such snapshot; harness snapshots list {path}")
-    waiting = [one for one in waiting if _named(one.name, names)]
-    accepted = [one for one in accepted if _named(one, names)]
+    waiting = [snapshot for snapshot in waiting if _named(snapshot.name, names)]
+    accepted = [name for name in accepted if _named(name, names)]
     return _Chosen(folder, waiting, accepted, names)
 
 
@@ -140,9 +142,9 @@ def _named(name: str, words: Sequence[str]) -> bool:
     """
     scenario = name.partition("/")[2]
     return any(
-        fnmatchcase(one, f"{word}*" if word.endswith("/") else word)
+        fnmatchcase(candidate, f"{word}*" if word.endswith("/") else word)
         for word in words
-        for one in (name, scenario)
+        for candidate in (name, scenario)
     )
 
 
@@ -151,8 +153,8 @@ def _list_waiting(chosen: _Chosen) -> int:
     from harness.report.snapshot.review import counted, sentences
 
     waiting = chosen.waiting
-    for one in waiting:
-        typer.echo(f"{one.state} {one.name}: {headline(sentences(one))}")
+    for snapshot in waiting:
+        typer.echo(f"{snapshot.state} {snapshot.name}: {headline(sentences(snapshot))}")
     if waiting:
         typer.echo(f"{len(waiting)} wait for review: {counted(waiting)}")
         return 1
@@ -168,29 +170,37 @@ def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) ->
 
     folder, status = chosen.folder, 0
     for word in chosen.words:
-        if not any(_named(one.name, [word]) for one in chosen.waiting):
+        if not any(_named(snapshot.name, [word]) for snapshot in chosen.waiting):
             typer.echo(f"{word} does not wait for review: it is accepted, and stays as it is")
-    for one in chosen.waiting:
-        if one.state is State.UNUSED:
+    for snapshot in chosen.waiting:
+        if snapshot.state is State.UNUSED:
             if remove_unused:
-                folder.accept(one)
-                typer.echo(f"removed {one.name}")
-        elif accept and one.state is State.DAMAGED:
-            typer.echo(f"{one.name}: {one.problem}", err=True)
+                folder.accept(snapshot)
+                typer.echo(f"removed {snapshot.name}")
+        elif accept and snapshot.state is State.DAMAGED:
+            typer.echo(f"{snapshot.name}: {snapshot.problem}", err=True)
             status = 1
         elif accept:
-            folder.accept(one)
-            typer.echo(f"accepted {one.name}")
-        elif reject and (one.state is not State.DAMAGED or one.accepted is not None):
-            folder.reject(one)
-            typer.echo(f"rejected {one.name}")
-    left = {one.name for one in folder.waiting()}
-    mine = left & {one.name for one in chosen.waiting}
-    others = f", {len(left - mine)} other(s) too" if mine and left - mine else ""
-    if not mine and left:
-        typer.echo(f"of these nothing waits for review, {len(left)} other(s) do")
+            folder.accept(snapshot)
+            typer.echo(f"accepted {snapshot.name}")
+        elif reject and (snapshot.state is not State.DAMAGED or snapshot.accepted is not None):
+            folder.reject(snapshot)
+            typer.echo(f"rejected {snapshot.name}")
+    remaining = {snapshot.name for snapshot in folder.waiting()}
+    chosen_remaining = remaining & {snapshot.name for snapshot in chosen.waiting}
+    others_words = (
+        f", {len(remaining - chosen_remaining)} other(s) too"
+        if chosen_remaining and remaining - chosen_remaining
+        else ""
+    )
+    if not chosen_remaining and remaining:
+        typer.echo(f"of these nothing waits for review, {len(remaining)} other(s) do")
     else:
-        typer.echo(f"{len(mine)} wait for review{others}" if left else "nothing waits for review")
+        typer.echo(
+            f"{len(chosen_remaining)} wait for review{others_words}"
+            if remaining
+            else "nothing waits for review"
+        )
     return status
 
 
@@ -207,8 +217,8 @@ def _review(chosen: _Chosen) -> None:
         _list_waiting(chosen)
         return
     with keys(sys.stdin.fileno()) as key:
-        done = Review(chosen.folder, key).run(chosen.waiting)
-    typer.echo(done)
+        summary_line = Review(chosen.folder, key).run(chosen.waiting)
+    typer.echo(summary_line)
 
 
 def _print_all(chosen: _Chosen) -> None:
@@ -217,11 +227,11 @@ def _print_all(chosen: _Chosen) -> None:
     from harness.report.snapshot.sides import unified
 
     folder, waiting = chosen.folder, chosen.waiting
-    for one in waiting:
-        if one.accepted is not None and one.pending is not None:
-            typer.echo(f"--- {folder.accepted_file(one.target, one.scenario)}")
-            typer.echo(f"+++ {folder.pending_file(one.target, one.scenario)}")
-            for line in unified(difference(one)):
+    for snapshot in waiting:
+        if snapshot.accepted is not None and snapshot.pending is not None:
+            typer.echo(f"--- {folder.accepted_file(snapshot.target, snapshot.scenario)}")
+            typer.echo(f"+++ {folder.pending_file(snapshot.target, snapshot.scenario)}")
+            for line in unified(difference(snapshot)):
                 typer.echo(line)
     _list_waiting(chosen)
     if waiting:

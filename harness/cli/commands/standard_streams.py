@@ -54,8 +54,8 @@ class OwnStreams:
         is closed.
         """
         out, our_input = os.fstat(1), os.fstat(0)
-        told = stat.S_ISFIFO(out.st_mode) or stat.S_ISSOCK(out.st_mode)
-        if not told or (out.st_dev, out.st_ino) == (our_input.st_dev, our_input.st_ino):
+        is_pipe = stat.S_ISFIFO(out.st_mode) or stat.S_ISSOCK(out.st_mode)
+        if not is_pipe or (out.st_dev, out.st_ino) == (our_input.st_dev, our_input.st_ino):
             await anyio.sleep_forever()
         await _until(anyio.wait_readable, 1)
 

@@ -64,8 +64,8 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
             f"no run is recorded in {folder}; "
             f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
         )
-    times = Counter(one.report.target for one in targets)
-    targets = [replace(one, shared=times[one.report.target] > 1) for one in targets]
+    times = Counter(target.report.target for target in targets)
+    targets = [replace(target, shared=times[target.report.target] > 1) for target in targets]
     yield from _rule_table(book, faults, targets)
     yield ""
     yield from _LEGEND
@@ -76,9 +76,9 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
 
 
 def _reports(folder: Path) -> list[Report]:
-    found = sorted((folder / "reports").glob("*.json"))
+    paths = sorted((folder / "reports").glob("*.json"))
     # The reference server first: others are compared with it.
-    return [_read(path) for path in sorted(found, key=lambda path: path.stem != "reference")]
+    return [_read(path) for path in sorted(paths, key=lambda path: path.stem != "reference")]
 
 
 def _read(path: Path) -> Report:
@@ -90,11 +90,11 @@ def _read(path: Path) -> Report:
 
 def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
     """Each target's run of scenarios and its runs of races; a run of races alone counts as both."""
-    played = {one.target for one in reports if one.scenarios or not one.races}
+    played = {report.target for report in reports if report.scenarios or not report.races}
     for report in reports:
         if report.scenarios or not report.races or report.target not in played:
-            same = (one for one in reports if one.target == report.target)
-            yield report, tuple(one for one in same if one.races)
+            same = (other for other in reports if other.target == report.target)
+            yield report, tuple(other for other in same if other.races)
 
 
 def _target(
@@ -104,7 +104,7 @@ def _target(
     book: Book,
     faults: dict[str, Fault],
 ) -> Target:
-    known = {
+    known_rules = {
         rule.id for rule in report.rules if any(str(p.row.verdict) == "KNOWN" for p in rule.proofs)
     }
     outcomes = dict.fromkeys(faults, Outcome.NOT_APPLIED)
@@ -114,13 +114,13 @@ def _target(
             continue
         renamer = Renamer(header.names, book.paths_of)
         trace = load(trace_path, renamer=renamer, classify_of=classify_of)
-        left = [
-            one
-            for one in faults.values()
-            if outcomes[one.id] is not Outcome.KILLED
-            and judges(all_rules()[one.rule], header.surface)
+        open_faults = [
+            fault
+            for fault in faults.values()
+            if outcomes[fault.id] is not Outcome.KILLED
+            and judges(all_rules()[fault.rule], header.surface)
         ]
-        for mutation in mutate(book, trace, left, known, only_own=True):
+        for mutation in mutate(book, trace, open_faults, known_rules, only_own=True):
             outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
     return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
 
@@ -140,13 +140,13 @@ def _rule_table(book: Book, faults: dict[str, Fault], targets: Sequence[Target])
     yield f"| rule | level | requirements | scenarios | faults | {' | '.join(names)} |"
     yield "|---|---|---|---|---|" + "---|" * len(names)
     for rule_id in targets[0].rules:
-        mine = [fault.id for fault in faults.values() if fault.rule == rule_id]
+        rule_faults = [fault.id for fault in faults.values() if fault.rule == rule_id]
         scenarios = {name for target in targets for name in _scenarios(target, rule_id)}
-        cells = [_cell(target, rule_id, mine) for target in targets]
+        cells = [_cell(target, rule_id, rule_faults) for target in targets]
         level = targets[0].rules[rule_id].level
         yield (
             f"| {rule_id} | {level} | {len(book.requirements_of(rule_id))} | {len(scenarios)} "
-            f"| {len(mine)} | {' | '.join(cells)} |"
+            f"| {len(rule_faults)} | {' | '.join(cells)} |"
         )
 
 
@@ -160,8 +160,8 @@ def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
     if rule is None:
         return "not run"
     counts = Counter(target.faults[fault] for fault in faults)
-    shown = [f"{counts[Outcome.KILLED]}/{len(faults)} killed"]
-    shown += [
+    parts = [f"{counts[Outcome.KILLED]}/{len(faults)} killed"]
+    parts += [
         f"{counts[outcome]} {outcome.lower().replace('_', ' ')}"
         for outcome in (Outcome.SURVIVED, Outcome.MASKED, Outcome.NOT_APPLIED)
         if counts[outcome]
@@ -169,7 +169,7 @@ def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
     verdict = str(rule.verdict)
     if verdict == "FAIL" and str(rule.level) != "MUST":
         verdict = f"{rule.level} finding"
-    return f"{verdict} {rule.witnesses}; {', '.join(shown)}"
+    return f"{verdict} {rule.witnesses}; {', '.join(parts)}"
 
 
 def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) -> Iterator[str]:
@@ -181,14 +181,14 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
     )
     yield f"rules with a killer: {len(rules & killed_by)} of {len(rules)}; faults: {len(faults)}"
     duties, of_clients = client_rules(), client_faults().values()
-    caught = {one.rule for one in of_clients} & set(duties)
+    caught = {fault.rule for fault in of_clients} & set(duties)
     yield (
         f"duties of clients with a killer: {len(caught)} of {len(duties)}; "
         f"faults of clients: {len(of_clients)}; no target is judged by them"
     )
-    judged = [one for one in book.requirements if one.rules]
-    owed = Counter(one.owed for one in book.requirements if one.owed)
-    excluded = sum(1 for one in book.requirements if one.excluded)
+    judged = [requirement for requirement in book.requirements if requirement.rules]
+    owed = Counter(requirement.owed for requirement in book.requirements if requirement.owed)
+    excluded = sum(1 for requirement in book.requirements if requirement.excluded)
     clients = sum(map(of_clients_alone, book.requirements))
     parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
@@ -197,11 +197,11 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
         f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
     )
     for target in targets:
-        found = judged_requirements(target.report, book)
+        judged_counts = judged_requirements(target.report, book)
         outcomes = Counter(str(outcome) for outcome in target.faults.values())
         yield (
-            f"{target.name}: requirements judged {found.words()}; "
-            f"scenarios {_counts(Counter(str(one.verdict) for one in target.report.scenarios))}; "
+            f"{target.name}: requirements judged {judged_counts.words()}; "
+            f"scenarios {_counts(Counter(str(scenario.verdict) for scenario in target.report.scenarios))}; "
             f"faults on its traces {_counts(outcomes)}; "
             f"verdict {'RED' if target.report.red else 'GREEN'}"
         )
@@ -211,12 +211,14 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
 
 def _races(report: Report) -> str:
     """ "races: 57 PASS; placements 404 PASS; verdict GREEN", with the rules that were broken."""
-    races = Counter(str(one.verdict) for one in report.races)
-    placed = Counter(str(one.verdict) for race in report.races for one in race.placements)
+    races = Counter(str(race.verdict) for race in report.races)
+    placed = Counter(
+        str(placement.verdict) for race in report.races for placement in race.placements
+    )
     broken = [rule.id for rule in report.red_rules()]
-    told = f"; broken {', '.join(broken)}" if broken else ""
+    broken_words = f"; broken {', '.join(broken)}" if broken else ""
     verdict = "RED" if report.red else "GREEN"
-    return f"races: {_counts(races)}; placements {_counts(placed)}{told}; verdict {verdict}"
+    return f"races: {_counts(races)}; placements {_counts(placed)}{broken_words}; verdict {verdict}"
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -68,18 +68,18 @@ class Checked:
 
     def counts(self) -> Counter[str]:
         """Return the number of findings at each level, KNOWN and suspected ones apart."""
-        found = Counter(_word(row) for row in self.rows if row.verdict is not Verdict.PASS)
-        found[SUSPECTED] = len(self.suspected)
-        return +found
+        counts = Counter(_word(row) for row in self.rows if row.verdict is not Verdict.PASS)
+        counts[SUSPECTED] = len(self.suspected)
+        return +counts
 
     def lines(self) -> Iterator[str]:
         """The file with its counts, what was not judged, then each cause with its messages."""
         findings = [row for row in self.rows if row.verdict is not Verdict.PASS]
         passed = {row.rule for row in self.rows} - {row.rule for row in findings}
-        told = counted(self.counts())
+        counts = counted(self.counts())
         yield (
             f"{self.path}: {len(self.trace.frames)} messages, {len(passed)} rules passed"
-            f"{'; ' + told if told else ''}"
+            f"{'; ' + counts if counts else ''}"
         )
         if self.decision.owing is Owing.NOT_JUDGED:
             yield f"  what never came is not judged: {self.decision.why} (--settled judges it)"
@@ -99,21 +99,21 @@ class Checked:
         yield from (f"         {line}" for line in _clauses(first))
         yield self._wired(f"         expected {first.expected}")
         yield self._wired(f"         actual   {first.actual}")
-        for said in words.about(first):
-            yield f"         server   {textwrap.shorten(said, 240, placeholder=' …')!r}"
+        for output in words.about(first):
+            yield f"         server   {textwrap.shorten(output, 240, placeholder=' …')!r}"
         if first.verdict is Verdict.KNOWN:
             yield f"         known    {self.known(first)}"
-        places = [replace(one, path=self._wired(one.path)) for one in first.places]
+        places = [replace(place, path=self._wired(place.path)) for place in first.places]
         for line in proof_lines(
             self.trace, first.frames, places, limit=160, around=0, most=MAX_LINES
         ):
             yield f"    {line}"
         if len(cause.rows) > 1:
-            others = [self._subject(row) for row in cause.rows[1 : MAX_LIKE_FINDINGS + 1]]
-            left = len(cause.rows) - 1 - len(others)
-            more = f", and {left} more" if left else ""
+            similar = [self._subject(row) for row in cause.rows[1 : MAX_LIKE_FINDINGS + 1]]
+            left_count = len(cause.rows) - 1 - len(similar)
+            more = f", and {left_count} more" if left_count else ""
             yield self._wired(
-                f"         and {len(cause.rows) - 1} like it: {', '.join(others)}{more}"
+                f"         and {len(cause.rows) - 1} like it: {', '.join(similar)}{more}"
             )
 
     def _subject(self, row: Row) -> str:
@@ -136,13 +136,15 @@ def _word(row: Row) -> str:
 def _clauses(row: Row) -> Iterator[str]:
     """The requirement that a violation is about; of several the first, with their number."""
     of_rule = load_book().requirements_of(row.rule)
-    concerned = [one for one in of_rule if one.id in row.clauses] or list(of_rule)
-    for one in concerned[:1]:
-        clause = one.clause
+    concerned = [requirement for requirement in of_rule if requirement.id in row.clauses] or list(
+        of_rule
+    )
+    for requirement in concerned[:1]:
+        clause = requirement.clause
         more = (
             f"; {len(concerned) - 1} more: harness explain {row.rule}" if len(concerned) > 1 else ""
         )
-        yield f"clause   {one.id}: {clause.statement}"
+        yield f"clause   {requirement.id}: {clause.statement}"
         yield f"         {clause.document}, {clause.heading!r}, line {clause.line}{more}"
 
 
@@ -183,9 +185,9 @@ def check_trace(
         concerned = row.verdict is Verdict.FAIL and reason(row)
         return replace(row, verdict=Verdict.KNOWN) if concerned else row
 
-    seen = judged(book, trace, rules=rules)
-    decision = decide(trace, seen.owed, settle=settle, settled=settled)
-    rows = seen.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
+    judge = judged(book, trace, rules=rules)
+    decision = decide(trace, judge.owed, settle=settle, settled=settled)
+    rows = judge.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
     suspected: list[Row] = []
     if decision.owing is Owing.SUSPECTED:
         already = {_key(row) for row in rows}
@@ -235,5 +237,5 @@ def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
 def sent_bytes(path: Path) -> bytes:
     """Return the bytes that the harness sent, by line; the input of a program has no lines."""
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
-    sent = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
-    return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent)
+    sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
+    return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)

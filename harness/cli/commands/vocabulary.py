@@ -56,7 +56,10 @@ def explain_word(name: str) -> Iterator[str]:
     plain = name.upper()
     if name == "capabilities":
         width = max(map(len, _capabilities()))
-        yield from (f"{one.id:{width}}  {one.title}" for one in _capabilities().values())
+        yield from (
+            f"{capability.id:{width}}  {capability.title}"
+            for capability in _capabilities().values()
+        )
         yield ""
         yield "more on one of them: harness explain ID"
     elif name == "verdicts":
@@ -81,7 +84,7 @@ def explain_word(name: str) -> Iterator[str]:
 
 
 def _capabilities() -> dict[str, Capability]:
-    return {one.id: one for one in load_book().capabilities}
+    return {capability.id: capability for capability in load_book().capabilities}
 
 
 def _capability(one: Capability) -> Iterator[str]:

@@ -71,8 +71,8 @@ class Actions:
                 case None:
                     pass
         except TargetGone as gone:
-            again = "; :restart starts it again" if not self._serves.wanted.address else ""
-            raise UsageError(f"{gone}{again}") from gone
+            advice = "; :restart starts it again" if not self._serves.wanted.address else ""
+            raise UsageError(f"{gone}{advice}") from gone
         return ""
 
     async def decide(self, decision: str) -> None:
@@ -115,9 +115,9 @@ class Actions:
         if answer.decision:
             allowed = self.talk.fields.decisions(question.method)
             if answer.decision not in allowed:
-                known = ", ".join(allowed) or "none by one word"
+                allowed_words = ", ".join(allowed) or "none by one word"
                 raise UsageError(
-                    f"{question.method} takes no {answer.decision}: by the book {known}; "
+                    f"{question.method} takes no {answer.decision}: by the book {allowed_words}; "
                     ":answer JSON sends what you like"
                 )
             result = {"decision": answer.decision}
@@ -151,16 +151,16 @@ class Actions:
     async def wait(self) -> Rest:
         """Wait until nothing is under way, or somebody else has to do something."""
         bounds = self._serves.wanted.bounds
-        found = await self.talk.rest(bounds.settle, bounds.step)
-        if found is Rest.SILENT:
+        state = await self.talk.rest(bounds.settle, bounds.step)
+        if state is Rest.SILENT:
             open_ = "; ".join(self.talk.open[:3]) or "nothing"
             self._gave_up(f"nothing came for {bounds.step:g} s, and it owes: {open_}")
-        elif found is Rest.ASKS and self._patient:
+        elif state is Rest.ASKS and self._patient:
             for question in self.talk.questions:
                 self._display.note(f"  waits for an answer to {question.method}", "yellow")
-        elif found is Rest.HELD:
+        elif state is Rest.HELD:
             self._display.note("  an answer of the model is held; :gate NAME opens a gate")
-        return found
+        return state
 
     def _gave_up(self, words: str) -> None:
         self.slow += 1
@@ -171,9 +171,9 @@ class Actions:
         if method not in fields.methods:
             raise UsageError(f":fields wants a method, such as turn/start; {method!r} is none")
         members = fields.members(method)
-        for one in members:
-            must = " (must be there)" if one.required else ""
-            self._display.note(f"  {one.name}: {one.type}{must}", "")
+        for member in members:
+            must = " (must be there)" if member.required else ""
+            self._display.note(f"  {member.name}: {member.type}{must}", "")
         if not members:
             self._display.note("  the text shows no params")
 
@@ -186,16 +186,16 @@ class Actions:
 
     def _model(self, rest: str) -> None:
         model = self._serves.model
-        word, _, said = rest.partition(" ")
+        word, _, words = rest.partition(" ")
         match word:
             case "":
                 pass
             case "say":
-                model.say(said or "Hello.")
+                model.say(words or "Hello.")
             case "run":
-                if not said:
+                if not words:
                     raise UsageError(":model run COMMAND: name the command")
-                model.run(said)
+                model.run(words)
             case _:
                 script = model_script(rest)
                 model.script(script.scripts, script.name)
@@ -228,8 +228,8 @@ class Actions:
         if not rest:
             display.last(trace, _LAST)
         elif rest == "findings":
-            for row, known in self.talk.findings:
-                display.finding(row, known, whole=True)
+            for row, known_reason in self.talk.findings:
+                display.finding(row, known_reason, whole=True)
             display.note(f"  {len(self.talk.findings)} finding(s)")
         elif rest.lstrip("#").isdecimal() and int(rest.lstrip("#")) < len(trace.frames):
             display.whole(trace.frames[int(rest.lstrip("#"))])

@@ -37,8 +37,8 @@ class LineCompleter(Completer):
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
         """Give the proposals in the form of prompt_toolkit."""
-        for one in self.proposals(document.text_before_cursor):
-            yield Completion(one.word, -one.replaced, display_meta=one.means)
+        for proposal in self.proposals(document.text_before_cursor):
+            yield Completion(proposal.word, -proposal.replaced, display_meta=proposal.means)
 
     def proposals(self, text: str) -> Iterator[Proposal]:
         """Give what can stand at the end of this text."""
@@ -74,17 +74,17 @@ class LineCompleter(Completer):
             return
         # Pairs: the last word is a name, or a value behind its `=`.
         last = rest.rpartition(" ")[2]
-        name, given, value = last.partition("=")
-        if given:
+        name, equals, value = last.partition("=")
+        if equals:
             yield from self._values(method, (name,), value)
             return
-        taken = {word.partition("=")[0] for word in rest.split(" ")[:-1]}
+        used_names = {word.partition("=")[0] for word in rest.split(" ")[:-1]}
         members = self._fields.members(method)
-        if any(one.name == "input" for one in members) and "text".startswith(last):
+        if any(member.name == "input" for member in members) and "text".startswith(last):
             yield Proposal("text=", len(last), "input: a text of the user")
-        for one in members:
-            if one.name not in taken and _fits(last, one.name):
-                yield Proposal(f"{one.name}=", len(last), _means(one))
+        for member in members:
+            if member.name not in used_names and _fits(last, member.name):
+                yield Proposal(f"{member.name}=", len(last), _means(member))
         if not rest:
             yield Proposal("{", 0, "params as JSON")
 
@@ -93,23 +93,23 @@ class LineCompleter(Completer):
         if place is None:
             return
         if not place.is_key:
-            for one in self._values(method, place.path, place.begun, quoted=True):
-                yield one
+            for proposal in self._values(method, place.path, place.begun, quoted=True):
+                yield proposal
             return
-        for one in self._fields.members(method, place.path):
-            word = json.dumps(one.name)
-            if one.name not in place.keys and _fits(place.begun.strip('"'), one.name):
-                yield Proposal(f"{word}: ", len(place.begun), _means(one))
+        for proposal in self._fields.members(method, place.path):
+            word = json.dumps(proposal.name)
+            if proposal.name not in place.keys and _fits(place.begun.strip('"'), proposal.name):
+                yield Proposal(f"{word}: ", len(place.begun), _means(proposal))
 
     def _values(
         self, method: str, path: tuple[str | int, ...], begun: str, *, quoted: bool = False
     ) -> Iterator[Proposal]:
-        known = self._known().get(str(path[-1])) if path else None
-        words = [json.dumps(known)] if known else self._fields.values(method, path)
+        value_in_use = self._known().get(str(path[-1])) if path else None
+        words = [json.dumps(value_in_use)] if value_in_use else self._fields.values(method, path)
         for word in words:
             plain = word if quoted else word.strip('"')
             if plain.startswith(begun):
-                yield Proposal(plain, len(begun), "in use" if known else "")
+                yield Proposal(plain, len(begun), "in use" if value_in_use else "")
 
 
 def _like(begun: str, words: Iterable[str]) -> Iterator[Proposal]:
@@ -121,7 +121,7 @@ def _like(begun: str, words: Iterable[str]) -> Iterator[Proposal]:
 def _fits(begun: str, word: str) -> bool:
     """Return whether a word begins so, or one of its parts does: `start` finds `turn/start`."""
     begun, word = begun.lower(), word.lower()
-    return word.startswith(begun) or any(one.startswith(begun) for one in word.split("/"))
+    return word.startswith(begun) or any(part.startswith(begun) for part in word.split("/"))
 
 
 def _means(one: Member) -> str:

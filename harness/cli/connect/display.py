@@ -118,12 +118,12 @@ class Display:
         self._write(line)
 
     def _of_frame(self, frame: Frame) -> str:
-        ours = frame.direction is Direction.TO_TARGET
-        head = f"{'→' if ours else '←'} #{frame.seq} {name_of(frame)}"
+        is_ours = frame.direction is Direction.TO_TARGET
+        head = f"{'→' if is_ours else '←'} #{frame.seq} {name_of(frame)}"
         rest = visible(_body_of(frame))
         room = max(20, self._width() - len(head) - 2)
         rest = rest if len(rest) <= room else f"{rest[: room - 1]}…"
-        colour = "blue" if ours else _COLOUR_OF.get(frame.kind, "")
+        colour = "blue" if is_ours else _COLOUR_OF.get(frame.kind, "")
         return f"{self._paint(head, colour)} {rest}".rstrip()
 
     def _dim(self, words: str) -> str:
@@ -184,10 +184,12 @@ def finding_lines(row: Row, book: Book, known: str = "") -> Iterator[str]:
     yield visible(f"      expected  {row.expected}")
     yield visible(f"      actual    {row.actual}")[:600]
     of_rule = book.requirements_of(row.rule)
-    concerned = [one for one in of_rule if one.id in row.clauses] or list(of_rule)
-    for one in concerned[:1]:
-        clause = one.clause
-        yield f"      clause    {one.id}: {clause.statement}"
+    concerned = [requirement for requirement in of_rule if requirement.id in row.clauses] or list(
+        of_rule
+    )
+    for requirement in concerned[:1]:
+        clause = requirement.clause
+        yield f"      clause    {requirement.id}: {clause.statement}"
         yield f"                {clause.document}, {clause.heading!r}, line {clause.line}"
     if known:
         yield f"      known     {known}"

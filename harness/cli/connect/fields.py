@@ -27,7 +27,7 @@ class Fields:
         """The requests of a client: the book's, then others that we can compose."""
         listed = [row.method for row in self.book.methods if row.direction == CLIENT]
         composed = [
-            one.method for one in BY_METHOD.values() if one.direction is Direction.CLIENT_REQUEST
+            row.method for row in BY_METHOD.values() if row.direction is Direction.CLIENT_REQUEST
         ]
         return list(dict.fromkeys([*listed, *composed]))
 
@@ -47,35 +47,37 @@ class Fields:
 
     def required(self, method: str) -> list[str]:
         """The members that the params must have, as far as the text says."""
-        return [one.name for one in self.members(method) if one.required]
+        return [member.name for member in self.members(method) if member.required]
 
     def decisions(self, method: str) -> list[str]:
         """The decisions that answer a server's request by one word; [] where it asks for more."""
         reference = self.book.reference(method, "result")
         if reference is None:
             return []
-        known = [one.strip('"') for one in _values(self.book.schemas, reference, ("decision",))]
-        return [one for one in DECISIONS if one in known]
+        allowed = [
+            value.strip('"') for value in _values(self.book.schemas, reference, ("decision",))
+        ]
+        return [decision for decision in DECISIONS if decision in allowed]
 
 
 def _composed(method: str) -> list[Member]:
     """The members that we ourselves send: our choice, since the text shows none."""
-    found = BY_METHOD.get(method)
-    if found is None:
+    row = BY_METHOD.get(method)
+    if row is None:
         return []
     return [
         Member(field.alias or name, "our choice: the text shows no params", field.is_required())
-        for name, field in found.params.model_fields.items()
+        for name, field in row.params.model_fields.items()
     ]
 
 
 def _members(book: SchemaBook, reference: str, path: Path) -> Iterator[Member]:
-    seen: set[str] = set()
+    names: set[str] = set()
     for node, file in _at(book, reference, path):
         required = node.get("required", ())
         for name, member in node.get("properties", {}).items():
-            if name not in seen:
-                seen.add(name)
+            if name not in names:
+                names.add(name)
                 yield Member(name, type_words(book, member, file), name in required)
 
 
@@ -103,11 +105,11 @@ def _at(book: SchemaBook, reference: str, path: Path) -> list[_Place]:
     for step in path:
         inner: list[_Place] = []
         for node, file in places:
-            found = node.get("items") if isinstance(step, int) else None
+            child = node.get("items") if isinstance(step, int) else None
             if isinstance(step, str):
-                found = node.get("properties", {}).get(step)
-            if isinstance(found, dict):
-                inner += _spread(book, (cast("Node", found), file))
+                child = node.get("properties", {}).get(step)
+            if isinstance(child, dict):
+                inner += _spread(book, (cast("Node", child), file))
         places = inner
     return places
 

@@ -39,13 +39,13 @@ def line_place(text: str) -> LinePlace | None:
     """
     stack: list[_Open] = []
     position, length = 0, len(text)
-    over = False  # a value has just ended: a comma or an end is next
+    value_ended = False  # a value has just ended: a comma or an end is next
     while position < length:
         char = text[position]
         if char in _SPACE:
             position += 1
         elif char in "{[":
-            if over or (stack and stack[-1].is_object and stack[-1].wants_key):
+            if value_ended or (stack and stack[-1].is_object and stack[-1].wants_key):
                 return None
             stack.append(_Open(char == "{", "" if char == "{" else 0, char == "{"))
             position += 1
@@ -53,7 +53,7 @@ def line_place(text: str) -> LinePlace | None:
             if not stack:
                 return None
             stack.pop()
-            over = True
+            value_ended = True
             position += 1
         elif char == ",":
             if not stack:
@@ -63,23 +63,23 @@ def line_place(text: str) -> LinePlace | None:
                 top.at += 1
             else:
                 top.wants_key = True
-            over = False
+            value_ended = False
             position += 1
         elif char == ":":
             position += 1
         else:
             end = _end_of(text, position)
             if end is None:
-                return None if over else _here(stack, text[position:])
+                return None if value_ended else _here(stack, text[position:])
             if stack and stack[-1].is_object and stack[-1].wants_key:
                 top = stack[-1]
                 top.at = text[position:end].strip('"')
                 top.keys = (*top.keys, top.at)
                 top.wants_key = False
             else:
-                over = True
+                value_ended = True
             position = end
-    if over or not stack:
+    if value_ended or not stack:
         return None
     return _here(stack, "")
 
@@ -104,7 +104,7 @@ def _end_of(text: str, start: int) -> int | None:
 def _here(stack: list[_Open], begun: str) -> LinePlace | None:
     if not stack:
         return None
-    above = tuple(one.at for one in stack[:-1])
+    above = tuple(level.at for level in stack[:-1])
     top = stack[-1]
     if top.is_object and top.wants_key:
         return LinePlace(above, is_key=True, begun=begun, keys=top.keys)

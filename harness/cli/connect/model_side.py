@@ -164,8 +164,8 @@ class ModelSide:
                     self._tell(f"         unexpected: {problem}")
             case ModelEnd(call=number):
                 self._recorder.mark(replace(body, call=before + number))
-                for one in model.unfit[-1:]:
-                    self._tell(f"         unexpected: {unfit_words(one)}")
+                for unfit in model.unfit[-1:]:
+                    self._tell(f"         unexpected: {unfit_words(unfit)}")
                 model.unfit.clear()
             case _:
                 self._recorder.mark(body)

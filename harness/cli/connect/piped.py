@@ -44,8 +44,8 @@ async def _lines() -> AsyncGenerator[str]:
     rest = b""
     while chunk := await _read():
         rest += chunk
-        *whole, rest = rest.split(b"\n")
-        for line in whole:
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
             yield _text(line)
         if len(rest) > _MAX_LINE_BYTES:
             yield _text(rest)

@@ -16,7 +16,7 @@ from harness.cli.connect.model_side import ModelSide
 from harness.cli.connect.talk import FIRST_ID, Judging, Talk
 from harness.client.peer import Peer
 from harness.client.target.launch import launch
-from harness.client.target.overrides import joined, places, with_overrides
+from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
 from harness.client.target.place import RunFolder
 from harness.client.target.process import ProcessExit, ServerProcess
 from harness.client.target.profile import Bounds, Profile, fill
@@ -90,22 +90,22 @@ class Serving:
             self._begun_with = self.process.children()
 
     async def _transport(self) -> Transport:
-        wanted = self.wanted
-        if wanted.address:
-            self._socket = await _connected(wanted.address, wanted.bounds.start)
+        options = self.wanted
+        if options.address:
+            self._socket = await _connected(options.address, options.bounds.start)
             return self._socket
-        loaded = wanted.scenario
+        loaded = options.scenario
         scenario = loaded.scenario if loaded is not None else None
         beside = loaded.path.parent.resolve() if loaded is not None else None
         profile = with_overrides(
-            wanted.profile,
-            config=joined(scenario.config if scenario is not None else {}, self._desk.config),
-            places=places(wanted.profile, self.cwd, scenario_folder=beside),
+            options.profile,
+            config=merge_tables(scenario.config if scenario is not None else {}, self._desk.config),
+            placeholders=placeholder_values(options.profile, self.cwd, scenario_folder=beside),
             several=False,
             env=self._desk.env,
         )
         self.process, self.home = await launch(
-            profile, self._folder, wanted.bounds, model_url=self.model.url, home=self.home
+            profile, self._folder, options.bounds, model_url=self.model.url, home=self.home
         )
         return self.process.transport
 
@@ -181,9 +181,9 @@ async def _connected(address: str, bound: float) -> Connection:
     except HandshakeFailed as error:
         raise TargetError(f"what listens at {address} is no such server: {error}") from error
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise TargetError(
-            f"nothing can be reached at {address} ({why}); start the server first, or give its "
+            f"nothing can be reached at {address} ({reason}); start the server first, or give its "
             "command by --server-cmd"
         ) from error
 
@@ -220,10 +220,10 @@ def _model_server(tasks: TaskGroup, port: int) -> ModelServer | UsageError:
     try:
         return ModelServer(tasks, port=port)
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:
-            why = "something listens there already; give another port, or 0 for a free one"
-        return UsageError(f"--model-port {port}: {why}")
+            reason = "something listens there already; give another port, or 0 for a free one"
+        return UsageError(f"--model-port {port}: {reason}")
 
 
 @asynccontextmanager
@@ -237,13 +237,13 @@ async def _furnished(
 ) -> AsyncGenerator[Serving]:
     """The conversation, with what its scenario brings: MCP servers that we play, and pipes."""
     # A server that is not ours has its own folders and its own configuration.
-    given = wanted.scenario.scenario if wanted.scenario and not wanted.address else None
-    async with mcp_desk(given.mcp if given else {}, lambda: folder.fresh("mcp")) as desk:
+    scenario = wanted.scenario.scenario if wanted.scenario and not wanted.address else None
+    async with mcp_desk(scenario.mcp if scenario else {}, lambda: folder.new_folder("mcp")) as desk:
         serves = _serving(wanted, judging, display, models, folder, tasks, desk)
-        pipes = given.workspace.pipes if given else []
-        told = given.awaited_gates() if given else []
-        serves.model.pipes = {one: one in told for one in pipes}
-        async with named_pipes(serves.cwd, pipes, told, serves.model.gates):
+        pipes = scenario.workspace.pipes if scenario else []
+        awaited_gates = scenario.awaited_gates() if scenario else []
+        serves.model.pipes = {pipe: pipe in awaited_gates for pipe in pipes}
+        async with named_pipes(serves.cwd, pipes, awaited_gates, serves.model.gates):
             yield serves
 
 
@@ -268,7 +268,7 @@ def _serving(
     tasks: TaskGroup,
     desk: McpDesk,
 ) -> Serving:
-    cwd = folder.fresh("work")
+    cwd = folder.new_folder("work")
     loaded = wanted.scenario
     name = loaded.id if loaded is not None else "connect"
     recorder = judging.recorder(wanted.address or " ".join(wanted.profile.command), name)
@@ -284,15 +284,17 @@ def _serving(
     )
     if loaded is not None:
         model.script(loaded.scenario.scripts(), loaded.id)
-        stands_for = places(wanted.profile, cwd)
+        stands_for = placeholder_values(wanted.profile, cwd)
         files = loaded.scenario.workspace.contents(loaded.path.parent)
         for path, data in files.items():
             file = cwd / fill(path, stands_for)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        left = _left_out(loaded) if wanted.address else []
-        if left:
-            words = f"the {', '.join(left)} of {loaded.id} are left out: a server that we did not"
+        left_out = _left_out(loaded) if wanted.address else []
+        if left_out:
+            words = (
+                f"the {', '.join(left_out)} of {loaded.id} are left out: a server that we did not"
+            )
             display.note(f"{words} start has its own; the model plays the script", "yellow")
     return Serving(wanted, talk, model, display, cwd, _desk=desk, _folder=folder, _tasks=tasks)
 

@@ -38,12 +38,14 @@ async def finish(serves: Serving, actions: Actions, *, patient: bool, stopped: b
     serves.display.user_spoke()
     if end is not End.QUIESCENT and talk.open:
         say(f"what never came is not judged, since {_WHY.get(rest, 'it was ended')}:", "")
-        for one in talk.open[:5]:
-            say(f"  {one}", "")
-    counts = Counter(_word(row.level, row.verdict, known) for row, known in talk.findings)
-    told = ", ".join(f"{word} {counts[word]}" for word in _ORDER if counts[word]) or "none"
+        for duty in talk.open[:5]:
+            say(f"  {duty}", "")
+    counts = Counter(
+        _word(row.level, row.verdict, known_reason) for row, known_reason in talk.findings
+    )
+    count_words = ", ".join(f"{word} {counts[word]}" for word in _ORDER if counts[word]) or "none"
     messages = len(talk.recorder.trace.frames)
-    say(f"{messages} messages; {len(passed)} rules passed; findings: {told}", "bold")
+    say(f"{messages} messages; {len(passed)} rules passed; findings: {count_words}", "bold")
     return 1 if talk.red or talk.unasked_end or actions.slow else 0
 
 

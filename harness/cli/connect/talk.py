@@ -101,7 +101,8 @@ class Talk:
         self._defaults = defaults or {}
         self._streams = streams
         self._entries = [
-            one.model_copy(update={"scenario": "*"}) for one in judging.profile.deviations
+            deviation.model_copy(update={"scenario": "*"})
+            for deviation in judging.profile.deviations
         ]
         self._happened = anyio.Event()
         self._connections = 0
@@ -132,7 +133,7 @@ class Talk:
     @property
     def open(self) -> list[str]:
         """Return what the server still owes, in words."""
-        return [str(one) for one in self._owed.open()]
+        return [str(duty) for duty in self._owed.open()]
 
     @property
     def gone(self) -> bool:
@@ -142,20 +143,20 @@ class Talk:
     def filled(self, method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """The params to send: what is given, and what is known where that is not."""
         params = {**self._defaults.get(method, {}), **(given or {})}
-        known = {"threadId": self.thread, "turnId": self.turn, "expectedTurnId": self.turn}
+        in_use = {"threadId": self.thread, "turnId": self.turn, "expectedTurnId": self.turn}
         for member in self.fields.members(method):
-            if member.required and member.name not in params and known.get(member.name):
-                params[member.name] = known[member.name]
+            if member.required and member.name not in params and in_use.get(member.name):
+                params[member.name] = in_use[member.name]
         return params
 
     def missing(self, method: str, params: Mapping[str, Any]) -> list[str]:
         """The members that the params must have and do not."""
-        return [one for one in self.fields.required(method) if one not in params]
+        return [name for name in self.fields.required(method) if name not in params]
 
     def template(self, method: str, params: Mapping[str, Any]) -> str:
         """The params with a place for each member that is missing, to be edited."""
         samples: dict[str, Any] = {"input": [{"type": "text", "text": ""}]}
-        rest = {one: samples.get(one, "") for one in self.missing(method, params)}
+        rest = {name: samples.get(name, "") for name in self.missing(method, params)}
         return json.dumps({**params, **rest}, ensure_ascii=False)
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Frame:
@@ -182,7 +183,7 @@ class Talk:
             return []
         params = obj(sent.json).get("params")
         errors = self.judging.book.validate_params(sent.method, {} if params is None else params)
-        return [str(one) for one in errors[:3]]
+        return [str(error) for error in errors[:3]]
 
     def _peer(self) -> Peer:
         if self.peer is None:
@@ -192,7 +193,7 @@ class Talk:
     async def answered(self, sent: Frame, bound: float) -> Frame | None:
         """The answer to a request, None where none comes in time. Raises `TargetGone`."""
         with anyio.move_on_after(bound):
-            return await self._peer().answer_to(sent)
+            return await self._peer().wait_for_answer(sent)
         return None
 
     async def question(self, bound: float) -> Frame | None:
@@ -206,10 +207,10 @@ class Talk:
         """Wait until nothing comes any more, for `settle` s, or `silent` s where more is owed."""
         bound = settle
         while not self.gone:
-            seen = len(self.recorder.trace.frames), len(self.recorder.trace.marks)
+            size_before = len(self.recorder.trace.frames), len(self.recorder.trace.marks)
             with anyio.move_on_after(bound):
                 await self._happened.wait()
-            if seen != (len(self.recorder.trace.frames), len(self.recorder.trace.marks)):
+            if size_before != (len(self.recorder.trace.frames), len(self.recorder.trace.marks)):
                 bound = settle
             elif self.questions:
                 return Rest.ASKS
@@ -242,8 +243,8 @@ class Talk:
     def red(self) -> bool:
         """Return whether a MUST was broken that the profile does not know, or a rule crashed."""
         return any(
-            not known and (row.level is Level.MUST or row.verdict is Verdict.ERROR)
-            for row, known in self.findings
+            not known_reason and (row.level is Level.MUST or row.verdict is Verdict.ERROR)
+            for row, known_reason in self.findings
         )
 
     def _on_frame(self, frame: Frame) -> None:
@@ -266,9 +267,11 @@ class Talk:
 
     def _tell(self) -> None:
         for row in self._judge.fresh():
-            known = "" if row.verdict is Verdict.ERROR else reason_of(row, "connect", self._entries)
-            self.findings.append((row, known))
-            self._found(row, known)
+            known_reason = (
+                "" if row.verdict is Verdict.ERROR else reason_of(row, "connect", self._entries)
+            )
+            self.findings.append((row, known_reason))
+            self._found(row, known_reason)
 
     def _follow(self, frame: Frame) -> None:
         """Note the thread that a message is about, and the turns that run."""
@@ -293,7 +296,10 @@ def shown_question(question: Frame) -> str:
     """Return the subject of a question, in short."""
     params = obj(question.params)
     command = params.get("command")
-    said = " ".join(map(str, arr(command))) if isinstance(command, list) else text(command)
+    command_line = " ".join(map(str, arr(command))) if isinstance(command, list) else text(command)
     reason = text(params.get("reason"))
-    parts = [f"command: {said}" if said else "", f"reason: {reason}" if reason else ""]
+    parts = [
+        f"command: {command_line}" if command_line else "",
+        f"reason: {reason}" if reason else "",
+    ]
     return "; ".join(filter(None, parts)) or f"item {text(params.get('itemId')) or '?'}"

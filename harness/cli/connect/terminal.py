@@ -84,8 +84,8 @@ class Prompt:
 
     def _known(self) -> dict[str, str]:
         talk = self._serves.talk
-        known = {"threadId": talk.thread, "turnId": talk.turn, "expectedTurnId": talk.turn}
-        return {name: value for name, value in known.items() if value}
+        ids = {"threadId": talk.thread, "turnId": talk.turn, "expectedTurnId": talk.turn}
+        return {name: value for name, value in ids.items() if value}
 
     def _on_frame(self, frame: Frame) -> None:
         if is_question(frame):
@@ -95,7 +95,7 @@ class Prompt:
             self._session.app.invalidate()
 
     def _toolbar(self) -> str:
-        talk, held = self._serves.talk, self._serves.display.held
+        talk, hidden = self._serves.talk, self._serves.display.held
         if talk.questions:
             question = talk.questions[0]
             allowed = talk.fields.decisions(question.method)
@@ -103,7 +103,7 @@ class Prompt:
         parts = [talk.thread or "no thread yet"]
         parts += [f"{talk.turn} runs"] if talk.turn else []
         parts += [f"{len(talk.recorder.trace.frames)} messages"]
-        parts += [f"{held} not shown, Enter goes on"] if held else []
+        parts += [f"{hidden} not shown, Enter goes on"] if hidden else []
         parts += [f"{len(talk.findings)} findings"] if talk.findings else []
         parts += ["the server is gone, :restart"] if talk.gone else []
         return " " + "  |  ".join(parts)
@@ -139,7 +139,9 @@ class Prompt:
 def _with_keys(allowed: list[str]) -> list[str]:
     """The decisions, each with its key: `[a]ccept`."""
     keys = {decision: key for key, decision in KEYS.items()}
-    return [f"[{keys[one]}] {one}" if one in keys else one for one in allowed]
+    return [
+        f"[{keys[decision]}] {decision}" if decision in keys else decision for decision in allowed
+    ]
 
 
 def _history(base: Path) -> History:

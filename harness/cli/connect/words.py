@@ -76,8 +76,8 @@ def parse_line(line: str, fields: Fields) -> Line | None:
         return Answer(decision=line)
     method, _, rest = line.partition(" ")
     if method not in fields.methods and "/" not in method:
-        known = [*fields.methods, *DECISIONS, *COMMANDS]
-        near = nearest(method, known) or nearest(f":{method}", known)
+        known_words = [*fields.methods, *DECISIONS, *COMMANDS]
+        near = nearest(method, known_words) or nearest(f":{method}", known_words)
         hint = f"did you mean {near}?" if near else "Tab lists the methods, :help the commands"
         raise UsageError(f"{method!r} is no method, answer or command; {hint}")
     return Request(method, params_of(rest.strip()))
@@ -97,21 +97,21 @@ def params_of(text: str) -> dict[str, Any] | None:
         except RecursionError:
             raise UsageError("the params are nested too deep") from None
         return obj(value)
-    found = list(_PAIR.finditer(text))
-    found = [one for one in found if one.start() == 0 or text[one.start() - 1] == " "]
-    if not found or found[0].start():
+    pairs = list(_PAIR.finditer(text))
+    pairs = [pair for pair in pairs if pair.start() == 0 or text[pair.start() - 1] == " "]
+    if not pairs or pairs[0].start():
         raise UsageError(f"{text[:60]!r}: expected a JSON object, or name=value pairs")
     params: dict[str, Any] = {}
-    for index, one in enumerate(found):
-        end = found[index + 1].start() if index + 1 < len(found) else len(text)
-        _put(params, one[1], text[one.end() : end].strip())
+    for index, pair in enumerate(pairs):
+        end = pairs[index + 1].start() if index + 1 < len(pairs) else len(text)
+        _put(params, pair[1], text[pair.end() : end].strip())
     return params
 
 
 def _put(params: dict[str, Any], name: str, written: str) -> None:
     if name == "text":
-        said = _value(written)
-        words = said if isinstance(said, str) else written
+        value = _value(written)
+        words = value if isinstance(value, str) else written
         params["input"] = [{"type": "text", "text": words}]
         return
     *above, last = name.split(".")
@@ -133,7 +133,7 @@ def _value(written: str) -> Any:
 def _command(line: str) -> Command | Answer:
     name, _, rest = line.partition(" ")
     rest = rest.strip()
-    full = [one for one in COMMANDS if one.startswith(name)]
+    full = [command for command in COMMANDS if command.startswith(name)]
     if name not in COMMANDS and len(full) == 1 and len(name) > 1:
         name = full[0]
     if name not in COMMANDS:

@@ -4,7 +4,7 @@ import gc
 import sys
 from pathlib import Path
 
-from harness.console import guard_output, hold_interrupt, quiet_interrupt
+from harness.console import exit_quietly_on_interrupt, guard_output, hold_interrupt
 
 
 def main() -> None:
@@ -12,11 +12,11 @@ def main() -> None:
     # Of what is loaded before the first scenario nearly everything stays: to look through it again
     # and again for garbage takes an eighth of the start. The plugin turns the collector on again.
     gc.disable()
-    quiet_interrupt()
-    hold_interrupt(on=False)
+    exit_quietly_on_interrupt()
+    hold_interrupt(blocked=False)
     import pytest  # Takes a while; by now Ctrl-C ends the process quietly.
 
-    guard_output(ends=False)
+    guard_output(exits=False)
     arguments = sys.argv[1:]
     status = pytest.main([*_cache(arguments), *arguments])
     sys.stdout.flush()

@@ -87,17 +87,17 @@ class AgentServer:
         if not self._is_started:
             return ""
         if self._listening is not None:
-            said, problem = self._listening.end()
+            output, problem = self._listening.end()
         elif self._is_command:
-            said, problem = "", self._wait_for_report()
+            output, problem = "", self._wait_for_report()
         else:
             name = " ".join(self.scenarios)
             return f"agent_server({name!r}): neither its url nor its command was used"
-        told = _read(self._report)
-        if told is None:
+        report = _read(self._report)
+        if report is None:
             problem = problem or "it ended without a report"
-            return "\n".join(filter(None, [f"agent_server: {problem}", said]))
-        return story(told, allow_unused=self.allow_unused)
+            return "\n".join(filter(None, [f"agent_server: {problem}", output]))
+        return story(report, allow_unused=self.allow_unused)
 
     def _wait_for_report(self) -> str:
         """Return why the client's own process wrote no report, "" if it did."""
@@ -144,9 +144,9 @@ class _Listening:
         stream = self._process.stderr
         for line in stream or ():
             self._said.append(line.rstrip())
-            found = _LISTENING.search(line)
-            if found and not self.url:
-                self.url = found[1]
+            match = _LISTENING.search(line)
+            if match and not self.url:
+                self.url = match[1]
                 self._ready.set()
         self._process.wait()
         self._ready.set()
@@ -190,8 +190,8 @@ def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
     connections = cast("list[dict[str, Any]]", report["connections"])
     if not connections:
         lines.append("no client connected")
-    for one in connections:
-        lines += _against(one)
+    for connection in connections:
+        lines += _against(connection)
     unused = [] if allow_unused else cast("list[str]", report["unused"])
     if unused and connections:
         lines.append(f"no connection played {', '.join(unused)} (allow_unused=True accepts that)")
@@ -202,7 +202,7 @@ def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
 
 def _against(connection: Mapping[str, Any]) -> Iterator[str]:
     duties = cast("list[dict[str, Any]]", connection["duties"])
-    lost = [one for one in duties if one["verdict"] in _LOST and one["level"] == "MUST"]
+    lost = [duty for duty in duties if duty["verdict"] in _LOST and duty["level"] == "MUST"]
     problems = cast("list[str]", connection["problems"])
     if not (lost or problems):
         return
@@ -224,10 +224,10 @@ def _agent() -> str:
     for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
         if (folder / "agent").is_file():
             return str(folder / "agent")
-    found = shutil.which("agent")
-    if found is None:
+    path = shutil.which("agent")
+    if path is None:
         pytest.fail("agent_server: the command agent is not on PATH; it comes with the harness")
-    return found
+    return path
 
 
 @dataclass
@@ -252,10 +252,10 @@ class Factory:
         must be played, unless `allow_unused`. `arguments` are further ones of `agent app-server`,
         `env` further variables.
         """
-        given = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
+        names = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
         private = self.make_folder()
         server = AgentServer(
-            tuple(self._found(os.fspath(one)) for one in given),
+            tuple(self._found(os.fspath(name)) for name in names),
             tuple(arguments),
             # Nothing of it goes into the home of whoever runs the tests.
             {**os.environ, "AGENT_HOME": str(private / "home"), **(env or {})},
@@ -282,6 +282,6 @@ def serving(folder: Path, make_folder: Callable[[], Path]) -> Generator[Factory]
 
         ending.callback(end)
         yield factory
-    told = "\n\n".join(filter(None, stories))
-    if told:
-        pytest.fail(told, pytrace=False)
+    failure = "\n\n".join(filter(None, stories))
+    if failure:
+        pytest.fail(failure, pytrace=False)

@@ -44,22 +44,22 @@ def wanted(words: Iterable[str], *, scenarios_only: bool) -> Wanted:
 
     Raises `UsageError`.
     """
-    found = Wanted()
+    arguments = Wanted()
     for word in map(_of_summary, words):
         rule = _rule(word)
         if rule:
-            found.rules.append(rule)
+            arguments.rules.append(rule)
         elif is_path(word):
             path = Path(word.split("::", 1)[0])
             problem = wrong_suffix(path)
             if problem and scenarios_only:
                 raise UsageError(problem)
             if problem and path.suffix in (".yaml", ".yml"):
-                found.odd.append(problem)
-            found.paths.append(word)
+                arguments.odd.append(problem)
+            arguments.paths.append(word)
         else:
-            _pick(found, word)
-    return found
+            _pick(arguments, word)
+    return arguments
 
 
 def deselected(words: Iterable[str]) -> list[str]:
@@ -85,16 +85,16 @@ def _rule(word: str) -> str:
 
 
 def _pick(found: Wanted, word: str) -> None:
-    named = by_name(word)
-    for file in named.files:
+    named_scenarios = by_name(word)
+    for file in named_scenarios.files:
         before = found.picks.get(file, Selection(scenarios=False))
-        if named.action is None:
+        if named_scenarios.action is None:
             # Where no race of it was named, `--race` and `-m` choose.
             raced = before is not None and before.races
             found.picks[file] = replace(before, scenarios=True) if before and raced else None
             continue
-        _check_race(word, file, named.action, named.position)
-        race = (named.action, named.position)
+        _check_race(word, file, named_scenarios.action, named_scenarios.position)
+        race = (named_scenarios.action, named_scenarios.position)
         before = before or Selection()
         found.picks[file] = replace(before, races=(*before.races, race))
 
@@ -110,6 +110,6 @@ def _check_race(word: str, file: Path, action: Action, position: str) -> None:
             f"{word}: {loaded.id} is not raced by {action}; it has races: "
             f"{', '.join(loaded.scenario.raced) or 'none'} (the key races of the file says so)"
         )
-    names = [one.position.name for one in placements(loaded.scenario, action)]
+    names = [placement.position.name for placement in placements(loaded.scenario, action)]
     if position not in ("", *names):
         raise UsageError(f"{word}: {unknown('position', position, names)}")

@@ -61,8 +61,8 @@ class BaselineUpdate:
         text = "" if self.begins else self.path.read_bytes().decode("utf-8")
         baseline = None if self.begins else load_baseline(self.path)
         levels = (Level.MUST, Level.SHOULD) if report.strict else (Level.MUST,)
-        placements = [one for race in races for one in race.placements]
-        raced = [one for race in races for one in race.findings]
+        placements = [placement for race in races for placement in race.placements]
+        raced = [finding for race in races for finding in race.findings]
         added = baseline_update.new_entries(
             [*outcomes, *placements],
             [*loose, *raced],
@@ -73,9 +73,9 @@ class BaselineUpdate:
         stale = {issue.where for issue in report.issues if issue.id == _STALE and issue.where}
         entries = () if baseline is None else baseline.entries
         removed = [
-            at
-            for at, entry in enumerate(entries)
-            if (baseline is not None and str(baseline.place(at, "rule")) in stale)
+            index
+            for index, entry in enumerate(entries)
+            if (baseline is not None and str(baseline.place(index, "rule")) in stale)
             or (not expiry.alive(entry, expiry.today()) and (not only or entry.rule in only))
         ]
         change = baseline_update.Change(tuple(added), tuple(removed))
@@ -97,9 +97,9 @@ class BaselineUpdate:
         """Refuse now what could not be edited at the end of the run."""
         if not self.begins:
             baseline = load_baseline(self.path)
-            whole = baseline_update.Change((), tuple(range(len(baseline.entries))))
+            removal = baseline_update.Change((), tuple(range(len(baseline.entries))))
             text = self.path.read_bytes().decode("utf-8")
-            baseline_update.changed_text(text, baseline, whole)
+            baseline_update.changed_text(text, baseline, removal)
 
 
 def _day(text: str) -> date | None:

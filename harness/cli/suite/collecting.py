@@ -25,15 +25,15 @@ Playable = ScenarioItem | RaceItem
 def read_arguments(config: pytest.Config) -> Wanted:
     """Take the harness's words out of the arguments; pytest gets the rest. Raises `UsageError`."""
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        found = wanted(config.args, scenarios_only=config.option.harness_run)
-        found.everything = not (found.paths or found.picks)
+        arguments = wanted(config.args, scenarios_only=config.option.harness_run)
+        arguments.everything = not (arguments.paths or arguments.picks)
     else:
-        found = Wanted(list(config.args), everything=True)
-    if found.everything and (found.rules or config.option.harness_run):
-        found.paths.clear()
-    config.args = found.paths
+        arguments = Wanted(list(config.args), everything=True)
+    if arguments.everything and (arguments.rules or config.option.harness_run):
+        arguments.paths.clear()
+    config.args = arguments.paths
     config.option.deselect = deselected(config.option.deselect or ())
-    return found
+    return arguments
 
 
 class Collecting:
@@ -116,7 +116,7 @@ class Collecting:
             for path in bundled_files().values():
                 items += self._items(session, path, self._selection)
         items[:] = unique(items)
-        self._seen_tags.update(*(one.loaded.tags for one in items if isinstance(one, Playable)))
+        self._seen_tags.update(*(item.loaded.tags for item in items if isinstance(item, Playable)))
         dropped = choose(items, self._config.only_rules, self._tags)
         if dropped:
             config.hook.pytest_deselected(items=dropped)
@@ -151,23 +151,23 @@ class Collecting:
         """End a run that was given a server and has nothing to play on it; run no tests."""
         if self._is_worker or self._failing.distributes:
             return  # Workers tell the controller what they collected.
-        ours = [one for one in session.items if isinstance(one, Playable | FuzzItem)]
-        self._check_played([one.nodeid for one in ours])
+        playable = [item for item in session.items if isinstance(item, Playable | FuzzItem)]
+        self._check_played([item.nodeid for item in playable])
         if self.unplayed:
             session.items.clear()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         """The same where workers collect. Ids of tests have colons, those of scenarios none."""
-        self._check_played([one for one in ids if "::" not in one])
+        self._check_played([node_id for node_id in ids if "::" not in node_id])
         if self.unplayed:
             self._failing.interrupt("nothing to play on the server")
 
     @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """End the run before it begins if a scenario file cannot be used, with workers too."""
-        ours = report.failed and report.nodeid.endswith(SUFFIXES)
-        if ours and not self._option.continue_on_collection_errors:
+        is_scenario = report.failed and report.nodeid.endswith(SUFFIXES)
+        if is_scenario and not self._option.continue_on_collection_errors:
             self._failing.interrupt("a scenario file cannot be used")
 
     def _check_played(self, ids: list[str]) -> None:
@@ -181,20 +181,22 @@ class Collecting:
             self.note = "\n".join(filter(None, notes))
             return
         odd_tag = unknown_tag(option, self._seen_tags)
-        why = odd_tag or nothing_played(option, self._wanted)
+        reason = odd_tag or nothing_played(option, self._wanted)
         if option.no_bundled and not odd_tag:
             # The options may be in the user's addopts, and so in each of their runs.
-            self.note = f"no scenario was played on the server: {why}"
+            self.note = f"no scenario was played on the server: {reason}"
             return
         self.status = pytest.ExitCode.USAGE_ERROR if odd_tag else pytest.ExitCode.NO_TESTS_COLLECTED
         nothing = "a server was given, and no scenario is left to play on it"
-        self.unplayed = f"{nothing}: {why}" if why else nothing
+        self.unplayed = f"{nothing}: {reason}" if reason else nothing
 
     def _without_bundled(self, ids: list[str]) -> str:
         """A note that the user's own scenarios are played instead of the bundled ones."""
-        asked = self._option.no_bundled or self._option.harness_run or self._wanted.picks
-        if asked or self._wanted.everything:
+        is_chosen = self._option.no_bundled or self._option.harness_run or self._wanted.picks
+        if is_chosen or self._wanted.everything:
             return ""
-        own = [one for one in ids if RaceId.parse(one).scenario not in bundled_ids()]
-        first = f"bundled scenarios were not added, since {own[0]} was found" if own else ""
-        return f"{first}; name `bundled` to add them" if own else ""
+        own_ids = [
+            node_id for node_id in ids if RaceId.parse(node_id).scenario not in bundled_ids()
+        ]
+        first = f"bundled scenarios were not added, since {own_ids[0]} was found" if own_ids else ""
+        return f"{first}; name `bundled` to add them" if own_ids else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.console import READER_GONE, reader_is_gone
+from harness.console import READER_GONE_STATUS, reader_is_gone
 from harness.judge.verdict import Level, Row, Verdict
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 
@@ -98,7 +98,7 @@ class Failing:
     def status(self, *, red: bool) -> int | None:
         """The exit status of this run, None where pytest's own is right."""
         if reader_is_gone():
-            return READER_GONE
+            return READER_GONE_STATUS
         if red and self._config.option.maxfail and self.distributes:
             # Workers are stopped as by Ctrl-C; the reason is a failure nevertheless.
             return int(pytest.ExitCode.TESTS_FAILED)
@@ -110,10 +110,10 @@ class Failing:
         if cache is None or getattr(self._config.option, "cacheshow", None):
             return
         failed: dict[str, bool] = cache.get(LAST_FAILED, {})
-        kept = {name: True for name in failed if not name.startswith(SYNTHETIC)}
-        kept |= dict.fromkeys(self._breaking, True)
-        if kept != failed:
-            cache.set(LAST_FAILED, kept)
+        remembered = {name: True for name in failed if not name.startswith(SYNTHETIC)}
+        remembered |= dict.fromkeys(self._breaking, True)
+        if remembered != failed:
+            cache.set(LAST_FAILED, remembered)
         step: dict[str, Any] | None = cache.get(STEPWISE, None)
         last: str = (step or {}).get("last_failed") or ""
         if step and (last.startswith(SYNTHETIC) or self._breaking):

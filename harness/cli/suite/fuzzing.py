@@ -40,8 +40,8 @@ class FuzzItem(pytest.Item):
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """The story instead of a traceback of ours."""
-        told = isinstance(excinfo.value, _FuzzFailed | UsageError)
-        return str(excinfo.value) if told else super().repr_failure(excinfo, style)
+        is_story = isinstance(excinfo.value, _FuzzFailed | UsageError)
+        return str(excinfo.value) if is_story else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return its place, for reports."""
@@ -93,8 +93,8 @@ class Fuzzing:
         # Hypothesis keeps things of its own, else in a folder beside the user's files.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
         kinds = kinds_of(kind)
-        whole = DEFAULT_SECONDS if option.max_time is None else option.max_time
-        seconds = whole * SHARES[kinds[0]] / sum(SHARES.values())
+        total = DEFAULT_SECONDS if option.max_time is None else option.max_time
+        seconds = total * SHARES[kinds[0]] / sum(SHARES.values())
         bounds = Bounds(kinds, option.fuzz_seed, seconds, option.fuzz_conversations)
         if option.fuzz_conversations is not None:
             bounds = Bounds(kinds, option.fuzz_seed, None, option.fuzz_conversations)
@@ -103,8 +103,8 @@ class Fuzzing:
             try:
                 result = fuzz(config, bounds, store, self._interruption)
             except TargetError as failed:
-                told = f"{failed}; ask harness doctor what to do"
-                result = Result(bounds, notes=[told], broke_off=True)
+                note = f"{failed}; ask harness doctor what to do"
+                result = Result(bounds, notes=[note], broke_off=True)
         target = Programs(config.option or config.profile.name, shlex.join(config.profile.command))
         words = target.options(SESSION)
         self.results.append(telling.plain(result, store, words))

@@ -33,11 +33,11 @@ from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.snapshots import Snapshots
 from harness.cli.suite.stopping import Stopping
 from harness.client.target.host import Lack
-from harness.client.target.place import sweep
+from harness.client.target.place import remove_dead_runs
 from harness.client.target.profile import split_command
 from harness.errors import UsageError
 from harness.play.config import configure
-from harness.play.plays import wanted
+from harness.play.plays import read_play_limits
 from harness.play.worker_session import WorkerSession
 from harness.report.jsonform import DISTRIBUTION
 from harness.report.markdown import markdown
@@ -83,8 +83,8 @@ class PytestPlugin:
                 split_command(command)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         # The controller has checked what this machine lacks, once for all workers.
-        lacks = None if worker is None else [Lack(**one) for one in worker[LACKS]]
-        named = read_arguments(config)
+        lacks = None if worker is None else [Lack(**lack) for lack in worker[LACKS]]
+        arguments = read_arguments(config)
         self._update = BaselineUpdate(option) if option.update_baseline else None
         self.config = configure(
             target="spec" if option.target is None else option.target,
@@ -93,22 +93,22 @@ class PytestPlugin:
             sdk_cmd=option.sdk_cmd or "",
             # One that is to be written may not be there yet.
             baseline="" if self._update is not None and self._update.begins else option.baseline,
-            rule=",".join([*([option.rule] if option.rule else []), *named.rules]),
+            rule=",".join([*([option.rule] if option.rule else []), *arguments.rules]),
             require=option.require,
             scale=option.timeout_scale,
             strict=option.harness_strict,
             keep_going=option.keep_going,
             lacks=lacks,
             run=run_name() if worker is None else worker[RUN],
-            plays=wanted(
+            plays=read_play_limits(
                 option.repeat,
                 option.retries,
                 option.max_time,
                 None if worker is None else worker[DEADLINE],
             ),
         )
-        self._given = named.given()
-        check_globs(self.config.spoken, self._given)
+        self._given = arguments.given()
+        check_globs(self.config.entry_scenarios, self._given)
         if worker is None:
             _check_report_files(config)
         self._pytest = config
@@ -138,7 +138,7 @@ class PytestPlugin:
         self._started, self._begun = datetime.now(UTC), time.monotonic()
         stop = self._stopping
         self._snapshots = (
-            Snapshots(option, self.config, everything=named.everything and not named.rules)
+            Snapshots(option, self.config, everything=arguments.everything and not arguments.rules)
             if option.snapshots
             else None
         )
@@ -150,7 +150,7 @@ class PytestPlugin:
             config,
             option,
             self.config,
-            named,
+            arguments,
             self._failing,
             self._furnish,
             lambda: bool(self._stopping.interruption.signal),
@@ -213,17 +213,17 @@ class PytestPlugin:
     def _gather(self, report: pytest.TestReport) -> None:
         self._failing.watch(report)
         self._failing.count(len(self.config.rules) if self._lines.every else 0)
-        found, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
-        if found is not None:
-            plain = not isinstance(found, ScenarioOutcome)
-            outcome = ScenarioOutcome.from_plain(found) if plain else found
+        scenario_data, race = getattr(report, ATTACHED, None), getattr(report, RACE, None)
+        if scenario_data is not None:
+            plain = not isinstance(scenario_data, ScenarioOutcome)
+            outcome = ScenarioOutcome.from_plain(scenario_data) if plain else scenario_data
             self._outcomes[outcome.id] = outcome
             self._failing.saw(report, outcome)
         if race is not None:
             raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
             self._races[report.nodeid] = raced
             self._failing.saw(report, raced)
-        if found is not None or race is not None:
+        if scenario_data is not None or race is not None:
             name_scenario(self._pytest, report)
 
     @pytest.hookimpl(wrapper=True)
@@ -237,20 +237,20 @@ class PytestPlugin:
         gc.freeze()
         if self._pytest.option.harness_run:
             gc.enable()
-        whole = False
+        is_complete = False
         try:
             result = yield
-            whole = True
+            is_complete = True
             return result
         except (pytest.Session.Failed, KeyboardInterrupt) as stop:
             # Its own Ctrl-C, which xdist uses for -x too, is a class below the built-in one.
-            whole = type(stop) is not KeyboardInterrupt
+            is_complete = type(stop) is not KeyboardInterrupt
             raise
         finally:
-            with self._stopping.interruption.ours():
+            with self._stopping.interruption.defer_signals():
                 self._close()
                 # Any other exception is shown as it is; a partial report would mislead.
-                if whole or self._stopping.interruption.signal:
+                if is_complete or self._stopping.interruption.signal:
                     self._emit(session)
 
     def _close(self) -> None:
@@ -259,9 +259,9 @@ class PytestPlugin:
         self._starts += self._laning.starts
         if self._is_worker:
             output: dict[str, Any] = getattr(self._pytest, "workeroutput")  # noqa: B009
-            output["harness_findings"] = [finding_to_plain(one) for one in findings]
+            output["harness_findings"] = [finding_to_plain(finding) for finding in findings]
             output[FUZZED] = self._fuzzing.results
-            output[STARTS] = [[one.reason.value, one.scenario] for one in self._starts]
+            output[STARTS] = [[start.reason.value, start.scenario] for start in self._starts]
         else:
             self._loose += findings
 
@@ -279,17 +279,19 @@ class PytestPlugin:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
             self._loose.append(Finding("harness.worker-died", message))
-            sweep(self.config.base, dead=worker)
+            remove_dead_runs(self.config.base, dead=worker)
         plain = getattr(node, "workeroutput", {}).get("harness_findings", [])
-        self._loose += [finding_from_plain(one) for one in plain]
+        self._loose += [finding_from_plain(finding) for finding in plain]
         self._fuzzing.results += getattr(node, "workeroutput", {}).get(FUZZED, [])
         for reason, scenario in getattr(node, "workeroutput", {}).get(STARTS, []):
             self._starts.append(ServerStart(StartReason(reason), scenario))
 
     def _emit(self, session: pytest.Session) -> None:
         """Report what was judged, if there was anything to judge."""
-        seen = self._outcomes or self._races or self._loose or self._stopping.interruption.signal
-        if self._is_worker or session.config.option.collectonly or not seen:
+        has_results = (
+            self._outcomes or self._races or self._loose or self._stopping.interruption.signal
+        )
+        if self._is_worker or session.config.option.collectonly or not has_results:
             return
         if self._snapshots is not None:
             self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
@@ -304,13 +306,13 @@ class PytestPlugin:
         """Return whether all bundled scenarios of a surface were asked for, not a selection of
         them.
         """
-        surfaces = {surface_of(one) for one in self._outcomes}
-        return any(bundled_on(one) <= self._outcomes.keys() for one in surfaces)
+        surfaces = {surface_of(scenario) for scenario in self._outcomes}
+        return any(bundled_on(surface) <= self._outcomes.keys() for surface in surfaces)
 
     def _is_whole(self, session: pytest.Session) -> bool:
         """Return whether nothing stopped the run: no signal, no `-x`, no worker that died."""
         stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
-        return not stopped and all(one.id != "harness.worker-died" for one in self._loose)
+        return not stopped and all(finding.id != "harness.worker-died" for finding in self._loose)
 
     def _accept(self, update: BaselineUpdate, report: Report) -> None:
         """Write what was found into the baseline, and judge the run by what it says now."""
@@ -320,25 +322,29 @@ class PytestPlugin:
         except UsageError as error:
             update.told = f"baseline: {error}"
             return
-        gone = {one.where for one in report.issues if one.id == "baseline.stale"}
-        kept = [one for one in self.config.entries if self.config.places.get(one) not in gone]
-        expiring = [one for one in self.config.expiring if one.id != expiry.EXPIRED]
-        entries = (*kept, *added)
+        gone = {issue.where for issue in report.issues if issue.id == "baseline.stale"}
+        kept_entries = [
+            entry for entry in self.config.entries if self.config.places.get(entry) not in gone
+        ]
+        expiring = [
+            finding for finding in self.config.expiry_issues if finding.id != expiry.EXPIRED
+        ]
+        entries = (*kept_entries, *added)
         self.config = replace(self.config, entries=entries, expiring=tuple(expiring))
         for outcome in outcomes:
             take_as_known(outcome, added)
         for race in races:
             take_race_as_known(race, added)
-        self._loose = [known_finding(one, "", added) for one in self._loose]
+        self._loose = [known_finding(finding, "", added) for finding in self._loose]
         self.report = self._merged()
 
     def _merged(self) -> Report:
         config, interrupted = self.config, self._stopping.interruption.name
         outcomes, races = list(self._outcomes.values()), list(self._races.values())
         if interrupted:
-            left, left_races = self._stopping.unplayed(self._outcomes, self._races)
-            outcomes, races = outcomes + left, races + left_races
-        own = own_of([*self._given, *(Path(one.path) for one in outcomes)])
+            unplayed, left_races = self._stopping.unplayed(self._outcomes, self._races)
+            outcomes, races = outcomes + unplayed, races + left_races
+        own_scenarios = own_of([*self._given, *(Path(outcome.path) for outcome in outcomes)])
         report = merge(
             outcomes,
             self._loose,
@@ -350,12 +356,12 @@ class PytestPlugin:
             strict=config.strict,
             option=config.option,
             bundled=bundled_on(SESSION),
-            shipped=config.shipped,
+            shipped=config.bundled_entries,
             lacks=config.lacks,
             interrupted=interrupted,
-            own=own.named_by,
+            own=own_scenarios.named_by,
             places=config.places,
-            expiring=config.expiring,
+            expiring=config.expiry_issues,
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
@@ -372,8 +378,8 @@ class PytestPlugin:
             updated = self._update.told if self._update else ""
             notes = (self.collecting.note, updated, self._laning.note)
             note = "\n".join(filter(None, notes))
-            shown = {"names": self._lines.every, "whole": self._is_of_all()}
-            tell(self.report, terminalreporter, self.config.book, note, **shown)
+            summary_options = {"names": self._lines.every, "whole": self._is_of_all()}
+            tell(self.report, terminalreporter, self.config.book, note, **summary_options)
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
 

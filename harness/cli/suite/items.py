@@ -55,7 +55,7 @@ class ScenarioFile(pytest.File):
             loaded = load(
                 path,
                 rules=self.known_rules,
-                capabilities=[one.id for one in self.config_of.book.capabilities],
+                capabilities=[capability.id for capability in self.config_of.book.capabilities],
                 lexicon=protocol_lexicon(),
             )
             check_id(loaded, self.ids)
@@ -76,9 +76,13 @@ class ScenarioFile(pytest.File):
         return item
 
     def _races(self, loaded: Loaded, action: Action) -> Iterable[pytest.Item]:
-        wanted = self.selection.positions(action)
-        names = [one.position.name for one in placements(loaded.scenario, action)] if wanted else []
-        for position in wanted:
+        positions = self.selection.positions(action)
+        names = (
+            [placement.position.name for placement in placements(loaded.scenario, action)]
+            if positions
+            else []
+        )
+        for position in positions:
             if not names or position not in ("", *names):
                 continue
             name = str(RaceId(loaded.id, action, position))

@@ -59,10 +59,10 @@ class Laning:
     @property
     def note(self) -> str:
         """Return how many scenarios were played again alone, "" for none."""
-        again = self._lanes.replayed
-        if not again:
+        replayed = self._lanes.replayed
+        if not replayed:
             return ""
-        return f"lanes: {again} of what went wrong beside other scenarios was played again alone"
+        return f"lanes: {replayed} of what went wrong beside other scenarios was played again alone"
 
     @property
     def starts(self) -> list[ServerStart]:
@@ -144,6 +144,6 @@ def _queued(config: pytest.Config) -> list[int]:
         if queue is None or not hasattr(queue, "lock"):
             continue
         with queue.lock() as waiting:
-            given = [plugin.nextitem_index, *waiting]
-        return [index for index in given if isinstance(index, int)]
+            indexes = [plugin.nextitem_index, *waiting]
+        return [index for index in indexes if isinstance(index, int)]
     return []

@@ -24,15 +24,15 @@ _PLAYS = {"--server-cmd": (SESSION,), "--agent-cmd": (EXEC, COMMAND), "--sdk-cmd
 
 def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The items without duplicates: two arguments may name the same scenario."""
-    seen: set[str] = set()
-    kept: list[pytest.Item] = []
+    seen_ids: set[str] = set()
+    kept_items: list[pytest.Item] = []
     for item in items:
         if isinstance(item, ScenarioItem | RaceItem):
-            if item.nodeid in seen:
+            if item.nodeid in seen_ids:
                 continue
-            seen.add(item.nodeid)
-        kept.append(item)
-    return kept
+            seen_ids.add(item.nodeid)
+        kept_items.append(item)
+    return kept_items
 
 
 def choose(
@@ -41,13 +41,13 @@ def choose(
     """Keep the scenarios that cover one of the rules and have one of the tags, and all else that
     is no scenario; gives what was dropped. Where no scenario covers the rules, all may show them.
     """
-    ours = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
-    covering = [one for one in ours if not set(rules).isdisjoint(one.loaded.scenario.covers)]
-    kept = {id(one) for one in (covering or ours)}
-    kept &= {id(one) for one in ours if not tags or not one.loaded.tags.isdisjoint(tags)}
-    dropped: list[pytest.Item] = [one for one in ours if id(one) not in kept]
-    gone = {id(one) for one in dropped}
-    items[:] = [one for one in items if id(one) not in gone]
+    playable = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
+    covering = [item for item in playable if not set(rules).isdisjoint(item.loaded.scenario.covers)]
+    kept_ids = {id(item) for item in (covering or playable)}
+    kept_ids &= {id(item) for item in playable if not tags or not item.loaded.tags.isdisjoint(tags)}
+    dropped: list[pytest.Item] = [item for item in playable if id(item) not in kept_ids]
+    gone = {id(item) for item in dropped}
+    items[:] = [item for item in items if id(item) not in gone]
     return dropped
 
 
@@ -56,9 +56,9 @@ def unknown_tag(option: Any, tags: Collection[str]) -> str:
 
     `tags` are those of the scenarios that were collected.
     """
-    known = {*_suite_tags(), *tags} if option.tag else set[str]()
-    odd = [word for word in map(str.strip, option.tag.split(",")) if word not in known]
-    return f"--tag: {unknown('tag', odd[0], known)}" if option.tag and odd else ""
+    all_tags = {*_suite_tags(), *tags} if option.tag else set[str]()
+    odd = [word for word in map(str.strip, option.tag.split(",")) if word not in all_tags]
+    return f"--tag: {unknown('tag', odd[0], all_tags)}" if option.tag and odd else ""
 
 
 def nothing_played(option: Any, wanted: Wanted) -> str:
@@ -66,22 +66,30 @@ def nothing_played(option: Any, wanted: Wanted) -> str:
     chosen = [f"{name} {value}" for name, value in _choices(option) if value]
     holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
     if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):
-        where = holds_none or (f"none is chosen by {', '.join(chosen)}" if chosen else "")
-        where = where or "nothing else was found"
-        return f"{'--no-bundled, and ' if option.no_bundled else ''}{where}"
-    why = unraced(option.race, wanted.given() or bundled_files().values()) if option.race else ""
-    if why:
-        return f"--race {option.race}: {why}"
+        reason = holds_none or (f"none is chosen by {', '.join(chosen)}" if chosen else "")
+        reason = reason or "nothing else was found"
+        return f"{'--no-bundled, and ' if option.no_bundled else ''}{reason}"
+    race_reason = (
+        unraced(option.race, wanted.given() or bundled_files().values()) if option.race else ""
+    )
+    if race_reason:
+        return f"--race {option.race}: {race_reason}"
     return f"none is chosen by {', '.join(chosen)}" if chosen else _elsewhere(wanted)
 
 
 def _elsewhere(wanted: Wanted) -> str:
     """By which option the scenarios that were picked can be played; "" where none was picked."""
     scenarios = _loaded(wanted.picks)
-    surfaces = {surface for one in scenarios for surface in one.surfaces}
-    options = [option for option, ones in _PLAYS.items() if not surfaces.isdisjoint(ones)]
+    surfaces = {surface for scenario in scenarios for surface in scenario.surfaces}
+    options = [
+        option
+        for option, option_surfaces in _PLAYS.items()
+        if not surfaces.isdisjoint(option_surfaces)
+    ]
     if all(map(needs_agent, scenarios)):
-        options = ["--sdk-cmd with --agent-cmd" if one == "--sdk-cmd" else one for one in options]
+        options = [
+            "--sdk-cmd with --agent-cmd" if option == "--sdk-cmd" else option for option in options
+        ]
     return f"what was named is played with {' or '.join(options)}" if options else ""
 
 
@@ -100,11 +108,11 @@ def unplayed_by_sdk(config: Config, files: Collection[Path]) -> str:
 
 
 def _loaded(files: Collection[Path]) -> list[Scenario]:
-    found: list[Scenario] = []
+    scenarios: list[Scenario] = []
     for file in files:
         with contextlib.suppress(ScenarioError):
-            found.append(load(file).scenario)
-    return found
+            scenarios.append(load(file).scenario)
+    return scenarios
 
 
 def _choices(option: Any) -> list[tuple[str, str]]:
@@ -120,10 +128,10 @@ def _choices(option: Any) -> list[tuple[str, str]]:
 
 def _suite_tags() -> set[str]:
     """Every tag of the bundled scenarios, on all surfaces."""
-    found = {EXEC, COMMAND, SDK}
+    tags = {EXEC, COMMAND, SDK}
     for file in bundled_files().values():
         try:
-            found |= load(file).tags
+            tags |= load(file).tags
         except ScenarioError:
             continue
-    return found
+    return tags

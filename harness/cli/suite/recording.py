@@ -5,7 +5,7 @@ import json
 import os
 import time
 
-from harness.client.target.place import HISTORY, forget_runs
+from harness.client.target.place import HISTORY, remove_old_runs
 from harness.play.config import Config
 from harness.report.jsonform import to_plain
 from harness.report.results.report import Report
@@ -24,4 +24,4 @@ def keep_report(report: Report, config: Config, status: int) -> None:
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.json").write_text(text + "\n", encoding="utf-8")
-        forget_runs(config.base)
+        remove_old_runs(config.base)

@@ -31,10 +31,10 @@ def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) 
         hook.pytest_runtest_logstart(nodeid="rules::all", location=("rules", 0, "all"))
     for rule in report.rules:
         story = rule_story(rule, book, report)
-        one = _rule_report(rule, story, session.config.rootpath, strict=report.strict)
-        lines.mark(one, rule, strict=report.strict)
+        rule_report = _rule_report(rule, story, session.config.rootpath, strict=report.strict)
+        lines.mark(rule_report, rule, strict=report.strict)
         session.testscollected += lines.shows(rule) and not lines.every
-        hook.pytest_runtest_logreport(report=one)
+        hook.pytest_runtest_logreport(report=rule_report)
         if warns and rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
             _warn(session.config, f"rules::{rule.id}", rule_line(rule))
     for issue in report.issues:

@@ -19,8 +19,10 @@ class Selection:
 
     def positions(self, action: str) -> list[str]:
         """Return the positions of an action by name, or "" alone for all."""
-        named = [position for one, position in self.races if one == action]
-        return [""] if "" in named else list(dict.fromkeys(named))
+        position_names = [
+            position for raced_action, position in self.races if raced_action == action
+        ]
+        return [""] if "" in position_names else list(dict.fromkeys(position_names))
 
 
 ALL = tuple((action, "") for action in ACTIONS)
@@ -37,16 +39,16 @@ def selection(race: str, markers: str) -> Selection:
         return Selection(races=ALL if "race" in markers else ())
     races: list[tuple[str, str]] = []
     for word in race.split(","):
-        wanted = RaceId.parse_name(word.strip())
-        action, position = wanted.action, wanted.position
+        race_id = RaceId.parse_name(word.strip())
+        action, position = race_id.action, race_id.position
         if action == "all" and not position:
             races += ALL
         elif action in ACTIONS:
             races.append((action, position))
         else:
-            what = unknown("action", action, ("all", *ACTIONS))
+            problem = unknown("action", action, ("all", *ACTIONS))
             raise UsageError(
-                f"--race {race}: {what}; give all, ACTION, or ACTION@POSITION, several with commas"
+                f"--race {race}: {problem}; give all, ACTION, or ACTION@POSITION, several with commas"
             )
     return Selection(scenarios=False, races=tuple(dict.fromkeys(races)))
 

@@ -57,47 +57,49 @@ class Snapshots:
                 outcome.snapshot = Kept(NOT_KEPT, ("the scenario failed",))
             return outcome
         handshake = loaded.scenario.fresh or loaded.surface != SESSION
-        again = partial(session.play_again, loaded)
+        play_again = partial(session.play_again, loaded)
         try:
-            kept = self._keeper.keep(loaded.id, trace, again, handshake=handshake)
+            state = self._keeper.keep(loaded.id, trace, play_again, handshake=handshake)
         except Interrupted:
-            kept = NOT_KEPT, ("the run was interrupted",)
-        outcome.snapshot = Kept(*kept)
+            state = NOT_KEPT, ("the run was interrupted",)
+        outcome.snapshot = Kept(*state)
         return outcome
 
     def findings(self, outcomes: Mapping[str, ScenarioOutcome], *, whole: bool) -> list[Finding]:
         """Return the run's findings about its snapshots; `whole` if nothing stopped it."""
-        self._kept = {one.id: one.snapshot for one in outcomes.values() if one.snapshot}
+        self._kept = {
+            outcome.id: outcome.snapshot for outcome in outcomes.values() if outcome.snapshot
+        }
         if whole and self._is_everything(outcomes):
             self._unused = self._note_unused(outcomes)
         review = f"harness snapshots review {self._folder.path}"
         level = Level.MUST if self.strict else Level.INFO
-        found: list[Finding] = []
+        findings: list[Finding] = []
         waiting = self._of(NEW, CHANGED)
         if waiting:
             counts = f"{len(self._of(NEW))} new, {len(self._of(CHANGED))} changed"
             message = f"{len(waiting)} snapshot(s) wait for review ({counts}): {review}"
-            found.append(Finding("snapshots.pending", message, level=level))
+            findings.append(Finding("snapshots.pending", message, level=level))
         if self._unused:
             message = f"{len(self._unused)} snapshot(s) are of no scenario that is played: {review}"
-            found.append(Finding("snapshots.unused", message))
+            findings.append(Finding("snapshots.unused", message))
         unkept = [name for name in self._of(NOT_KEPT) if outcomes[name].verdict in _PASSED]
         if unkept:
-            why = self._kept[unkept[0]].told[0]
-            message = f"{len(unkept)} snapshot(s) were not kept: {why}"
-            found.append(Finding("snapshots.not-kept", message))
-        return found
+            reason = self._kept[unkept[0]].told[0]
+            message = f"{len(unkept)} snapshot(s) were not kept: {reason}"
+            findings.append(Finding("snapshots.not-kept", message))
+        return findings
 
     def _of(self, *states: str) -> list[str]:
-        return sorted(name for name, kept in self._kept.items() if kept.state in states)
+        return sorted(name for name, snapshot in self._kept.items() if snapshot.state in states)
 
     def _is_everything(self, outcomes: Collection[str]) -> bool:
         """Return whether all scenarios of the target were played: nothing chose among them."""
-        if not self._everything or any(getattr(self._option, one, None) for one in _CHOOSING):
+        if not self._everything or any(getattr(self._option, option, None) for option in _CHOOSING):
             return False
         # Other plugins choose too, such as one that splits a run among machines.
         # An SDK plays a session's scenarios only on some agents.
-        surfaces = [one for one in self._config.surfaces if one != SDK]
+        surfaces = [surface for surface in self._config.surfaces if surface != SDK]
         return all(bundled_on(surface) <= set(outcomes) for surface in surfaces)
 
     def _note_unused(self, outcomes: Mapping[str, ScenarioOutcome]) -> list[str]:
@@ -106,14 +108,14 @@ class Snapshots:
             if target != self._keeper.target or surface_of(scenario) not in self._config.surfaces:
                 continue
             outcome = outcomes.get(scenario)
-            why = "no scenario has this id any more"
+            reason = "no scenario has this id any more"
             if outcome is not None:
                 if outcome.verdict is not Verdict.NOT_APPLICABLE or outcome.withheld:
                     continue
-                why = outcome.reason
+                reason = outcome.reason
             unused.append(scenario)
             try:
-                self._folder.note_unused(target, scenario, why)
+                self._folder.note_unused(target, scenario, reason)
             except OSError:
                 continue  # It is told now; only the review will not know it.
         return unused
@@ -127,8 +129,8 @@ class Snapshots:
         states = (SAME, NEW, CHANGED, UNSTEADY, NOT_KEPT)
         counts = [(len(self._of(state)), state) for state in states]
         counts.append((len(self._unused), "unused"))
-        shown = ", ".join(f"{number} {state}" for number, state in counts if number)
-        terminalreporter.write_line(f"snapshots: {shown}")
+        count_words = ", ".join(f"{number} {state}" for number, state in counts if number)
+        terminalreporter.write_line(f"snapshots: {count_words}")
         lines = [
             f"{state} {name}: {headline(list(self._kept[name].told))}"
             for state in (CHANGED, UNSTEADY, NOT_KEPT)

@@ -34,8 +34,8 @@ class Stopping:
         self.interruption = Interruption(base)
         if hasattr(config, "workerinput"):
             self.interruption.role = "worker"
-        self.interruption.told = self._told
-        self.interruption.outside = self._exit
+        self.interruption.on_signal = self._told
+        self.interruption.make_exception = self._exit
         self.interruption.install()
 
     @property
@@ -48,7 +48,7 @@ class Stopping:
 
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                with self.interruption.ours():
+                with self.interruption.defer_signals():
                     return play(*args, **kwargs)
             except Interrupted:
                 if self._session is not None:
@@ -132,7 +132,7 @@ class Stopping:
         self, scenarios: Collection[str], races: Collection[str]
     ) -> tuple[list[ScenarioOutcome], list[RaceOutcome]]:
         """Outcomes for the scenarios that were to be played and are not among these."""
-        mine: list[ScenarioOutcome] = []
+        outcomes: list[ScenarioOutcome] = []
         raced: list[RaceOutcome] = []
         for name, path, action in self._chosen():
             if action and name not in races:
@@ -147,10 +147,10 @@ class Stopping:
                 race.reason = self.reason
                 raced.append(race)
             elif not action and name not in scenarios:
-                one = ScenarioOutcome(name, path, _title(path), Verdict.NOT_EXERCISED)
-                one.reason = self.reason
-                mine.append(one)
-        return mine, raced
+                outcome = ScenarioOutcome(name, path, _title(path), Verdict.NOT_EXERCISED)
+                outcome.reason = self.reason
+                outcomes.append(outcome)
+        return outcomes, raced
 
     def _chosen(self) -> Iterable[tuple[str, str, str]]:
         """Id, path and action ("" for none) of all that was to be played."""
@@ -185,7 +185,7 @@ def _role(config: pytest.Config) -> Role:
 def _title(path: str) -> str:
     """The title in a scenario's file, "" where it cannot be read."""
     try:
-        found = _TITLE.search(Path(path).read_text("utf-8"))
+        match = _TITLE.search(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError):
         return ""
-    return found.group(1).strip("'\"") if found else ""
+    return match.group(1).strip("'\"") if match else ""

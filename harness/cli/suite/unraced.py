@@ -16,25 +16,32 @@ def unraced(race: str, given: Iterable[Path]) -> str:
     something, or where no scenario can be used.
     """
     loaded = list(_loaded(given))
-    asked = selection(race, "").races
-    actions: list[Action] = [one for one in ACTIONS if one in dict(asked)]
-    named: list[tuple[Loaded, Action]] = [
-        (one, action) for one in loaded for action in actions if action in one.scenario.raced
+    wanted_races = selection(race, "").races
+    actions: list[Action] = [action for action in ACTIONS if action in dict(wanted_races)]
+    raced: list[tuple[Loaded, Action]] = [
+        (scenario, action)
+        for scenario in loaded
+        for action in actions
+        if action in scenario.scenario.raced
     ]
     if not loaded:
         return ""
-    if not named:
+    if not raced:
         return _without(loaded, actions)
     names = {
         (action, place.position.name)
-        for one, action in named
-        for place in placements(one.scenario, action)
+        for scenario, action in raced
+        for place in placements(scenario.scenario, action)
     }
-    if any(position == "" or (action, position) in names for action, position in asked):
+    if any(position == "" or (action, position) in names for action, position in wanted_races):
         return ""
-    of_a_race = {action for _, action in named}
-    wanted, position = next(one for one in asked if one[0] in of_a_race)
-    return unknown("position", position, {name for action, name in names if action == wanted})
+    of_a_race = {action for _, action in raced}
+    wanted_action, position = next(
+        wanted_race for wanted_race in wanted_races if wanted_race[0] in of_a_race
+    )
+    return unknown(
+        "position", position, {name for action, name in names if action == wanted_action}
+    )
 
 
 def _loaded(given: Iterable[Path]) -> Iterable[Loaded]:
@@ -49,9 +56,9 @@ def _without(loaded: list[Loaded], actions: list[Action]) -> str:
     """That the files do not say that they are raced so."""
     first = loaded[0].scenario.raced
     which = str(loaded[0].path) if len(loaded) == 1 else f"none of the {len(loaded)} files"
-    wanted = f"races: [{', '.join(actions)}]" if len(actions) < len(ACTIONS) else "races: all"
+    races_line = f"races: [{', '.join(actions)}]" if len(actions) < len(ACTIONS) else "races: all"
     if len(loaded) == 1 and first:
-        both = ", ".join(one for one in ACTIONS if one in {*first, *actions})
+        both = ", ".join(action for action in ACTIONS if action in {*first, *actions})
         return f"the key races of {which} has {', '.join(first)}; make it races: [{both}]"
     has = "has no key races" if len(loaded) == 1 else "has a key races with it"
-    return f"{which} {has}; add the line {wanted}"
+    return f"{which} {has}; add the line {races_line}"

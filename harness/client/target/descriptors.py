@@ -9,10 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 
-def held(pid: int, home: Path) -> Counter[str] | None:
+def count_descriptors(pid: int, home: Path) -> Counter[str] | None:
     """Kind (`pipe`, `socket`, `anon_inode`, `file`, `device`) -> how many; None if unknown."""
-    found = Counter[str]()
-    own = f"{home.resolve()}{os.sep}"
+    counts = Counter[str]()
+    home_prefix = f"{home.resolve()}{os.sep}"
     folder = f"/proc/{pid}/fd"
     try:
         links = os.listdir(folder)
@@ -25,8 +25,8 @@ def held(pid: int, home: Path) -> Counter[str] | None:
         except OSError:
             continue  # It was closed after the folder was listed.
         if target.startswith("/"):
-            if not target.startswith(own):
-                found["device" if target.startswith("/dev/") else "file"] += 1
+            if not target.startswith(home_prefix):
+                counts["device" if target.startswith("/dev/") else "file"] += 1
         else:
-            found[target.split(":", 1)[0]] += 1
-    return found
+            counts[target.split(":", 1)[0]] += 1
+    return counts

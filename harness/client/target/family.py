@@ -27,19 +27,19 @@ class Descendants:
         self._pid = pid
         self._living: dict[int, psutil.Process] = {}
 
-    def living(self) -> dict[int, psutil.Process]:
+    def find_living(self) -> dict[int, psutil.Process]:
         """The running descendants by id; none if the process itself has ended."""
         if LISTS_CHILDREN:
             # Process ids are assigned in turn: one that becomes free is not reused before the
             # next look.
-            found = {pid: self._living.get(pid) or _process(pid) for pid in _below(self._pid)}
-            self._living = {pid: one for pid, one in found.items() if one and alive(one)}
+            processes = {pid: self._living.get(pid) or _find_process(pid) for pid in _descendants_of(self._pid)}
+            self._living = {pid: one for pid, one in processes.items() if one and is_alive(one)}
         else:
-            self._living = {one.pid: one for one in _asked_below(self._pid) if alive(one)}
+            self._living = {one.pid: one for one in _descendants_by_psutil(self._pid) if is_alive(one)}
         return self._living
 
 
-def _process(pid: int) -> psutil.Process | None:
+def _find_process(pid: int) -> psutil.Process | None:
     """The process, None if it has ended."""
     try:
         return psutil.Process(pid)
@@ -47,10 +47,10 @@ def _process(pid: int) -> psutil.Process | None:
         return None
 
 
-def _below(pid: int) -> Iterator[int]:
+def _descendants_of(pid: int) -> Iterator[int]:
     for child in _children_of(pid):
         yield child
-        yield from _below(child)
+        yield from _descendants_of(child)
 
 
 def _children_of(pid: int) -> list[int]:
@@ -59,36 +59,36 @@ def _children_of(pid: int) -> list[int]:
     The kernel can omit one while a child before it in the list is reaped, never the first: a list
     that is not empty counts once it was read twice.
     """
-    found, before = _listed_children(pid), None
-    while found and found != before:
-        found, before = _listed_children(pid), found
-    return found
+    children, before = _read_children(pid), None
+    while children and children != before:
+        children, before = _read_children(pid), children
+    return children
 
 
-def _listed_children(pid: int) -> list[int]:
-    found: list[int] = []
+def _read_children(pid: int) -> list[int]:
+    children: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             # A thread can end after the folder was listed.
             with contextlib.suppress(OSError):
-                found += map(int, _content(f"/proc/{pid}/task/{task}/children").split())
-    return found
+                children += map(int, _read_proc_file(f"/proc/{pid}/task/{task}/children").split())
+    return children
 
 
-def _content(path: str) -> bytes:
+def _read_proc_file(path: str) -> bytes:
     """A file of /proc, unbuffered: a server is asked for hundreds of them in a run."""
     with open(path, "rb", buffering=0) as source:
         return source.readall()
 
 
-def _asked_below(pid: int) -> list[psutil.Process]:
+def _descendants_by_psutil(pid: int) -> list[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
 
 
-def alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Return whether it runs; a zombie counts as ended, even if its parent has not reaped it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -96,7 +96,7 @@ def alive(process: psutil.Process) -> bool:
         return False
 
 
-def named(process: psutil.Process) -> str:
+def describe_process(process: psutil.Process) -> str:
     """A process's name and id, for messages."""
     try:
         return f"{process.name()} (pid {process.pid})"
@@ -104,14 +104,14 @@ def named(process: psutil.Process) -> str:
         return f"pid {process.pid}"
 
 
-def marked(mark: str) -> dict[int, psutil.Process]:
+def marked_processes(mark: str) -> dict[int, psutil.Process]:
     """Processes whose mark has this prefix, even if their parent ended or they left its session."""
-    found: dict[int, psutil.Process] = {}
+    processes: dict[int, psutil.Process] = {}
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
             if _mark_of(pid).startswith(mark):
-                found[pid] = psutil.Process(pid)
-    return found
+                processes[pid] = psutil.Process(pid)
+    return processes
 
 
 def _mark_of(pid: int) -> str:
@@ -120,15 +120,15 @@ def _mark_of(pid: int) -> str:
         return psutil.Process(pid).environ().get(MARK, "")
     # The text is searched as it is: a dictionary of each process's variables takes ten times as
     # long, and this is asked at the end of every server.
-    found = (b"\0" + _content(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())[2]
-    return os.fsdecode(found.partition(b"\0")[0])
+    environment = (b"\0" + _read_proc_file(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())[2]
+    return os.fsdecode(environment.partition(b"\0")[0])
 
 
 def wait(processes: Iterable[psutil.Process], bound: float) -> None:
     """Wait until they have ended, `bound` seconds for all of them; blocks the thread."""
     deadline = time.monotonic() + bound
     for process in processes:
-        while alive(process) and (left := deadline - time.monotonic()) > 0:
+        while is_alive(process) and (left := deadline - time.monotonic()) > 0:
             _await_end(process, left)
 
 
@@ -148,17 +148,17 @@ def _await_end(process: psutil.Process, bound: float) -> None:
         os.close(watched)
 
 
-async def reap(known: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
+async def kill_survivors(descendants: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
     """Kill descendants that still run after their server ended; give their names."""
-    left = [process for process in known if alive(process)]
+    left = [process for process in descendants if is_alive(process)]
     if not left:
         return ()
     # A child whose parent has just ended may be about to end by itself.
     await anyio.to_thread.run_sync(wait, left, min(grace, 0.5))
     names: list[str] = []
-    for process in filter(alive, left):
+    for process in filter(is_alive, left):
         try:
-            names.append(named(process))
+            names.append(describe_process(process))
             process.kill()
         except psutil.Error:
             continue

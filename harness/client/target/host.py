@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from harness.client.target.profile import Profile, Program
 
-BOUND = 10.0
+MAX_CHECK_SECONDS = 10.0
 """Seconds that the command of a program may take."""
 _MAX_REASON_CHARACTERS = 120
 
@@ -30,13 +30,13 @@ class Lack:
 
     capability: str
     program: str
-    why: str
+    cause: str
     advice: str
 
     @property
     def reason(self) -> str:
         """Return why nothing that needs the capability is judged, in one line."""
-        return f"this machine cannot do {self.capability}: {self.why}; {self.advice}"
+        return f"this machine cannot do {self.capability}: {self.cause}; {self.advice}"
 
 
 def lacks_of(profile: Profile) -> tuple[Lack, ...]:
@@ -46,23 +46,23 @@ def lacks_of(profile: Profile) -> tuple[Lack, ...]:
         lack
         for capability, program in profile.host.items()
         if promised == "probe" or capability in promised
-        for lack in _asked(capability, program)
+        for lack in _check_program(capability, program)
     )
 
 
-def _asked(capability: str, program: Program) -> Iterator[Lack]:
+def _check_program(capability: str, program: Program) -> Iterator[Lack]:
     name, *arguments = program.command
     path = os.pathsep.join([*program.places, os.environ.get("PATH", os.defpath)])
-    found = shutil.which(name, path=path)
+    executable = shutil.which(name, path=path)
     install = f"install {program.install}"
-    if found is None:
+    if executable is None:
         yield Lack(capability, name, f"{name} was not found", install)
-    elif fault := _fault([found, *arguments], path):
+    elif fault := _check_command([executable, *arguments], path):
         advice = f"{install}, or {program.otherwise}" if program.otherwise else install
-        yield Lack(capability, name, f"{found} does not work here ({fault})", advice)
+        yield Lack(capability, name, f"{executable} does not work here ({fault})", advice)
 
 
-def _fault(command: list[str], path: str) -> str:
+def _check_command(command: list[str], path: str) -> str:
     """Return why the command failed, "" if it succeeded."""
     with tempfile.TemporaryFile() as output:
         try:
@@ -78,14 +78,14 @@ def _fault(command: list[str], path: str) -> str:
         except OSError as error:
             return error.strerror or str(error)
         try:
-            status = process.wait(BOUND)
+            status = process.wait(MAX_CHECK_SECONDS)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return f"it did not end within {BOUND:g} s"
+            return f"it did not end within {MAX_CHECK_SECONDS:g} s"
         output.seek(0)
-        said = output.read(4096).decode("utf-8", "replace").strip().splitlines()
+        lines = output.read(4096).decode("utf-8", "replace").strip().splitlines()
     if status == 0:
         return ""
-    return said[0][:_MAX_REASON_CHARACTERS] if said else f"it ended with status {status}"
+    return lines[0][:_MAX_REASON_CHARACTERS] if lines else f"it ended with status {status}"

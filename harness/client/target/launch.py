@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.client.target.place import RunFolder, furnish
+from harness.client.target.place import RunFolder, write_home_files
 from harness.client.target.process import ServerProcess, environment, start
 from harness.client.target.profile import Bounds, Listening, Profile, fill
 from harness.client.target.program import find_program
@@ -18,13 +18,13 @@ async def launch(
     `home` is that of a server that ended; without it a new one is made. Raises `UsageError`, and
     `TargetError` where the server cannot be reached.
     """
-    furnished, home = home is not None, home or folder.fresh("home")
+    is_restart, home = home is not None, home or folder.new_folder("home")
     values = {"model_url": model_url, "home": str(home), "cwd": str(home)}
-    listening = profile.listening()
+    listening = profile.listening_kind()
     if listening is not None:
-        values["listen"] = free_address(listening, folder.fresh("listen"))
-    if not furnished:
-        furnish(home, profile, values)
+        values["listen"] = free_address(listening, folder.new_folder("listen"))
+    if not is_restart:
+        write_home_files(home, profile, values)
     process = await start(
         find_program(fill(profile.command, values)),
         cwd=Path.cwd(),
@@ -32,17 +32,17 @@ async def launch(
         stderr=folder.path / f"{home.name}.stderr",
         owner=folder.path.name,
         home=home,
-        temporary=folder.fresh("tmp"),
-        address=_dialled(listening, values.get("listen", "")),
+        temporary=folder.new_folder("tmp"),
+        address=_dial_address(listening, values.get("listen", "")),
     )
     if process.address:
         await _connect(process, bounds)
     return process, home
 
 
-def _dialled(listening: Listening | None, told: str) -> str:
+def _dial_address(listening: Listening | None, address: str) -> str:
     """The address to connect to, with the protocol that is spoken there."""
-    return f"ws+{told}" if listening == "ws-unix" else told
+    return f"ws+{address}" if listening == "ws-unix" else address
 
 
 async def _connect(process: ServerProcess, bounds: Bounds) -> None:
@@ -53,6 +53,6 @@ async def _connect(process: ServerProcess, bounds: Bounds) -> None:
         await process.stop(bounds.stop)
         if not isinstance(error, TargetError):
             raise
-        said = process.stderr_tail(600).strip()
-        printed = f"; the end of what it printed: {said}" if said else "; it printed nothing"
+        output = process.stderr_tail(600).strip()
+        printed = f"; the end of what it printed: {output}" if output else "; it printed nothing"
         raise TargetError(f"{error}{printed}") from error

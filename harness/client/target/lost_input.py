@@ -11,23 +11,23 @@ from typing import Any
 _Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
-class _LostInput:
-    def __init__(self, otherwise: _Handler | None) -> None:
-        self._otherwise = otherwise
+class _LostInputFilter:
+    def __init__(self, fallback: _Handler | None) -> None:
+        self._fallback = fallback
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         is_lost_pipe = isinstance(context.get("exception"), BrokenPipeError | ConnectionResetError)
         if is_lost_pipe and "never retrieved" in context["message"]:
             return
-        if self._otherwise is None:
+        if self._fallback is None:
             loop.default_exception_handler(context)
         else:
-            self._otherwise(loop, context)
+            self._fallback(loop, context)
 
 
 def ignore_lost_input() -> None:
     """Keep the running loop from logging that a process closed its input."""
     loop = asyncio.get_running_loop()
     handler = loop.get_exception_handler()
-    if not isinstance(handler, _LostInput):
-        loop.set_exception_handler(_LostInput(handler))
+    if not isinstance(handler, _LostInputFilter):
+        loop.set_exception_handler(_LostInputFilter(handler))

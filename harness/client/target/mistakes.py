@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from harness.client.target.tomltext import Loc, Toml, Where, dotted
+from harness.client.target.tomltext import Loc, Toml, Place, dotted_key
 from harness.trace.nearest import hint, unknown
 
 _WORDS = (
@@ -28,46 +28,46 @@ class _Detail:
 
     kind: str
     loc: Loc
-    where: Where
+    place: Place
     message: str
     name: str
     near: str
 
 
-def mistake(error: ValidationError, model: type[BaseModel], toml: Toml) -> str:
+def first_mistake(error: ValidationError, model: type[BaseModel], toml: Toml) -> str:
     """The first mistake of a file, in the order of its lines."""
     details = _details(error, toml)
     # A misspelt key is also reported as a missing one; the misspelling is the mistake.
     if any(detail.kind == "extra_forbidden" for detail in details):
         details = [detail for detail in details if detail.kind != "missing"]
-    first = min(details, key=lambda detail: (detail.where.line, detail.where.column))
-    same = [detail for detail in details if detail.where == first.where]
-    return f"{first.where}: {_sentence(same, model)}"
+    first = min(details, key=lambda detail: (detail.place.line, detail.place.column))
+    same = [detail for detail in details if detail.place == first.place]
+    return f"{first.place}: {_describe_mistake(same, model)}"
 
 
 def _details(error: ValidationError, toml: Toml) -> list[_Detail]:
-    found: list[_Detail] = []
-    for one in error.errors(include_url=False):
-        kind, loc = one["type"], _known(one["loc"], toml)
-        is_key = kind == "extra_forbidden" or one["loc"][-1:] == ("[key]",)
-        where, name = toml.place(loc, key=is_key), str(one["loc"][-1])
-        expected = str(one.get("ctx", {}).get("expected", ""))
-        near = _near(one["input"], expected) if kind == "literal_error" else ""
-        found.append(_Detail(kind, loc, where, _message(one["msg"]), name, near))
-    return found
+    details: list[_Detail] = []
+    for error_details in error.errors(include_url=False):
+        kind, loc = error_details["type"], _known_part(error_details["loc"], toml)
+        is_key = kind == "extra_forbidden" or error_details["loc"][-1:] == ("[key]",)
+        where, name = toml.place(loc, key=is_key), str(error_details["loc"][-1])
+        expected = str(error_details.get("ctx", {}).get("expected", ""))
+        near = _near_hint(error_details["input"], expected) if kind == "literal_error" else ""
+        details.append(_Detail(kind, loc, where, _plain_message(error_details["msg"]), name, near))
+    return details
 
 
-def _known(loc: Loc, toml: Toml) -> Loc:
+def _known_part(loc: Loc, toml: Toml) -> Loc:
     """The path without the parts that the validator adds: names of alternatives, and `[key]`."""
-    known: Loc = ()
+    known_path: Loc = ()
     for step in loc:
-        if (*known, step) not in toml.values:
+        if (*known_path, step) not in toml.values:
             break
-        known = (*known, step)
-    return known
+        known_path = (*known_path, step)
+    return known_path
 
 
-def _sentence(same: Sequence[_Detail], model: type[BaseModel]) -> str:
+def _describe_mistake(same: Sequence[_Detail], model: type[BaseModel]) -> str:
     first = same[0]
     if first.kind == "extra_forbidden":
         return unknown("key", first.name, _fields_at(model, first.loc[:-1]))
@@ -78,19 +78,19 @@ def _sentence(same: Sequence[_Detail], model: type[BaseModel]) -> str:
     words = messages[0] + "".join(
         f" or {message.removeprefix('it should be ')}" for message in messages[1:]
     )
-    key = dotted(tuple(step for step in first.loc if isinstance(step, str)))
+    key = dotted_key(tuple(step for step in first.loc if isinstance(step, str)))
     return f"{key}: {words}{first.near}"
 
 
-def _message(message: str) -> str:
+def _plain_message(message: str) -> str:
     for theirs, ours in _WORDS:
         message = message.replace(theirs, ours)
     return message
 
 
-def _near(found: Any, expected: str) -> str:
+def _near_hint(value: Any, expected: str) -> str:
     options = [part.strip(" '") for part in expected.replace(" or ", ",").split(",")]
-    return hint(found, options) if isinstance(found, str) else ""
+    return hint(value, options) if isinstance(value, str) else ""
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def _named(value: str) -> str:
+def _check_profile_name(value: str) -> str:
     if not _NAME.fullmatch(value) or ".." in value or value == ".":
         raise ValueError(
             f"{value!r} is no name of a profile; use letters, digits, '.', '_' and '-', and no '..'"
@@ -26,41 +26,41 @@ def is_inside(path: str) -> bool:
     return bool(parts) and not path.startswith("/") and ".." not in parts and "\0" not in path
 
 
-def _in_home(value: str) -> str:
+def _check_file_in_home(value: str) -> str:
     if not is_inside(value) or value.endswith("/"):
         raise ValueError(f"{value!r} is not inside the home; expected the relative path of a file")
     return value
 
 
-def _in_project(value: str) -> str:
+def _check_folder_in_project(value: str) -> str:
     if not is_inside(value):
         raise ValueError(f"{value!r} is not inside the project; expected the name of a folder")
     return value
 
 
-def _apart(value: dict[str, Any]) -> dict[str, Any]:
+def _check_no_file_is_a_folder(value: dict[str, Any]) -> dict[str, Any]:
     for name in value:
-        folder = next((one for one in map(str, PurePosixPath(name).parents) if one in value), "")
+        folder = next((parent for parent in map(str, PurePosixPath(name).parents) if parent in value), "")
         if folder:
             raise ValueError(f"{folder!r} is a file and the folder of {name!r}; rename one")
     return value
 
 
-def _variable(value: str) -> str:
+def _check_variable_name(value: str) -> str:
     if not value or "=" in value or "\0" in value:
         raise ValueError(f"{value!r} is no name of a variable; expected a text without '='")
     return value
 
 
-def _no_zero(value: str) -> str:
+def _check_no_zero_character(value: str) -> str:
     if "\0" in value:
         raise ValueError("a variable cannot hold the character U+0000; leave it out")
     return value
 
 
-ProfileName = Annotated[str, AfterValidator(_named)]
-FileInHome = Annotated[str, AfterValidator(_in_home)]
-FolderInProject = Annotated[str, AfterValidator(_in_project)]
-Variable = Annotated[str, AfterValidator(_variable)]
-VariableValue = Annotated[str, AfterValidator(_no_zero)]
-HomeFiles = Annotated[dict[FileInHome, dict[str, Any]], AfterValidator(_apart)]
+ProfileName = Annotated[str, AfterValidator(_check_profile_name)]
+FileInHome = Annotated[str, AfterValidator(_check_file_in_home)]
+FolderInProject = Annotated[str, AfterValidator(_check_folder_in_project)]
+Variable = Annotated[str, AfterValidator(_check_variable_name)]
+VariableValue = Annotated[str, AfterValidator(_check_no_zero_character)]
+HomeFiles = Annotated[dict[FileInHome, dict[str, Any]], AfterValidator(_check_no_file_is_a_folder)]

@@ -9,18 +9,18 @@ from harness.client.target.profile import Profile, fill
 from harness.client.target.tomltext import steps_of
 
 # The file in which a server of the specification keeps its configuration.
-CONFIG = "config.toml"
+CONFIG_FILE = "config.toml"
 
 
 # Any name, in a path of `lifted`.
-ANY = "*"
+ANY_NAME = "*"
 # The placeholders of scenarios.
-PLACES = ("cwd", "home", "agent", "python", "scenario_folder")
+SCENARIO_PLACEHOLDERS = ("cwd", "home", "agent", "python", "scenario_folder")
 # The placeholder of profiles for the model's address.
 _MODEL = "{model_url}"
 
 
-def places(
+def placeholder_values(
     profile: Profile, cwd: Path, home: Path | None = None, *, scenario_folder: Path | None = None
 ) -> dict[str, str]:
     """The values of the placeholders in a scenario.
@@ -29,17 +29,17 @@ def places(
     name of a project's folder for the server, `{python}` an interpreter, `{scenario_folder}` the
     folder of its file.
     """
-    found = {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
+    values = {"cwd": str(cwd), "agent": profile.agent_folder, "python": sys.executable}
     if scenario_folder is not None:
-        found["scenario_folder"] = str(scenario_folder)
-    return found if home is None else {**found, "home": str(home)}
+        values["scenario_folder"] = str(scenario_folder)
+    return values if home is None else {**values, "home": str(home)}
 
 
 def with_overrides(
     profile: Profile,
     *,
     config: Mapping[str, Any],
-    places: Mapping[str, str],
+    placeholders: Mapping[str, str],
     several: bool,
     env: Mapping[str, str] | None = None,
     client_name: str | None = None,
@@ -54,46 +54,46 @@ def with_overrides(
     """
     changes: dict[str, Any] = {}
     if config:
-        added = fill(dict(config), places)
+        added = fill(dict(config), placeholders)
         for path in profile.lifted:
-            added = _lifted(added, steps_of(path))
-        changes["home"] = {**profile.home, CONFIG: joined(profile.home.get(CONFIG, {}), added)}
+            added = _lift_members(added, steps_of(path))
+        changes["home"] = {**profile.home, CONFIG_FILE: merge_tables(profile.home.get(CONFIG_FILE, {}), added)}
     if env:
         changes["env"] = {**profile.env, **env}
     if client_name is not None:
-        known = cast("dict[str, Any]", profile.initialize.get("clientInfo") or {})
-        client = {"version": "1", **known, "name": client_name}
+        client_info = cast("dict[str, Any]", profile.initialize.get("clientInfo") or {})
+        client = {"version": "1", **client_info, "name": client_name}
         changes["initialize"] = {**profile.initialize, "clientInfo": client}
-    if several and profile.listen_arguments and profile.listening() is None:
+    if several and profile.listen_arguments and profile.listening_kind() is None:
         changes["command"] = [*profile.command, *profile.listen_arguments]
     return profile.model_copy(update=changes) if changes else profile
 
 
-def _lifted(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+def _lift_members(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
     """The table with the members of the table at `path` in the one around it; `*` is any name."""
     name, *rest = path
     changed = dict(table)
     for key, value in table.items():
-        if name not in (key, ANY) or not isinstance(value, dict):
+        if name not in (key, ANY_NAME) or not isinstance(value, dict):
             continue
         inner = cast("dict[str, Any]", value)
         if rest:
-            changed[key] = _lifted(inner, rest)
+            changed[key] = _lift_members(inner, rest)
         else:
             del changed[key]
             changed |= inner
     return changed
 
 
-def joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """One table of both; of what both have the new one's, table by table."""
-    whole = dict(old)
+    merged = dict(old)
     for key, value in new.items():
-        before = whole.get(key)
+        before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
-            value = joined(before, value)  # pyright: ignore[reportUnknownArgumentType]
-        whole[key] = value
-    return whole
+            value = merge_tables(before, value)  # pyright: ignore[reportUnknownArgumentType]
+        merged[key] = value
+    return merged
 
 
 def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
@@ -101,12 +101,12 @@ def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
     return {name: value for need in needs for name, value in profile.turn.get(need, {}).items()}
 
 
-def model_told(profile: Profile) -> str:
+def model_address_carriers(profile: Profile) -> str:
     """Return how the server gets the model's address: `PROVIDER_BASE_URL and config.toml`.
 
     "" where the profile does not pass it on.
     """
-    named = [name for name, value in profile.env.items() if _MODEL in value]
-    named += [name for name, table in profile.home.items() if _MODEL in repr(table)]
-    named += ["the command"] if any(_MODEL in word for word in profile.command) else []
-    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))
+    carriers = [name for name, value in profile.env.items() if _MODEL in value]
+    carriers += [name for name, table in profile.home.items() if _MODEL in repr(table)]
+    carriers += ["the command"] if any(_MODEL in word for word in profile.command) else []
+    return " and ".join(filter(None, [", ".join(carriers[:-1]), *carriers[-1:]]))

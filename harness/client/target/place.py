@@ -17,7 +17,7 @@ from typing import Any, cast
 import psutil
 import tomlkit
 
-from harness.client.target.process import end_all_of
+from harness.client.target.process import kill_processes_of
 from harness.client.target.profile import Profile, fill
 from harness.errors import UsageError
 
@@ -71,7 +71,7 @@ def _keep_out_of_git(base: Path) -> None:
         ignored.write_text("# Made by the harness: all of this can be made again.\n*\n", "utf-8")
 
 
-def kept(path: Path) -> Path:
+def find_kept_file(path: Path) -> Path:
     """The real path of a file that the documents call `.harness/…`, such as `.harness/traces/…`."""
     if path.exists() or path.is_absolute() or path.parts[:1] != (".harness",):
         return path
@@ -94,14 +94,14 @@ def keep_trace(base: Path, run: str, trace: Path, scenario: str) -> Path:
     return place
 
 
-def forget_runs(base: Path) -> None:
+def remove_old_runs(base: Path) -> None:
     """Remove what was kept of all runs but the last, so that small runs crowd out no large one."""
     folder = base / HISTORY
     small: list[Path] = []
     large: list[Path] = []
-    for run in sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else ():
-        many = sum(1 for _ in run.rglob("*.jsonl")) > LARGE
-        (large if many else small).append(run)
+    for run in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
+        is_large = sum(1 for _ in run.rglob("*.jsonl")) > LARGE
+        (large if is_large else small).append(run)
     for run in (*small[:-KEPT_RUNS], *large[:-KEPT_LARGE]):
         shutil.rmtree(run, ignore_errors=True)
 
@@ -110,13 +110,13 @@ class RunFolder:
     """The folder of one worker's run. `close` removes it."""
 
     def __init__(self, base: Path, worker: str) -> None:
-        sweep(base)
+        remove_dead_runs(base)
         self.path = base / "run" / f"{os.getpid()}-{worker}"
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
         self._count = 0
 
-    def fresh(self, kind: str) -> Path:
+    def new_folder(self, kind: str) -> Path:
         """A new, empty folder."""
         self._count += 1
         folder = self.path / f"{kind}{self._count}"
@@ -128,7 +128,7 @@ class RunFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
+def write_home_files(home: Path, profile: Profile, values: dict[str, str]) -> None:
     """Write the profile's files into a home."""
     for name, table in profile.home.items():
         content = cast("dict[str, Any]", fill(table, values))
@@ -136,7 +136,7 @@ def furnish(home: Path, profile: Profile, values: dict[str, str]) -> None:
         (home / name).write_text(tomlkit.dumps(content), encoding="utf-8")  # pyright: ignore[reportUnknownMemberType]
 
 
-def sweep(base: Path, *, dead: str = "") -> None:
+def remove_dead_runs(base: Path, *, dead: str = "") -> None:
     """Remove what runs that died left behind: their folders, and the processes they started.
 
     `dead` names a worker that is known to have died, even if its process has not ended yet.
@@ -144,9 +144,9 @@ def sweep(base: Path, *, dead: str = "") -> None:
     runs = base / "run"
     for folder in runs.glob("*-*") if runs.is_dir() else ():
         pid = folder.name.split("-", 1)[0]
-        known = bool(dead) and folder.name == f"{pid}-{dead}"
-        if pid.isdigit() and (not _runs(int(pid)) or (known and _is_ours(int(pid)))):
-            end_all_of(folder.name)
+        is_dead_worker = bool(dead) and folder.name == f"{pid}-{dead}"
+        if pid.isdigit() and (not _is_running(int(pid)) or (is_dead_worker and _is_ours(int(pid)))):
+            kill_processes_of(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -157,7 +157,7 @@ def _is_ours(pid: int) -> bool:
         return False
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -14,10 +14,10 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
-from harness.client.target.family import MARK, Descendants, alive, marked, named, reap, wait
+from harness.client.target.family import MARK, Descendants, is_alive, marked_processes, describe_process, kill_survivors, wait
 from harness.client.target.lost_input import ignore_lost_input
-from harness.client.target.program import NotStarted, why_not_started
-from harness.client.target.ready import connected
+from harness.client.target.program import NotStarted, describe_start_failure
+from harness.client.target.ready import connect_when_ready
 from harness.client.transport.base import Transport
 from harness.client.transport.connect import Connection
 from harness.client.transport.streams import LineTransport
@@ -41,12 +41,12 @@ class ProcessExit:
     files: tuple[str, ...] = ()
 
     @property
-    def graceful(self) -> bool:
+    def is_graceful(self) -> bool:
         """Return whether it could clean up: it ended with status 0, or by TERM."""
         return self.push == "TERM" or (self.push == "none" and self.returncode == 0)
 
     @property
-    def killed_before(self) -> bool:
+    def was_killed_before(self) -> bool:
         """Return whether it had been killed (SIGKILL) before: that left it no time to end its
         children.
         """
@@ -99,7 +99,7 @@ class ServerProcess:
 
     async def connect(self, bound: float) -> Transport:
         """A connection to where it listens, within `bound` seconds. Raises `TargetError`."""
-        self._sockets.append(await connected(self.address, ended=self.wait, bound=bound))
+        self._sockets.append(await connect_when_ready(self.address, wait_for_end=self.wait, bound=bound))
         return self._sockets[-1]
 
     @property
@@ -113,26 +113,26 @@ class ServerProcess:
 
     def children(self) -> set[int]:
         """The process ids of its living descendants."""
-        living = self._descendants.living()
+        living = self._descendants.find_living()
         self._known.update(living)
         return set(living)
 
-    def listening(self) -> list[str]:
+    def listening_addresses(self) -> list[str]:
         """The addresses on which it, or a descendant, waits for connections by TCP."""
-        found: set[str] = set()
+        addresses: set[str] = set()
         for pid in (self.pid, *self.children()):
             with contextlib.suppress(psutil.Error):
-                for one in psutil.Process(pid).net_connections("tcp"):
-                    if one.status == psutil.CONN_LISTEN:
-                        found.add(f"{one.laddr.ip}:{one.laddr.port}")
-        return sorted(found)
+                for connection in psutil.Process(pid).net_connections("tcp"):
+                    if connection.status == psutil.CONN_LISTEN:
+                        addresses.add(f"{connection.laddr.ip}:{connection.laddr.port}")
+        return sorted(addresses)
 
-    async def lingering(self, before: set[int], grace: float) -> tuple[str, ...]:
+    async def lingering_children(self, before: set[int], grace: float) -> tuple[str, ...]:
         """The names of descendants, other than those of `before`, that do not end in time."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
             await anyio.to_thread.run_sync(wait, new, grace)
-        return tuple(named(process) for process in new if alive(process))
+        return tuple(describe_process(process) for process in new if is_alive(process))
 
     def stderr_tail(self, limit: int = 4000) -> str:
         """The end of its standard error."""
@@ -170,30 +170,30 @@ class ServerProcess:
         self.children()  # Its children can only be found by parent while it runs.
         scope = anyio.CancelScope(shield=True)
         with scope:
-            push = await self._push_out(grace)
-            ours = await anyio.to_thread.run_sync(marked, self._mark)
-            survivors = await reap({**ours, **self._known}.values(), grace)
+            push = await self._make_end(grace)
+            ours = await anyio.to_thread.run_sync(marked_processes, self._mark)
+            survivors = await kill_survivors({**ours, **self._known}.values(), grace)
             for socket in self._sockets:
                 await socket.release()
             await self._process.aclose()
-            files = tuple(sorted(_below(self.temporary)))
+            files = tuple(sorted(_paths_below(self.temporary)))
             return ProcessExit(self._process.returncode, push, survivors, files)
         raise RuntimeError("a shielded scope was cancelled")
 
-    async def _push_out(self, grace: float) -> str:
+    async def _make_end(self, grace: float) -> str:
         if self._stdio is not None:
             await self._stdio.aclose()
         # A server that listens does not end because one connection ended.
-        if (self._stdio is not None or self.returncode is not None) and await self._gone(grace):
+        if (self._stdio is not None or self.returncode is not None) and await self._wait_until_gone(grace):
             return "none"
         self._signal(signal.SIGTERM)
-        if await self._gone(grace):
+        if await self._wait_until_gone(grace):
             return "TERM"
         self._signal(signal.SIGKILL)
-        await self._gone(grace)
+        await self._wait_until_gone(grace)
         return "KILL"
 
-    async def _gone(self, bound: float) -> bool:
+    async def _wait_until_gone(self, bound: float) -> bool:
         with anyio.move_on_after(bound):
             await self._process.wait()
         return self._process.returncode is not None
@@ -239,19 +239,19 @@ async def start(
                 start_new_session=True,
             )
         except OSError as error:
-            raise NotStarted(why_not_started(command, error, option)) from error
+            raise NotStarted(describe_start_failure(command, error, option)) from error
     return ServerProcess(
         process, command, stderr, mark, home=home, temporary=temporary, address=address
     )
 
 
-def end_all_of(owner: str) -> int:
+def kill_processes_of(owner: str) -> int:
     """Kill every process that a run which died left behind; return how many there were."""
-    found = marked(f"{owner}:")
-    for process in found.values():
+    processes = marked_processes(f"{owner}:")
+    for process in processes.values():
         with contextlib.suppress(psutil.Error):
             process.kill()
-    return len(found)
+    return len(processes)
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
@@ -275,12 +275,12 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
     return env
 
 
-def _below(folder: Path) -> list[str]:
+def _paths_below(folder: Path) -> list[str]:
     """The files below a folder, and the empty folders, as paths within it."""
-    found: list[str] = []
+    paths: list[str] = []
     for path, folders, files in os.walk(folder):
-        here = Path(path).relative_to(folder)
-        found += [str(here / name) for name in files]
-        if not folders and not files and here != Path():
-            found.append(f"{here}{os.sep}")
-    return found
+        relative = Path(path).relative_to(folder)
+        paths += [str(relative / name) for name in files]
+        if not folders and not files and relative != Path():
+            paths.append(f"{relative}{os.sep}")
+    return paths

@@ -18,8 +18,8 @@ from pydantic import (
     ValidationError,
 )
 
-from harness.client.target.inherit import merged
-from harness.client.target.mistakes import mistake
+from harness.client.target.inherit import merge_profiles
+from harness.client.target.mistakes import first_mistake
 from harness.client.target.naming import (
     FolderInProject,
     HomeFiles,
@@ -27,15 +27,15 @@ from harness.client.target.naming import (
     Variable,
     VariableValue,
 )
-from harness.client.target.shell import operator_of, through_a_shell
-from harness.client.target.tomltext import Toml, Where, read_toml, steps_of
+from harness.client.target.shell import operator_of, as_shell_command
+from harness.client.target.tomltext import Toml, Place, read_toml, steps_of
 from harness.errors import UsageError
 from harness.trace.nearest import hint, unknown
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
 # The prefix of places in a built-in profile: "profile spec:3:1".
-BUILT_IN = "profile "
+BUILT_IN_PREFIX = "profile "
 # Values of `extends` for a profile that extends nothing.
 NOTHING = ("", "none")
 
@@ -74,7 +74,7 @@ class Tool(_Table):
     arguments: dict[str, Any] | str = Field(default_factory=dict[str, Any])
 
 
-def _each_a_pattern(value: list[str]) -> list[str]:
+def _check_patterns(value: list[str]) -> list[str]:
     for pattern in value:
         try:
             re.compile(pattern)
@@ -83,9 +83,9 @@ def _each_a_pattern(value: list[str]) -> list[str]:
     return value
 
 
-def _patterns(value: dict[str, list[str]]) -> dict[str, list[str]]:
+def _check_pattern_lists(value: dict[str, list[str]]) -> dict[str, list[str]]:
     for patterns in value.values():
-        _each_a_pattern(patterns)
+        _check_patterns(patterns)
     return value
 
 
@@ -101,25 +101,25 @@ class Bounds(_Table):
     settle: float = Field(default=1.0, gt=0)
     stop: float = Field(default=2.0, gt=0)
 
-    def scaled(self, factor: float) -> "Bounds":
+    def scale(self, factor: float) -> "Bounds":
         """The same bounds, all of them `factor` times as long."""
         return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
 
 
-def _each_a_key(value: list[str]) -> list[str]:
+def _check_keys(value: list[str]) -> list[str]:
     for key in value:
         steps_of(key)
     return value
 
 
-def _words(value: Any) -> Any:
+def _split_words(value: Any) -> Any:
     try:
         return split_command(value) if isinstance(value, str) else value
     except UsageError as error:
         raise ValueError(str(error)) from error
 
 
-Words = Annotated[list[str], BeforeValidator(_words)]
+Words = Annotated[list[str], BeforeValidator(_split_words)]
 
 
 class Program(_Table):
@@ -167,7 +167,7 @@ class Profile(_Table):
     name: ProfileName
     title: str = ""
     extends: str = "spec"
-    without: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
+    without: Annotated[list[str], AfterValidator(_check_keys)] = Field(default_factory=list[str])
     command: Words = Field(default_factory=list[str])
     listen: Literal["stdio", "ws", "unix", "ws-unix"] = "stdio"
     listen_arguments: Words = Field(default_factory=list[str])
@@ -180,7 +180,7 @@ class Profile(_Table):
     turn: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     agent_folder: FolderInProject = ".agent"
     names: dict[str, str] = Field(default_factory=dict[str, str])
-    lifted: Annotated[list[str], AfterValidator(_each_a_key)] = Field(default_factory=list[str])
+    lifted: Annotated[list[str], AfterValidator(_check_keys)] = Field(default_factory=list[str])
     home: HomeFiles = Field(default_factory=dict[str, dict[str, Any]])
     host: dict[str, Program] = Field(default_factory=dict[str, Program])
     exec: ExecProgram = Field(default_factory=ExecProgram)
@@ -189,38 +189,38 @@ class Profile(_Table):
     lanes: int = Field(default=0, ge=0)
     barrier: str = "thread/read"
     hygiene: Literal["INFO", "MUST"] = "INFO"
-    panics: Annotated[list[str], AfterValidator(_each_a_pattern)] = Field(default_factory=list[str])
+    panics: Annotated[list[str], AfterValidator(_check_patterns)] = Field(default_factory=list[str])
     tools: list[Tool] = Field(default_factory=list[Tool])
-    outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_patterns)] = Field(
+    outcomes: Annotated[dict[Outcome, list[str]], AfterValidator(_check_pattern_lists)] = Field(
         default_factory=dict[Outcome, list[str]]
     )
     deviations: list[Deviation] = Field(default_factory=list[Deviation])
     _toml: Toml | None = PrivateAttr(default=None)
 
-    def remember(self, toml: Toml) -> None:
+    def remember_places(self, toml: Toml) -> None:
         """Keep the place of each key for later checks."""
         self._toml = toml
 
-    def place(self, *loc: str | int, key: bool = False) -> Where:
+    def place(self, *loc: str | int, key: bool = False) -> Place:
         """The place of a value, or a key, in the profile's own file or one that it extends."""
         if self._toml is None:
-            return Where(f"profile {self.name}", 1, 1)
+            return Place(f"profile {self.name}", 1, 1)
         return self._toml.place(loc, key=key)
 
-    def of_built_in(self, *loc: str | int) -> bool:
+    def is_built_in(self, *loc: str | int) -> bool:
         """Return whether a value comes from a profile that ships with the harness."""
-        return self.place(*loc).file.startswith(BUILT_IN)
+        return self.place(*loc).file.startswith(BUILT_IN_PREFIX)
 
-    def listening(self) -> Listening | None:
+    def listening_kind(self) -> Listening | None:
         """Return the address to listen on, None if the server uses its standard streams.
 
         A server whose command has `{listen}` listens, on a WebSocket unless the profile says
         otherwise. Raises `UsageError` where the server does not get the address.
         """
-        told = "{listen}" in repr((self.command, self.env, self.home))
+        has_address = "{listen}" in repr((self.command, self.env, self.home))
         if self.listen == "stdio":
-            return "ws" if told else None
-        if not told:
+            return "ws" if has_address else None
+        if not has_address:
             raise UsageError(
                 f'the profile {self.name!r} says listen = "{self.listen}", and nothing tells the '
                 "server its address; put {listen} into the command"
@@ -244,28 +244,28 @@ def load_profile(name: str) -> Profile:
             f"no profile {name!r}: not a file, and the built-in ones are "
             f"{', '.join(builtin_names())}{near}"
         )
-    return _profile(_resolved(*_read(name, Path()), ()))
+    return _make_profile(_resolve_inheritance(*_read_profile(name, Path()), ()))
 
 
-def parse_profile(text: str, where: str, *, folder: Path = Path()) -> Profile:
+def parse_profile(text: str, file: str, *, folder: Path = Path()) -> Profile:
     """A profile from TOML text, with what it inherits; paths begin in `folder`.
 
     Raises `UsageError` with the place and what to do.
     """
-    return _profile(_resolved(read_toml(text, where), folder, ()))
+    return _make_profile(_resolve_inheritance(read_toml(text, file), folder, ()))
 
 
-def _profile(toml: Toml) -> Profile:
-    profile = _validated(toml)
-    profile.remember(toml)
+def _make_profile(toml: Toml) -> Profile:
+    profile = _validate_profile(toml)
+    profile.remember_places(toml)
     return profile
 
 
-def _read(name: str, folder: Path) -> tuple[Toml, Path]:
+def _read_profile(name: str, folder: Path) -> tuple[Toml, Path]:
     """A built-in profile, or a file, and the folder in which its own paths begin."""
     if name in builtin_names():
         source = resources.files("harness.client.target") / "profiles" / f"{name}.toml"
-        return read_toml(source.read_text("utf-8"), BUILT_IN + name), Path()
+        return read_toml(source.read_text("utf-8"), BUILT_IN_PREFIX + name), Path()
     path = folder / name
     try:
         return read_toml(path.read_text("utf-8"), str(path)), path.parent
@@ -273,10 +273,10 @@ def _read(name: str, folder: Path) -> tuple[Toml, Path]:
         raise UsageError(f"{path}: cannot be read: {_cause(error)}") from error
 
 
-def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
+def _resolve_inheritance(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
     """A file with everything that it inherits; `chain` are the files that extend it."""
     chain = (*chain, _identity(toml.file))
-    extended = _validated(toml).extends
+    extended = _validate_profile(toml).extends
     if extended in NOTHING:
         return toml
     where = f"{toml.place(('extends',))}: extends:"
@@ -286,22 +286,22 @@ def _resolved(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
             f"{where} {unknown('profile', extended, (*names, 'none'))} "
             f"(and there is no file {folder / extended})"
         )
-    base, below = _read(extended, folder)
+    base, base_folder = _read_profile(extended, folder)
     if _identity(base.file) in chain:
         raise UsageError(f"{where} {extended!r} extends this file itself; extend another one")
-    return merged(_resolved(base, below, chain), toml)
+    return merge_profiles(_resolve_inheritance(base, base_folder, chain), toml)
 
 
 def _identity(file: str) -> str:
     """The same name for the same file, whatever path led to it."""
-    return file if file.startswith(BUILT_IN) else str(Path(file).resolve())
+    return file if file.startswith(BUILT_IN_PREFIX) else str(Path(file).resolve())
 
 
-def _validated(toml: Toml) -> Profile:
+def _validate_profile(toml: Toml) -> Profile:
     try:
         return Profile.model_validate(toml.value)
     except ValidationError as error:
-        raise UsageError(mistake(error, Profile, toml)) from error
+        raise UsageError(first_mistake(error, Profile, toml)) from error
 
 
 def _cause(error: Exception) -> str:
@@ -322,7 +322,7 @@ def split_command(command: str) -> list[str]:
     if operator:
         raise UsageError(
             f"the command holds {operator!r}, and no shell runs it; write "
-            f"{through_a_shell(command)}, or quote what is a word"
+            f"{as_shell_command(command)}, or quote what is a word"
         )
     return words
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.client.target.shell import hint
+from harness.client.target.shell import expansion_hint
 from harness.errors import UsageError
 
-_ENDINGS = {
+_SUFFIX_INTERPRETERS = {
     ".bash": "bash",
     ".js": "node",
     ".mjs": "node",
@@ -20,9 +20,9 @@ _ENDINGS = {
     ".sh": "sh",
     ".ts": "npx tsx",
 }
-_HEAD = 4096
+_HEAD_BYTES = 4096
 # What is started by the command of an option.
-_WHOSE = {
+_PROGRAM_NAMES = {
     "harness faulty --": "the server's program",
     "harness record --": "the program",
     "--server-cmd": "the server's program",
@@ -45,14 +45,14 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
     """
     program = command[0]
     beside = str(Path(sys.executable).parent)
-    found = shutil.which(program) or (shutil.which(program, path=beside))
-    fault = _unfound(command, option) if found is None else _of_script(found)
-    if found is None or fault:
-        raise NotStarted(f"{_WHOSE[option]} {program!r} {fault}")
-    return [found, *command[1:]]
+    executable = shutil.which(program) or (shutil.which(program, path=beside))
+    fault = _describe_missing(command, option) if executable is None else _check_script(executable)
+    if executable is None or fault:
+        raise NotStarted(f"{_PROGRAM_NAMES[option]} {program!r} {fault}")
+    return [executable, *command[1:]]
 
 
-def from_anywhere(command: Sequence[str]) -> list[str]:
+def with_absolute_paths(command: Sequence[str]) -> list[str]:
     """The command with the paths in it made absolute, for a process that starts elsewhere.
 
     A word is a path where it has a separator and something is there, or where it is the name of a
@@ -71,55 +71,55 @@ def _is_path(word: str, *, first: bool) -> bool:
     return not first and bool(Path(word).suffix) and os.path.isfile(word)
 
 
-def why_not_started(command: Sequence[str], error: OSError, option: str) -> str:
+def describe_start_failure(command: Sequence[str], error: OSError, option: str) -> str:
     """Return why the system refused to start a program that was found, and what to do.
 
     `option` is what takes such a command.
     """
-    program, head = command[0], _head(command[0])
+    program, head = command[0], _read_head(command[0])
     cause = error.strerror or str(error)
-    told = f"{_WHOSE[option]} {program!r} cannot be started: {cause}"
+    failure = f"{_PROGRAM_NAMES[option]} {program!r} cannot be started: {cause}"
     if error.errno == errno.ENOEXEC and not head:
-        return f"{told}; it is an empty file; write the program into it, or give another path"
+        return f"{failure}; it is an empty file; write the program into it, or give another path"
     if error.errno == errno.ENOEXEC and b"\0" in head:
-        return f"{told}; it is damaged, or made for another kind of machine; build it for this one"
+        return f"{failure}; it is damaged, or made for another kind of machine; build it for this one"
     if error.errno == errno.ENOEXEC:
-        name = _interpreter(program)
+        name = _likely_interpreter(program)
         return (
-            f"{told}; it does not begin with a #! line, so that nothing says what runs it; name "
-            f"its interpreter: {_by(name, command)}, or let it begin with #!/usr/bin/env {name}"
+            f"{failure}; it does not begin with a #! line, so that nothing says what runs it; name "
+            f"its interpreter: {_interpreted_command(name, command)}, or let it begin with #!/usr/bin/env {name}"
         )
     if error.errno == errno.ENOENT and head.startswith(b"\x7fELF"):
         return (
-            f"{told}; it wants a loader of programs that this machine has not; it was built for "
+            f"{failure}; it wants a loader of programs that this machine has not; it was built for "
             "another system (glibc or musl): build it for this one"
         )
     if error.errno == errno.EACCES:
-        return f"{told}; its disk may be mounted without the right to run programs (noexec)"
-    return f"{told}; run the same command by hand to see more"
+        return f"{failure}; its disk may be mounted without the right to run programs (noexec)"
+    return f"{failure}; run the same command by hand to see more"
 
 
-def _unfound(command: Sequence[str], option: str) -> str:
+def _describe_missing(command: Sequence[str], option: str) -> str:
     """Return why a program was not found: what is at its path instead, if anything."""
-    program, shells = command[0], hint(command)
-    name = _interpreter(program)
+    program, shells = command[0], expansion_hint(command)
+    name = _likely_interpreter(program)
     if os.path.isdir(program):
         to_do = shells or f"give the program in it, such as {os.path.join(program, 'server')}"
         return f"is a directory; {to_do}"
     if not os.path.exists(program):
         to_do = shells or f"give {option} a program on PATH or a path to one"
         return f"was not found; {to_do}"
-    here = program if os.sep in program else f"./{program}"
+    path_here = program if os.sep in program else f"./{program}"
     if os.access(program, os.X_OK):
-        return f"was not found on PATH; the one in this folder is {here}"
-    then = "" if here == program else f" and give {here}"
-    by = _by(name, command)
-    return f"is not executable: chmod +x {program}{then}, or name its interpreter: {by}"
+        return f"was not found on PATH; the one in this folder is {path_here}"
+    and_path = "" if path_here == program else f" and give {path_here}"
+    interpreted = _interpreted_command(name, command)
+    return f"is not executable: chmod +x {program}{and_path}, or name its interpreter: {interpreted}"
 
 
-def _of_script(path: str) -> str:
+def _check_script(path: str) -> str:
     """Return the problem of a script's `#!` line, "" if there is none or no such line."""
-    head = _head(path)
+    head = _read_head(path)
     if not head.startswith(b"#!"):
         return ""
     line = head.partition(b"\n")[0].decode("utf-8", "backslashreplace")
@@ -130,12 +130,12 @@ def _of_script(path: str) -> str:
         )
     words = line[2:].split()
     if not words:
-        by = _by_end(path)
-        return f"begins with an empty #! line; name the interpreter there: #!/usr/bin/env {by}"
+        interpreter = _interpreter_of_suffix(path)
+        return f"begins with an empty #! line; name the interpreter there: #!/usr/bin/env {interpreter}"
     if not os.path.exists(words[0]):
         return (
             f"cannot be started: its first line is {line!r}, and there is no {words[0]}; "
-            f"fix that line, or name an interpreter: {_by(os.path.basename(words[0]), [path])}"
+            f"fix that line, or name an interpreter: {_interpreted_command(os.path.basename(words[0]), [path])}"
         )
     if os.path.isdir(words[0]) or not os.access(words[0], os.X_OK):
         return (
@@ -145,28 +145,28 @@ def _of_script(path: str) -> str:
     return ""
 
 
-def _head(path: str) -> bytes:
+def _read_head(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(_HEAD)
+            return file.read(_HEAD_BYTES)
     except OSError:
         return b""
 
 
-def _interpreter(path: str) -> str:
+def _likely_interpreter(path: str) -> str:
     """The likely interpreter of a script, by its first line or its file name's suffix."""
-    head = _head(path) if os.path.isfile(path) else b""
+    head = _read_head(path) if os.path.isfile(path) else b""
     words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
     if head.startswith(b"#!") and words:
         first = os.path.basename(words[0])
-        named = [word for word in words[1:] if not word.startswith("-")]
-        return named[0] if first == "env" and named else first
-    return _by_end(path)
+        programs = [word for word in words[1:] if not word.startswith("-")]
+        return programs[0] if first == "env" and programs else first
+    return _interpreter_of_suffix(path)
 
 
-def _by_end(path: str) -> str:
-    return _ENDINGS.get(os.path.splitext(path)[1], "python")
+def _interpreter_of_suffix(path: str) -> str:
+    return _SUFFIX_INTERPRETERS.get(os.path.splitext(path)[1], "python")
 
 
-def _by(interpreter: str, command: Sequence[str]) -> str:
+def _interpreted_command(interpreter: str, command: Sequence[str]) -> str:
     return f"{interpreter} {command[0]}{' …' if command[1:] else ''}"

@@ -18,7 +18,7 @@ from harness.client.transport.websocket import HandshakeFailed
 from harness.errors import TargetError, UsageError
 
 # The time between two attempts to connect, in seconds.
-_BETWEEN = 0.02
+_RETRY_SECONDS = 0.02
 # The longest path of a unix socket, in bytes, that works on every supported system.
 _MAX_PATH_BYTES = 100
 
@@ -44,8 +44,8 @@ def free_address(kind: Listening, folder: Path) -> str:
     return f"unix://{path}"
 
 
-async def connected(
-    address: str, *, ended: Callable[[], Awaitable[int]], bound: float
+async def connect_when_ready(
+    address: str, *, wait_for_end: Callable[[], Awaitable[int]], bound: float
 ) -> Connection:
     """The first connection to a server that was just started.
 
@@ -61,8 +61,8 @@ async def connected(
                     f"what listens at {address} is no such server: {error}"
                 ) from error
             except OSError:
-                with anyio.move_on_after(_BETWEEN):
-                    status = await ended()
+                with anyio.move_on_after(_RETRY_SECONDS):
+                    status = await wait_for_end()
                     raise TargetError(
                         f"the server ended with exit status {status} before it listened at "
                         f"{address}"

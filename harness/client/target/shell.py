@@ -10,13 +10,13 @@ from pathlib import Path
 
 _OPERATOR = re.compile(r"\|\|?|&&?|;;?|\d?(?:>>?|<<?<?)(?:&\d)?|\d?>&\d|&>>?")
 # Operators that a shell recognises inside a word: `2>err.log`, `agent>log`, `server.py;`.
-_GLUED = re.compile(r"[^<>]*[<>].*|.*[;&|]", re.S)
-_ENDS_IN_ONE = re.compile(r"[^;&|]+(?:;|&&|\|)")
+_ATTACHED_OPERATOR = re.compile(r"[^<>]*[<>].*|.*[;&|]", re.S)
+_ENDS_IN_OPERATOR = re.compile(r"[^;&|]+(?:;|&&|\|)")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.S)
 _WORD = re.compile(rf"(?:{_QUOTED.pattern}|\S)+", re.S)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.S)
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
-_OWN_WORDS = (".", "cd", "exec", "export", "set", "source", "ulimit", "umask", "unset")
+_BUILTINS = (".", "cd", "exec", "export", "set", "source", "ulimit", "umask", "unset")
 
 
 def operator_of(command: str) -> str:
@@ -24,19 +24,19 @@ def operator_of(command: str) -> str:
 
     Quoted operators do not count, nor do characters in a URL: `x?a=1&b=2`.
     """
-    return next((word for word in _WORD.findall(command) if _operates(_QUOTED.sub("q", word))), "")
+    return next((word for word in _WORD.findall(command) if _is_operator(_QUOTED.sub("q", word))), "")
 
 
-def _operates(bare: str) -> bool:
-    return bool(_OPERATOR.fullmatch(bare) or _GLUED.fullmatch(bare))
+def _is_operator(bare: str) -> bool:
+    return bool(_OPERATOR.fullmatch(bare) or _ATTACHED_OPERATOR.fullmatch(bare))
 
 
-def through_a_shell(command: str) -> str:
+def as_shell_command(command: str) -> str:
     """The same command, run by a shell: `sh -c '…'`."""
     return f"sh -c {shlex.quote(command)}"
 
 
-def hint(words: Sequence[str]) -> str:
+def expansion_hint(words: Sequence[str]) -> str:
     """Return why the first word is not a program if a shell would have expanded it; else ""."""
     program, rest = words[0], shlex.join(words[1:])
     if _ASSIGNMENT.fullmatch(program):
@@ -52,11 +52,11 @@ def hint(words: Sequence[str]) -> str:
         return f"no shell runs the command, so ~ is not replaced; write {path}"
     if _VARIABLE.search(program):
         return f"no shell runs the command, so {program} is not replaced; write its value"
-    if program in _OWN_WORDS or _ENDS_IN_ONE.fullmatch(program):
-        return f"no shell runs the command; write {through_a_shell(f'{program} {rest}'.strip())}"
+    if program in _BUILTINS or _ENDS_IN_OPERATOR.fullmatch(program):
+        return f"no shell runs the command; write {as_shell_command(f'{program} {rest}'.strip())}"
     return ""
 
 
-def left_alone(words: Sequence[str]) -> Iterator[str]:
+def unexpanded_arguments(words: Sequence[str]) -> Iterator[str]:
     """The arguments that a shell would have expanded."""
     return (word for word in words[1:] if word.startswith("~/") or _VARIABLE.match(word))

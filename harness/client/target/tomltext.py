@@ -22,11 +22,11 @@ _STRING = re.compile(
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _DOT = re.compile(r"[ \t]*\.[ \t]*")
 _SCALAR = re.compile(r"[^,\]}\n#]*")
-_REFUSED = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_ERROR_POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class Place:
     """A place in a file, `mine.toml:7:3`; line and column from 1."""
 
     file: str
@@ -43,30 +43,30 @@ class Toml:
 
     file: str
     value: dict[str, Any]
-    keys: dict[Loc, Where] = field(default_factory=dict[Loc, Where])
-    values: dict[Loc, Where] = field(default_factory=dict[Loc, Where])
+    keys: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
+    values: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
 
-    def place(self, loc: Loc, *, key: bool = False) -> Where:
+    def place(self, loc: Loc, *, key: bool = False) -> Place:
         """The place of a path's value, or key; of the longest part of it that the file has."""
         for length in range(len(loc), 0, -1):
-            known = loc[:length]
-            places = self.keys if key and known in self.keys else self.values
-            if known in places:
-                return places[known]
-        return Where(self.file, 1, 1)
+            path = loc[:length]
+            places = self.keys if key and path in self.keys else self.values
+            if path in places:
+                return places[path]
+        return Place(self.file, 1, 1)
 
 
 def read_toml(text: str, file: str) -> Toml:
     """Read a text; `file` is its name in places. Raises `UsageError`."""
     try:
         value = tomllib.loads(text)
-        walk = _Walk(text, file)
-        walk.document()
+        walk = _PlaceScanner(text, file)
+        walk.scan_document()
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(_refusal(str(error), text, file)) from error
+        raise UsageError(_describe_error(str(error), text, file)) from error
     except RecursionError:
         raise UsageError(
-            f"{Where(file, 1, 1)}: not TOML that can be read: nested too deep"
+            f"{Place(file, 1, 1)}: not TOML that can be read: nested too deep"
         ) from None
     return Toml(file, value, walk.keys, walk.values)
 
@@ -87,128 +87,128 @@ def steps_of(key: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def dotted(loc: Loc) -> str:
+def dotted_key(loc: Loc) -> str:
     """A path as a dotted key; a name that is no bare key is quoted."""
     return ".".join(str(step) if _BARE_KEY.fullmatch(str(step)) else f'"{step}"' for step in loc)
 
 
-def _refusal(message: str, text: str, file: str) -> str:
-    found = _REFUSED.search(message)
+def _describe_error(message: str, text: str, file: str) -> str:
+    position = _ERROR_POSITION.search(message)
     line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
-    if found and found[1]:
-        line, column = int(found[1]), int(found[2])
-    return f"{Where(file, line, column)}: not TOML: {_REFUSED.sub('', message)}"
+    if position and position[1]:
+        line, column = int(position[1]), int(position[2])
+    return f"{Place(file, line, column)}: not TOML: {_ERROR_POSITION.sub('', message)}"
 
 
-class _Walk:
+class _PlaceScanner:
     """Scans a text that is known to be TOML for the places of its keys and values."""
 
     def __init__(self, text: str, file: str) -> None:
         # tomllib does the same, so that columns agree.
         self._text = text.replace("\r\n", "\n")
         self._file = file
-        self._at = 0
-        self._lines = [0, *(found.end() for found in re.finditer("\n", self._text))]
+        self._position = 0
+        self._lines = [0, *(newline.end() for newline in re.finditer("\n", self._text))]
         self._elements: dict[Loc, int] = {}
-        self.keys: dict[Loc, Where] = {}
-        self.values: dict[Loc, Where] = {}
+        self.keys: dict[Loc, Place] = {}
+        self.values: dict[Loc, Place] = {}
 
-    def document(self) -> None:
+    def scan_document(self) -> None:
         """The whole text: headers, and keys with their values below them."""
         table: Loc = ()
         self._skip(_BLANK)
-        while self._at < len(self._text):
-            if self._text.startswith("[[", self._at):
-                table = self._header(2)
-            elif self._text[self._at] == "[":
-                table = self._header(1)
+        while self._position < len(self._text):
+            if self._text.startswith("[[", self._position):
+                table = self._scan_header(2)
+            elif self._text[self._position] == "[":
+                table = self._scan_header(1)
             else:
-                self._pair(table)
+                self._scan_pair(table)
             self._skip(_BLANK)
 
-    def _header(self, brackets: int) -> Loc:
-        here = self._where()
-        self._at += brackets
+    def _scan_header(self, brackets: int) -> Loc:
+        header_place = self._current_place()
+        self._position += brackets
         self._skip(_BLANK)
         loc: Loc = ()
-        steps = self._key()
-        for number, (step, where) in enumerate(steps, 1):
+        steps = self._scan_key()
+        for number, (step, place) in enumerate(steps, 1):
             loc += (step,)
-            self.keys.setdefault(loc, where)
-            self.values.setdefault(loc, here)
+            self.keys.setdefault(loc, place)
+            self.values.setdefault(loc, header_place)
             if brackets == 2 and number == len(steps):
                 self._elements[loc] = self._elements.get(loc, 0) + 1
             if loc in self._elements:
                 loc += (self._elements[loc] - 1,)
-                self.values.setdefault(loc, here)
+                self.values.setdefault(loc, header_place)
         self._skip(_BLANK)
-        self._at += brackets
+        self._position += brackets
         return loc
 
-    def _pair(self, table: Loc) -> None:
+    def _scan_pair(self, table: Loc) -> None:
         loc = table
-        for step, where in self._key():
+        for step, place in self._scan_key():
             loc = (*loc, step)
-            self.keys.setdefault(loc, where)
+            self.keys.setdefault(loc, place)
             # In `a.b = 1` the place of the value of `a` is that of its first key.
-            self.values.setdefault(loc, where)
+            self.values.setdefault(loc, place)
         self._skip(_BLANK)
-        self._at += 1  # the equals sign
+        self._position += 1  # the equals sign
         self._skip(_BLANK)
-        self._value(loc)
+        self._scan_value(loc)
 
-    def _value(self, loc: Loc) -> None:
-        self.values[loc] = self._where()
-        match self._text[self._at]:
+    def _scan_value(self, loc: Loc) -> None:
+        self.values[loc] = self._current_place()
+        match self._text[self._position]:
             case "[":
                 count = 0
 
                 def element() -> None:
                     nonlocal count
-                    self._value((*loc, count))
+                    self._scan_value((*loc, count))
                     count += 1
 
-                self._within("]", element)
+                self._scan_elements("]", element)
             case "{":
-                self._within("}", lambda: self._pair(loc))
+                self._scan_elements("}", lambda: self._scan_pair(loc))
             case '"' | "'":
                 self._skip(_STRING)
             case _:
                 self._skip(_SCALAR)
 
-    def _within(self, end: str, one: Callable[[], None]) -> None:
+    def _scan_elements(self, end: str, scan_element: Callable[[], None]) -> None:
         """The elements between brackets, separated by commas."""
-        self._at += 1
+        self._position += 1
         self._skip(_BLANK)
-        while self._text[self._at] != end:
-            one()
+        while self._text[self._position] != end:
+            scan_element()
             self._skip(_BLANK)
-            if self._text[self._at] == ",":
-                self._at += 1
+            if self._text[self._position] == ",":
+                self._position += 1
                 self._skip(_BLANK)
-        self._at += 1
+        self._position += 1
 
-    def _key(self) -> list[tuple[str, Where]]:
+    def _scan_key(self) -> list[tuple[str, Place]]:
         """The names in a dotted key, each with its place."""
-        steps: list[tuple[str, Where]] = []
+        steps: list[tuple[str, Place]] = []
         while True:
-            where, begin = self._where(), self._at
+            place, begin = self._current_place(), self._position
             if self._text[begin] in "\"'":
                 self._skip(_STRING)
-                (step,) = steps_of(self._text[begin : self._at])
+                (step,) = steps_of(self._text[begin : self._position])
             else:
                 self._skip(_BARE_KEY)
-                step = self._text[begin : self._at]
-            steps.append((step, where))
-            dot = _DOT.match(self._text, self._at)
+                step = self._text[begin : self._position]
+            steps.append((step, place))
+            dot = _DOT.match(self._text, self._position)
             if dot is None:
                 return steps
-            self._at = dot.end()
+            self._position = dot.end()
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
-        found = pattern.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        match = pattern.match(self._text, self._position)
+        self._position = match.end() if match else self._position
 
-    def _where(self) -> Where:
-        line = bisect_right(self._lines, self._at)
-        return Where(self._file, line, self._at - self._lines[line - 1] + 1)
+    def _current_place(self) -> Place:
+        line = bisect_right(self._lines, self._position)
+        return Place(self._file, line, self._position - self._lines[line - 1] + 1)

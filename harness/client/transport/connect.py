@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.trace.frame import MAX_FRAME_BYTES
 
 _EXPECTED = "expected ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH"
-_OVER_UNIX = "ws+unix:"
+_WS_UNIX_PREFIX = "ws+unix:"
 
 
 class Connection(Transport, Protocol):
@@ -32,8 +32,8 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     `websocket.HandshakeFailed` where what listens does not speak WebSocket. It has no time limit:
     the caller sets one.
     """
-    check(address)
-    if address.startswith(_OVER_UNIX):
+    check_address(address)
+    if address.startswith(_WS_UNIX_PREFIX):
         socket = await anyio.connect_unix(unix_path(address))
         return await open_websocket(socket, "ws://localhost/", limit=limit)
     if address.startswith("unix:"):
@@ -43,12 +43,12 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     return await open_websocket(stream, address, limit=limit)
 
 
-def check(address: str, *, listen: bool = False) -> None:
+def check_address(address: str, *, listen: bool = False) -> None:
     """Raise `UsageError` for an address that cannot be used.
 
     With `listen` it is one to wait at, so that port 0 means any free one.
     """
-    if address.startswith(("unix:", _OVER_UNIX)):
+    if address.startswith(("unix:", _WS_UNIX_PREFIX)):
         if not unix_path(address):
             raise UsageError(f"{address!r} names no path; {_EXPECTED}")
         return
@@ -60,7 +60,7 @@ def check(address: str, *, listen: bool = False) -> None:
         raise UsageError(f"{address!r} is no address ({error}); {_EXPECTED}") from error
     if parts.scheme != "ws" or not port_fits or parts.username is not None or parts.fragment:
         raise UsageError(f"{address!r} is no address; {_EXPECTED}")
-    if not _loopback(host):
+    if not _is_loopback(host):
         raise UsageError(f"{address!r} is not on this machine: {host!r}; {_EXPECTED}")
 
 
@@ -70,7 +70,7 @@ def unix_path(address: str) -> str:
     return rest.removeprefix("//")
 
 
-def _loopback(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
 # So many bytes of a line over the limit are kept, enough to recognise it.
-KEPT_OF_LONG_LINE = 1024
+MAX_KEPT_BYTES_OF_LONG_LINE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LineSplitter:
         self._append(pieces[-1])
         return lines
 
-    def end(self) -> Line | None:
+    def finish(self) -> Line | None:
         """The stream ended: give the unfinished line, None if there is none."""
         line = self._take()
         if line is None:
@@ -68,8 +68,8 @@ class LineSplitter:
         else:
             self._buffer += piece
             if len(self._buffer) > self._limit:
-                self._dropped = len(self._buffer) - KEPT_OF_LONG_LINE
-                del self._buffer[KEPT_OF_LONG_LINE:]
+                self._dropped = len(self._buffer) - MAX_KEPT_BYTES_OF_LONG_LINE
+                del self._buffer[MAX_KEPT_BYTES_OF_LONG_LINE:]
 
     def _take(self) -> Line | None:
         raw = bytes(self._buffer)

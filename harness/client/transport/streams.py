@@ -67,7 +67,7 @@ class LineTransport:
                 chunk = await self._in.receive(_CHUNK)
             except _GONE:
                 self._ended = True
-                rest = self._splitter.end()
+                rest = self._splitter.finish()
                 if rest is not None:
                     return [rest]
                 break

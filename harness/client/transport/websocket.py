@@ -17,17 +17,17 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import State
 from websockets.uri import parse_uri
 
-from harness.client.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
+from harness.client.transport.jsonl import MAX_KEPT_BYTES_OF_LONG_LINE, Line, LineSplitter
 from harness.errors import TargetError, TargetGone
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
 _GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
-_CHUNK = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 # The head of a message over the limit is kept and the rest dropped. The library would have to hold
 # all of a message first, so one that is this many times longer than the limit ends the connection.
-_TIMES_THE_LIMIT = 4
+_MAX_LIMIT_FACTOR = 4
 # Codes of a normal close: done, going away, no code given.
-_PLAIN_ENDS = (1000, 1001, 1005)
+_NORMAL_CLOSE_CODES = (1000, 1001, 1005)
 
 
 class HandshakeFailed(TargetError):
@@ -73,13 +73,13 @@ class WebSocketTransport:
 
     async def send_bytes(self, raw: bytes) -> None:
         """Write bytes as they are, valid text or not; each line end ends a message."""
-        *whole, rest = raw.split(b"\n")
+        *messages, unfinished = raw.split(b"\n")
         async with self._write_lock:
             try:
-                for piece in whole:
+                for piece in messages:
                     self._put(piece, ends=True)
-                if rest:
-                    self._put(rest, ends=False)
+                if unfinished:
+                    self._put(unfinished, ends=False)
             except InvalidState as error:
                 raise TargetGone("the connection is closed") from error
             await self._flush()
@@ -88,7 +88,7 @@ class WebSocketTransport:
         """Wait for at least one message."""
         while not self._ready and not self._ended:
             try:
-                chunk = await self._stream.receive(_CHUNK)
+                chunk = await self._stream.receive(_CHUNK_BYTES)
             except _GONE:
                 self._protocol.receive_eof()
                 self._end()
@@ -122,9 +122,9 @@ class WebSocketTransport:
             await self._flush()
             while self._protocol.state is State.CONNECTING:
                 if self._protocol.handshake_exc is not None:
-                    why = " ".join(str(self._protocol.handshake_exc).split())
-                    raise HandshakeFailed(f"it does not speak WebSocket: {why}")
-                self._protocol.receive_data(await self._stream.receive(_CHUNK))
+                    reason = " ".join(str(self._protocol.handshake_exc).split())
+                    raise HandshakeFailed(f"it does not speak WebSocket: {reason}")
+                self._protocol.receive_data(await self._stream.receive(_CHUNK_BYTES))
         except (*_GONE, TargetGone) as error:
             raise HandshakeFailed("it closed the connection before a WebSocket began") from error
         # Data that came together with the handshake: messages, or a ping to be answered.
@@ -179,11 +179,11 @@ class WebSocketTransport:
         if self._ended:
             return
         self._ended = True
-        rest = self._assembly.end()
+        rest = self._assembly.finish()
         if rest is not None:
             self._ready.append(rest)
         close = self._protocol.close_rcvd
-        if close is not None and close.code not in _PLAIN_ENDS:
+        if close is not None and close.code not in _NORMAL_CLOSE_CODES:
             words = f"the server closed the connection: {close}"
             self._ready.append(Line(b"", Damage(DamageKind.CLOSED, words)))
 
@@ -193,10 +193,10 @@ class WebSocketTransport:
             self._end()  # The server closed in the middle of a message.
             return
         self._ended = True
-        head = self._assembly.partial[:KEPT_OF_LONG_LINE]
+        head = self._assembly.partial[:MAX_KEPT_BYTES_OF_LONG_LINE]
         if self._protocol.close_sent is not None and self._protocol.close_sent.code == 1009:
-            most = _TIMES_THE_LIMIT * self._limit
-            words = f"a line of more than {most} bytes; the limit is {self._limit}"
+            max_bytes = _MAX_LIMIT_FACTOR * self._limit
+            words = f"a line of more than {max_bytes} bytes; the limit is {self._limit}"
             damage = Damage(DamageKind.TOO_LONG, words)
         else:
             words = f"the server broke the WebSocket protocol: {failure}"
@@ -211,7 +211,7 @@ async def open_websocket(
 
     Raises `HandshakeFailed`. It has no time limit: the caller sets one. No compression is offered.
     """
-    protocol = ClientProtocol(parse_uri(uri), max_size=_TIMES_THE_LIMIT * limit)
+    protocol = ClientProtocol(parse_uri(uri), max_size=_MAX_LIMIT_FACTOR * limit)
     transport = WebSocketTransport(stream, protocol, limit)
     try:
         await transport.shake_hands()

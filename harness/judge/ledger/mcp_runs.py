@@ -30,7 +30,7 @@ class RunObserver(Observer):
         return found
 
     @listen(("kind", "event"))
-    def told(self, frame: Frame) -> Choices:
+    def on_event(self, frame: Frame) -> Choices:
         """A run has ended, or asked a server of ours for something."""
         run = self.commands.of(frame)
         if run is None or run.ended is not frame or not run.alone or is_cut(run):

@@ -73,7 +73,7 @@ class ExecBench:
             player = ExecPlayer(loaded, recorder, staged.model, staged.stage, self._bounds)
             unmet = await player.play()
         for ended in player.exits:
-            self._hygiene.left_by_program(loaded.id, ended.survivors)
+            self._hygiene.add_program_leftovers(loaded.id, ended.survivors)
         trace = recorder.trace
         if not trace.frames:
             trace.end = End.QUIESCENT
@@ -82,7 +82,7 @@ class ExecBench:
             trace=trace,
             cast=Cast(turns=player.turns),
             unmet=unmet,
-            ended=_ended(player, trace.end),
+            ending=_ended(player, trace.end),
             model=staged.model,
             cwd=staged.stage.cwd,
             stderr="\n".join(told)[-4000:],

@@ -4,7 +4,7 @@ from typing import Final
 
 from harness.client.target.profile import Profile
 from harness.model.parts import Reasoning
-from harness.play.capability_evidence import undeclared
+from harness.play.capability_evidence import undeclared_needs
 from harness.play.run import Run
 from harness.protocol.values import text
 from harness.scenario.loader import Loaded
@@ -17,7 +17,7 @@ _SHOWN: Final = {"web-search": "web_search", "plan-update": "todo_list"}
 def absent_from_exec(loaded: Loaded, run: Run, profile: Profile) -> list[str]:
     """The needs of a scenario that this target does not offer."""
     if profile.capabilities != "probe":
-        return undeclared(loaded, profile)
+        return undeclared_needs(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
     told = told_turns(loaded.surface, run.trace, run.cast.turns).values()
     types = {text(item.shows.get("type")) for one in told for item in one.items or ()}

@@ -50,11 +50,11 @@ class ExecPlayer(TurnsPlayer):
         )
         thread.prompts.append(prompt)
         self._recorder.mark(asked)
-        self._begin(self._run, turn, argv, prompt)
+        self._start_task(self._run, turn, argv, prompt)
 
     def _aborted(self, turn: PlayedTurn) -> None:
         """Note that the input of a turn that was told to end need not have been kept."""
-        if turn.thread.prompts and turn.told_to_end.is_set():
+        if turn.thread.prompts and turn.stop_requested.is_set():
             turn.thread.prompts.pop()
 
     async def _run(self, turn: PlayedTurn, argv: list[str], prompt: str) -> None:
@@ -67,8 +67,8 @@ class ExecPlayer(TurnsPlayer):
                 self._recorder,
                 program,
                 connection=turn.key,
-                within=turn.within,
-                told_to_end=turn.told_to_end,
+                scope=turn.scope,
+                stop_requested=turn.stop_requested,
                 grace=self._bounds.stop,
                 owner=stage.scratch.parent.name,
             )
@@ -76,11 +76,11 @@ class ExecPlayer(TurnsPlayer):
         except TraceFull as full:
             self.overflow = str(full)
         except Exception as error:
-            self._broken = error  # Raised by play(), since a task group would wrap it.
+            self._error = error  # Raised by play(), since a task group would wrap it.
         finally:
             turn.thread.id = turn.thread.id or self._told(turn).thread
             self._aborted(turn)
-            turn.over.set()
+            turn.end_event.set()
 
     def _told(self, turn: PlayedTurn) -> Told:
         return told_by(self._recorder.trace, turn.key)

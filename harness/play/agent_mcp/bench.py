@@ -7,17 +7,17 @@ from typing import Any
 
 import anyio
 
-from harness.client.target.overrides import places, with_overrides
-from harness.client.target.place import RunFolder, furnish
+from harness.client.target.overrides import placeholder_values, with_overrides
+from harness.client.target.place import RunFolder, write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Bounds, Profile, fill
-from harness.client.target.program import NotStarted, find_program, from_anywhere
+from harness.client.target.program import NotStarted, find_program, with_absolute_paths
 from harness.model.oauth import oauth_server
 from harness.play.agent_mcp.player import CommandPlayer, Shop
 from harness.play.agent_mcp.prober import CommandProber
 from harness.play.agent_mcp.run import Finished, Invocation, run_command
 from harness.play.hygiene import Hygiene
-from harness.play.program_plays import Played, header_of, run_of
+from harness.play.program_plays import PlayResult, header_of, run_of
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
@@ -56,7 +56,7 @@ class CommandBench:
             raise SetupFailed(self.blocked, Trace(self._header(loaded)))
         began = time.monotonic()
         recorder = Recorder(self._header(loaded), classify=classify_of(COMMAND))
-        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         shop = self._shop(loaded.scenario.config, cwd, home)
         player = CommandPlayer(loaded, recorder, shop, self._bounds)
         unmet: Unmet | None = None
@@ -71,14 +71,14 @@ class CommandBench:
             raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
         except TraceFull as full:
             overflow = str(full)
-        made = Played(unmet, player.survivors, "", overflow, cwd)
+        made = PlayResult(unmet, player.survivors, "", overflow, cwd)
         run = run_of(made, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
         run.seconds = time.monotonic() - began
         return run
 
     async def ask(self, words: Sequence[str]) -> Finished:
         """Run the agent with these words, for the bound of a step. Raises `NotStarted`."""
-        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         shop = self._shop({}, cwd, home)
         argv = [*shop.command, *words]
         invocation = Invocation(argv, cwd, shop.env, shop.scratch, self._bounds.stop, shop.owner)
@@ -87,20 +87,20 @@ class CommandBench:
         return await run_command(invocation, within, _unnoticed)
 
     def _shop(self, config: Mapping[str, Any], cwd: Path, home: Path) -> Shop:
-        stands_for = {**places(self._profile, cwd, home), "nobody_url": NOBODY}
-        profile = with_overrides(self._profile, config=config, places=stands_for, several=False)
+        stands_for = {**placeholder_values(self._profile, cwd, home), "nobody_url": NOBODY}
+        profile = with_overrides(self._profile, config=config, placeholders=stands_for, several=False)
         # No command of agent mcp asks a model for anything.
         values = {"model_url": NOBODY, "home": str(home), "cwd": str(cwd)}
-        furnish(home, profile, values)
+        write_home_files(home, profile, values)
         # The text knows the home by the user's own folder alone: both are one.
         (home / profile.agent_folder).symlink_to(".")
         env: dict[str, Any] = dict(fill(profile.env, values))
         return Shop(
-            command=from_anywhere(find_program(fill(profile.exec.command, values), "--agent-cmd")),
+            command=with_absolute_paths(find_program(fill(profile.exec.command, values), "--agent-cmd")),
             env=environment(env, home, profile.home_env),
             cwd=cwd,
             home=home,
-            scratch=self._folder.fresh("mcp"),
+            scratch=self._folder.new_folder("mcp"),
             places=stands_for,
             owner=self._folder.path.name,
         )

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.client.target.overrides import joined, places, with_overrides
-from harness.client.target.place import furnish
+from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
+from harness.client.target.place import write_home_files
 from harness.client.target.profile import Profile, fill, load_profile
 from harness.model.mcp_desk import mcp_desk
 from harness.model.model import ScriptedModel
@@ -82,19 +82,19 @@ async def furnished(
 
     async with mcp_desk(scenario.mcp, private) as desk:
         profile = load_profile(PROFILE)
-        stands_for = places(
+        stands_for = placeholder_values(
             profile, folders.work, folders.agent, scenario_folder=loaded.path.parent.resolve()
         )
         config = {**_settings(loaded), **scenario.config}
         profile = with_overrides(
             profile,
-            config=joined(config, desk.config),
-            places=stands_for,
+            config=merge_tables(config, desk.config),
+            placeholders=stands_for,
             several=False,
             env=desk.env,
         )
         values = {**stands_for, "model_url": model_url}
-        furnish(folders.agent, profile, values)
+        write_home_files(folders.agent, profile, values)
         _fill_workspace(loaded, folders, profile)
         model = model_of(scenario)
         pipes, told = scenario.workspace.pipes, scenario.awaited_gates()
@@ -112,6 +112,6 @@ def _settings(loaded: Loaded) -> dict[str, str]:
 def _fill_workspace(loaded: Loaded, folders: Folders, profile: Profile) -> None:
     contents = loaded.scenario.workspace.contents(loaded.path.parent)
     for name, content in contents.items():
-        file = folders.work / fill(name, places(profile, folders.work, folders.agent))
+        file = folders.work / fill(name, placeholder_values(profile, folders.work, folders.agent))
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.client.target.overrides import joined, places, turn_params, with_overrides
-from harness.client.target.place import RunFolder, furnish
+from harness.client.target.overrides import merge_tables, placeholder_values, turn_params, with_overrides
+from harness.client.target.place import RunFolder, write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Profile, fill
-from harness.client.target.program import NotStarted, find_program, from_anywhere
+from harness.client.target.program import NotStarted, find_program, with_absolute_paths
 from harness.model.mcp_desk import McpDesk, mcp_desk
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
@@ -53,7 +53,7 @@ class AgentStages:
         if not self._profile.exec.command:
             raise NotStarted("no agent's program is known: give --agent-cmd")
         needs = needs_of(loaded)
-        async with mcp_desk(needs.mcp, lambda: self._folder.fresh("mcp")) as desk:
+        async with mcp_desk(needs.mcp, lambda: self._folder.new_folder("mcp")) as desk:
             staged = self._prepare(loaded, recorder, needs, desk)
             for one in told:
                 recorder.mark(one)
@@ -67,19 +67,19 @@ class AgentStages:
 
     def _prepare(self, loaded: Loaded, recorder: Recorder, needs: Needs, desk: McpDesk) -> Staged:
         desk.servers.begin(recorder.mark)
-        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
-        stands_for = places(self._profile, cwd, home, scenario_folder=needs.scenario_folder)
+        cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
+        stands_for = placeholder_values(self._profile, cwd, home, scenario_folder=needs.scenario_folder)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = with_overrides(
             self._profile,
-            config=joined(needs.config, desk.config),
-            places=stands_for,
+            config=merge_tables(needs.config, desk.config),
+            placeholders=stands_for,
             several=False,
             env=desk.env,
         )
         values = {"model_url": self._models.url, "home": str(home), "cwd": str(cwd)}
-        furnish(home, profile, values)
+        write_home_files(home, profile, values)
         model = self._model(loaded, recorder)
         model.watch_tools(desk.servers.tools)
         stage = self._stage(profile, loaded, cwd, home, stands_for, values)
@@ -103,13 +103,13 @@ class AgentStages:
         known = {name: one for name, one in known.items() if name in THREAD_PARAMS}
         command = find_program(fill(profile.exec.command, values), "--agent-cmd")
         return Stage(
-            command=from_anywhere(command),
+            command=with_absolute_paths(command),
             program=profile.exec,
             env=environment(ours, home, profile.home_env),
             variables=tuple(sorted({"HOME", profile.home_env, "NO_PROXY", *ours})),
             cwd=cwd,
             home=home,
-            scratch=self._folder.fresh(loaded.surface),
+            scratch=self._folder.new_folder(loaded.surface),
             params={**settings, **known},
             places=stands_for,
         )

@@ -5,10 +5,10 @@ import time
 from harness.client.target.place import RunFolder
 from harness.client.target.process import environment
 from harness.client.target.profile import Bounds, Profile
-from harness.client.target.program import NotStarted, find_program, from_anywhere
+from harness.client.target.program import NotStarted, find_program, with_absolute_paths
 from harness.model.server import ModelServer
 from harness.play.hygiene import Hygiene
-from harness.play.program_plays import Played, header_of, run_of
+from harness.play.program_plays import PlayResult, header_of, run_of
 from harness.play.run import Run
 from harness.play.sdk.agent_home import AgentStages
 from harness.play.sdk.agent_notes import KEYS
@@ -76,7 +76,7 @@ class SdkBench:
             player = SdkTurnsPlayer(*args, self._desk())
             unmet = await player.play()
         recorder.trace.end = End.QUIESCENT
-        made = Played(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
+        made = PlayResult(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
         return run_of(
             made,
             recorder,
@@ -96,11 +96,11 @@ class SdkBench:
             unmet = await player.play()
         except TraceFull as full:
             overflow = str(full)
-        made = Played(unmet, player.survivors, player.stderr, overflow, desk.cwd)
+        made = PlayResult(unmet, player.survivors, player.stderr, overflow, desk.cwd)
         return run_of(made, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
 
     def _desk(self) -> Desk:
-        cwd, home = self._folder.fresh("work"), self._folder.fresh("home")
+        cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
         # Whatever of the agent's the user has set must not look like an option that was given.
         env = {
             name: value
@@ -108,10 +108,10 @@ class SdkBench:
             if name not in KEYS
         }
         return Desk(
-            command=from_anywhere(find_program(self._profile.sdk.command, "--sdk-cmd")),
+            command=with_absolute_paths(find_program(self._profile.sdk.command, "--sdk-cmd")),
             env=env,
             cwd=cwd,
-            scratch=self._folder.fresh("sdk"),
+            scratch=self._folder.new_folder("sdk"),
             places={"cwd": str(cwd), "home": str(home)},
             owner=self._folder.path.name,
         )

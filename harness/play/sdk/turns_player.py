@@ -128,7 +128,7 @@ class SdkTurnsPlayer(TurnsPlayer):
             self._note(number, from_target=False, turn=place, name=body.alias, **turn)
             key = key_of(number, place)
             driver.turns[body.alias] = PlayedTurn(thread, key, driver.within)
-        self._begin(self._run, driver, {**said, "turns": turns}, scratch, notes)
+        self._start_task(self._run, driver, {**said, "turns": turns}, scratch, notes)
         return driver
 
     def _input(self, body: StartTurn, marker: str) -> Any:
@@ -160,7 +160,7 @@ class SdkTurnsPlayer(TurnsPlayer):
                     self._note(driver.number, from_target=True, turn=line["turn"], **noted)
             self._note(driver.number, from_target=True, **line)
             if "over" in line:
-                turns[int(line["turn"]) - 1].over.set()
+                turns[int(line["turn"]) - 1].end_event.set()
 
         try:
             driver.end = await drive(
@@ -176,11 +176,11 @@ class SdkTurnsPlayer(TurnsPlayer):
         except TraceFull as full:
             self.overflow = str(full)
         except Exception as error:
-            self._broken = error  # Raised by play(), since a task group would wrap it.
+            self._error = error  # Raised by play(), since a task group would wrap it.
         finally:
             for turn in turns:
                 turn.thread.id = turn.thread.id or self._told(turn).thread
-                turn.over.set()
+                turn.end_event.set()
             driver.over.set()
 
     async def _all_over(self) -> None:
@@ -190,7 +190,7 @@ class SdkTurnsPlayer(TurnsPlayer):
     async def _wait(self, body: Wait) -> None:
         driver = next((one for one in self._drivers.values() if body.turn in one.turns), None)
         if driver is not None:
-            await self._running[body.turn or ""].over.wait()
+            await self._running[body.turn or ""].end_event.wait()
             problem = self._unended(driver, body.turn or "")
             if problem:
                 raise StepFailed(UnmetKind.OTHER_END, problem)

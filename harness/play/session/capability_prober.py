@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.client.target.profile import Profile
-from harness.play.capability_evidence import ASKED_ONLY, METHODS, absent, refused
+from harness.play.capability_evidence import PROBE_ONLY, METHODS, absent, refused_methods
 from harness.play.run import Run
 from harness.scenario.loader import Loaded, find, load
 from harness.trace.views import conversation_of
@@ -62,16 +62,16 @@ def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
     conversation = conversation_of(run.trace)
     if not _came_to_its_end(probe, run):
         return set()
-    unknown = refused(run, conversation)
+    unknown = refused_methods(run, conversation)
     shown = {
         need
-        for need in absent(probe, run, conversation, profile, asking=True)
+        for need in absent(probe, run, conversation, profile, is_probe=True)
         if need not in METHODS or unknown.issuperset(METHODS[need])
     }
     return shown | {
         need
         for need in probe.scenario.needs
-        if need in ASKED_ONLY and not ASKED_ONLY[need](run, conversation)
+        if need in PROBE_ONLY and not PROBE_ONLY[need](run, conversation)
     }
 
 
@@ -80,7 +80,7 @@ def _came_to_its_end(probe: Loaded, run: Run) -> bool:
 
     What could not be asked for, for want of a tool, is left out.
     """
-    if not run.whole:
+    if not run.is_complete:
         return False
     if run.unmet is not None:
         return bool(run.unmet.capability)

@@ -175,7 +175,7 @@ class ConnectionManager:
         peer.when_ended = None
         if peer.name in self.closed:
             return
-        peer.reading(active=True)
+        peer.set_reading(active=True)
         peer.questions.clear()
         self.closed.add(peer.name)
         self._recorder.mark(Closed(peer.name))

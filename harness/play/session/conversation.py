@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from harness.client.peer import Peer
-from harness.client.target.overrides import joined, places, with_overrides
+from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
 from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile, fill
 from harness.client.transport.base import Transport
@@ -29,8 +29,8 @@ from harness.play.session.connections import ConnectionManager
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.servers import RunningServer, Servers
 from harness.play.session.unfinished_turns import may_still_run
-from harness.play.trace_head import given_by
-from harness.play.written_faults import FaultsAtWork
+from harness.play.trace_head import header_members
+from harness.play.written_faults import ActiveFaults
 from harness.protocol.spec.book import Book
 from harness.report.results.starts import StartReason
 from harness.scenario.ending import Ended, TraceFinisher
@@ -90,7 +90,7 @@ def needs_of(loaded: Loaded) -> Needs:
         faults=scenario.faults,
         markers=loaded.markers(),
         strict_model=scenario.strict_model,
-        given=given_by(loaded),
+        given=header_members(loaded),
     )
 
 
@@ -134,7 +134,7 @@ class Conversations:
         """
         needs = needs or Needs()
         async with (
-            mcp_desk(needs.mcp, lambda: self._folder.fresh("mcp")) as desk,
+            mcp_desk(needs.mcp, lambda: self._folder.new_folder("mcp")) as desk,
             self._opened(name, scripts, needs, desk, ending) as stage,
         ):
             yield stage
@@ -154,15 +154,15 @@ class Conversations:
         recorder.trace.header.faults = bool(needs.faults)
         recorder.trace.header.given = dict(needs.given)
         desk.servers.begin(recorder.mark)
-        cwd = self._folder.fresh("work")
-        stands_for = places(self._profile, cwd)
+        cwd = self._folder.new_folder("work")
+        stands_for = placeholder_values(self._profile, cwd)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
         profile = self._with(needs, cwd, desk)
-        at_work = FaultsAtWork(needs.faults, quiet=self._bounds.settle)
+        at_work = ActiveFaults(needs.faults, quiet=self._bounds.settle)
         between = self._servers.between
         if needs.faults:
-            self._servers.between = lambda transport: between(at_work.between(transport))
+            self._servers.between = lambda transport: between(at_work.wrap(transport))
         try:
             server = await self._servers.ready(
                 recorder, profile, fresh=needs.fresh, reason=_reason(needs)
@@ -206,14 +206,14 @@ class Conversations:
             trace=_complete_trace(recorder, server.peer, ended),
             cast=stage.cast,
             unmet=stage.unmet,
-            ended=ended,
+            ending=ended,
             model=model,
             cwd=cwd,
             stderr=server.process.stderr_tail(),
             seconds=time.monotonic() - began,
             bound=self._bounds.scenario,
             overflow=connections.overflow,
-            idle_faults=at_work.idle(),
+            idle_faults=at_work.idle_faults(),
         )
         if ended.end is End.EXITED:
             run.status = await self._servers.status(server)
@@ -253,13 +253,13 @@ class Conversations:
         self, run: Run, name: str, server: RunningServer, before: set[int], needs: Needs
     ) -> None:
         """Note what the server did beside the protocol; retire one that is not as it was."""
-        self._hygiene.lines(run.trace)
-        server.watch.conversation_over(run.trace, died=run.died)
+        self._hygiene.check_line_lengths(run.trace)
+        server.watch.conversation_over(run.trace, died=run.has_died)
         # What its own configuration started may live as long as the server does.
         plain = not (needs.fresh or needs.config or needs.mcp)
-        if run.ended.end is End.QUIESCENT and plain:
-            left = await server.process.lingering(before, self._bounds.settle)
-            self._hygiene.lingering(name, left)
+        if run.ending.end is End.QUIESCENT and plain:
+            left = await server.process.lingering_children(before, self._bounds.settle)
+            self._hygiene.add_lingering(name, left)
         reason, shared = _why_unusable(run, server), self.can_share(needs)
         if reason is not None or not shared:
             await self._servers.retire(reason if shared else None)
@@ -278,8 +278,8 @@ class Conversations:
         """The profile with what a conversation needs."""
         return with_overrides(
             self._profile,
-            config=joined(needs.config, desk.config if desk is not None else {}),
-            places=places(self._profile, cwd, scenario_folder=needs.scenario_folder),
+            config=merge_tables(needs.config, desk.config if desk is not None else {}),
+            placeholders=placeholder_values(self._profile, cwd, scenario_folder=needs.scenario_folder),
             several=needs.several_clients,
             env=desk.env if desk is not None else {},
             client_name=needs.client_name,
@@ -357,11 +357,11 @@ def _reason(needs: Needs) -> StartReason:
 
 def _why_unusable(run: Run, server: RunningServer) -> StartReason | None:
     """Return why no other conversation can use the process, None if one can."""
-    if run.ended.end is End.CLOSED:
+    if run.ending.end is End.CLOSED:
         return StartReason.CONNECTION_CLOSED
-    if run.died or server.peer.inbox.closed:
+    if run.has_died or server.peer.inbox.closed:
         return StartReason.EXITED
-    if run.unmet is not None or run.ended.end is not End.QUIESCENT:
+    if run.unmet is not None or run.ending.end is not End.QUIESCENT:
         return StartReason.FAILED
     return StartReason.TURN_MAY_RUN if may_still_run(run.trace) else None
 

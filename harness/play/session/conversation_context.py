@@ -81,7 +81,7 @@ class ConversationContext:
         Raises TimeoutError after the bound of a step, `TargetGone` at the end of the connection.
         """
         with self._bounded(f"the answer to {request.method}"):
-            return await self.connections.peer(on).answer_to(request)
+            return await self.connections.peer(on).wait_for_answer(request)
 
     async def request(
         self, method: str, params: Any, *, on: str = MAIN, deliberate: bool = False

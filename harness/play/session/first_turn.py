@@ -86,15 +86,15 @@ def _completed(run: Run) -> bool:
 
 def silence_of(run: Run) -> str:
     """Return what a run waited for in vain, "" if that was not its trouble."""
-    if run.died or run.overflow:
+    if run.has_died or run.overflow:
         return ""
     if run.unmet is not None:
         if run.unmet.kind is not UnmetKind.TIMEOUT:
             return ""
         missing = unanswered(run)
         return f"{missing} was not answered" if missing else "turn/completed did not come"
-    if run.ended.liveness:
-        return f"after its end the server did not come to rest ({run.ended.liveness})"
+    if run.ending.liveness:
+        return f"after its end the server did not come to rest ({run.ending.liveness})"
     return ""
 
 

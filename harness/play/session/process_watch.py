@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from harness.client.peer import Peer
-from harness.client.target.descriptors import held
+from harness.client.target.descriptors import count_descriptors
 from harness.client.target.process import ProcessExit, ServerProcess
 from harness.play.hygiene import Hygiene
 from harness.trace.frame import Kind
@@ -71,7 +71,7 @@ class Watch:
         self._begun = bool(self._peer.transport.partial)
         self._listen(report=not died)
         if trace.end is End.QUIESCENT:
-            now = held(self._process.pid, self._process.home)
+            now = count_descriptors(self._process.pid, self._process.home)
             if now is not None:
                 self._held.append(now)
 
@@ -81,13 +81,13 @@ class Watch:
 
     def ended(self, ending: ProcessExit, grace: float) -> None:
         """We ended the process; `grace` in seconds for each push."""
-        self._hygiene.ended(ending, grace)
+        self._hygiene.check_exit(ending, grace)
         if not self._scenario:
             return  # It was of no use from the start, and what it said is told with that.
         self._late_output()
         self._listen(report=True)
-        if ending.graceful:
-            self._hygiene.temporary_files(ending.files)
+        if ending.is_graceful:
+            self._hygiene.add_temporary_files(ending.files)
         self._descriptors()
 
     def _late_output(self) -> None:
@@ -98,7 +98,7 @@ class Watch:
         noise = [one for one in late[self._begun :] if one.kind is Kind.MALFORMED]
         self._begun = self._begun and not late
         if noise:
-            self._hygiene.stray_output(self._scenario, noise[0].text(80), len(noise))
+            self._hygiene.add_stray_output(self._scenario, noise[0].text(80), len(noise))
         self._judged += len(frames)
 
     def _listen(self, *, report: bool) -> None:
@@ -107,7 +107,7 @@ class Watch:
         if found is not None:
             start = said.rfind(b"\n", 0, found.start()) + 1
             line = said[start:].split(b"\n", 1)[0][:200]
-            self._hygiene.panic(self._scenario, line.decode("utf-8", "backslashreplace"))
+            self._hygiene.add_panic(self._scenario, line.decode("utf-8", "backslashreplace"))
 
     def _descriptors(self) -> None:
         counts = [one.total() for one in self._held]
@@ -117,4 +117,4 @@ class Watch:
         if after - before >= GROWTH:
             grown = self._held[-1] - self._held[0]
             kinds = ", ".join(f"{number} more {kind}" for kind, number in grown.most_common(3))
-            self._hygiene.descriptors(before, after, len(counts), kinds)
+            self._hygiene.add_descriptor_growth(before, after, len(counts), kinds)

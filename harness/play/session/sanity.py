@@ -41,12 +41,12 @@ def proves(run: Run) -> bool:
 
 def trouble(run: Run) -> str:
     """Return the problem of a sanity turn, "" for none."""
-    if run.died:
+    if run.has_died:
         return "the server ended"
     if run.unmet is not None:
         return f"step {run.unmet.step}: {run.unmet.message}"
-    if not run.whole:
-        return f"it did not come to its end ({run.ended.end})"
+    if not run.is_complete:
+        return f"it did not come to its end ({run.ending.end})"
     told = OfSession(run.cast, conversation_of(run.trace))
     problems = unmet(SANITY.scenario, told, run.model, run.cwd)
     return "; ".join(map(str, problems))

@@ -145,7 +145,7 @@ class Servers:
             self.current.peer.begin(recorder)
             return self.current
         if self.current is not None:
-            self._hygiene.ended_unasked(await self.status(self.current))
+            self._hygiene.add_unasked_end(await self.status(self.current))
         await self.retire(StartReason.EXITED)
         recorder.mark(Setup(active=True))
         why = reason if fresh else self._why_gone(profile, reason)
@@ -265,7 +265,7 @@ class Servers:
         except TimeoutError:
             problem = f"did not answer initialize within {self._bounds.start:g} s"
             kind = "setup.no-handshake"
-            if not server.process.address and (places := server.process.listening()):
+            if not server.process.address and (places := server.process.listening_addresses()):
                 problem += (
                     f" on its standard output, but listens on {', '.join(places)}; write "
                     "{listen} into its command where it wants that address"

@@ -121,7 +121,7 @@ def last_words(stderr: str, limit: int = 300) -> str:
 
 
 def _speaks(profile: Profile) -> str:
-    if profile.listening() in ("ws", "ws-unix"):
+    if profile.listening_kind() in ("ws", "ws-unix"):
         return "it speaks JSON, one message a WebSocket frame"
     return "it speaks JSON lines"
 

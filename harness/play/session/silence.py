@@ -143,7 +143,7 @@ class Silences:
         suspicion = next(
             (one for one in map(self._suspicions.get, awaited_in(run)) if one is not None), None
         )
-        if run.hurried and suspicion is not None:
+        if run.is_hurried and suspicion is not None:
             suspicion.hurried.append(loaded)
         elif counts:
             silent = Silent(loaded.id, awaited(run), traits, run.awaited_notification)
@@ -162,7 +162,7 @@ class Silences:
         """Note that the traits of a run work which came to its end, with nothing owed."""
         self._longest = max(self._longest, longest_wait(run))
         self._worked |= {f"{_NOTIFICATION}{one}" for one in notifications_in(run)}
-        if run.unmet is None and run.whole and not any(run.trace.marks_of(Settled)):
+        if run.unmet is None and run.is_complete and not any(run.trace.marks_of(Settled)):
             self._worked |= traits
 
     def suspicion(self, traits: frozenset[str]) -> Suspicion | None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.client.target.mistakes import mistake
+from harness.client.target.mistakes import first_mistake
 from harness.client.target.profile import Deviation
-from harness.client.target.tomltext import Toml, Where, read_toml
+from harness.client.target.tomltext import Toml, Place, read_toml
 from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.report.results.outcome import Finding
@@ -33,7 +33,7 @@ class Baseline:
     entries: tuple[Deviation, ...]
     toml: Toml
 
-    def place(self, index: int, key: str) -> Where:
+    def place(self, index: int, key: str) -> Place:
         """The place of a key of an entry in the file."""
         return self.toml.place(("deviations", index, key))
 
@@ -51,7 +51,7 @@ def load_baseline(path: Path) -> Baseline:
     try:
         return Baseline(tuple(_File.model_validate(toml.value).deviations), toml)
     except ValidationError as error:
-        raise UsageError(mistake(error, _File, toml)) from error
+        raise UsageError(first_mistake(error, _File, toml)) from error
 
 
 def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.client.target.tomltext import Where
+from harness.client.target.tomltext import Place
 from harness.errors import UsageError
 from harness.report.results.users_scenarios import own_of
 from harness.scenario.bundled import bundled_ids, bundled_scenario
@@ -28,7 +28,7 @@ class Spoken:
     """The glob of an entry, and its place in the file."""
 
     glob: str
-    where: Where
+    where: Place
 
 
 def check_globs(spoken: Sequence[Spoken], given: Iterable[Path]) -> None:

@@ -46,7 +46,7 @@ def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
         Withheld(
             lack.capability,
             lack.program,
-            lack.why,
+            lack.cause,
             lack.advice,
             tuple(one.id for one in report.scenarios if one.withheld == lack.capability),
             tuple(one.id for one in report.races if one.withheld == lack.capability),

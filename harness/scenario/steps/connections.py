@@ -51,4 +51,4 @@ async def model_listens(context: StepContext, step: ModelListensStep) -> None:
 @plays(SlowReaderStep)
 async def slow_reader(context: StepContext, step: SlowReaderStep) -> None:
     """Stop reading, or read on."""
-    context.peer(step.slow_reader.on).reading(active=step.slow_reader.reading)
+    context.peer(step.slow_reader.on).set_reading(active=step.slow_reader.reading)

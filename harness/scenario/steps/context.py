@@ -208,7 +208,7 @@ class StepContext:
     ) -> Frame:
         """Wait for the answer to a request; it must be what the step expects."""
         self.waits_for(ANSWER)
-        answer = await peer.answer_to(request)
+        answer = await peer.wait_for_answer(request)
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
             message = text(obj(answer.failure).get("message")) or "no message"

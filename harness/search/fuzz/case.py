@@ -21,15 +21,15 @@ SHARES: dict[Kind, int] = {"inputs": 3, "frames": 2, "sessions": 5}
 def failure_id(kind: Kind, cause: str, document: Json) -> str:
     """`frames-scenario-crash-1f2e3d4c`: the same document and cause have the same id."""
     words = re.sub(r"[^a-z0-9]+", "-", cause.lower()).strip("-")[:50].rstrip("-")
-    shown = {name: value for name, value in document.items() if name != "title"}
-    mark = zlib.crc32(json.dumps([cause, shown], sort_keys=True).encode())
+    contents = {name: value for name, value in document.items() if name != "title"}
+    mark = zlib.crc32(json.dumps([cause, contents], sort_keys=True).encode())
     return f"{kind}-{words}-{mark:08x}"
 
 
 def kinds_of(words: str) -> list[Kind]:
     """`inputs,frames` as a list, all kinds of "". Raises `UsageError` for any other word."""
-    wanted = dict.fromkeys(one.strip() for one in words.split(",") if one.strip())
-    odd = [one for one in wanted if one not in KINDS]
+    names = dict.fromkeys(name.strip() for name in words.split(",") if name.strip())
+    odd = [name for name in names if name not in KINDS]
     if odd:
         raise UsageError(f"--what: {unknown('kind of case', odd[0], KINDS)}")
-    return [kind for kind in KINDS if not wanted or kind in wanted]
+    return [kind for kind in KINDS if not names or kind in names]

@@ -44,10 +44,10 @@ class Causes:
         """It is being followed up; the occasion on which it must show, "" for any."""
         # The first may show on another occasion when it is made smaller; a later one must not
         # become the first again.
-        wanted = occasion if cause in self._told else ""
+        must_show_on = occasion if cause in self._told else ""
         self._followed[cause] += 1
         self._occasions.setdefault(cause, set()).add(occasion)
-        return wanted
+        return must_show_on
 
     def lose(self, cause: str, occasion: str) -> None:
         """It was followed up and did not show again: it is as if it had never come up."""

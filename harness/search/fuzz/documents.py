@@ -56,7 +56,7 @@ def search_documents(
     """
 
     def frames(attempt: Attempt) -> None:
-        number, by_websocket = 0, config.profile.listening() in ("ws", "ws-unix")
+        number, by_websocket = 0, config.profile.listening_kind() in ("ws", "ws-unix")
         while True:
             choose = seeded(seed * 1_000_003 + number)
             attempt(frame_document(choose, text_only=by_websocket))
@@ -112,7 +112,7 @@ class DocumentSearcher(Searcher):
                 raise _Over from error
 
         try:
-            with self._interruption.ours():
+            with self._interruption.defer_signals():
                 source(attempt)
         except _Over:
             pass

@@ -86,13 +86,13 @@ def _raw(choose: Chooser, *, text_only: bool) -> Json:
         (_blank, 1),
         (_crlf, 1),
     ]
-    sent = choose.weighted(kinds)(choose)
+    line_bytes = choose.weighted(kinds)(choose)
     try:
-        line = sent.decode()
+        line = line_bytes.decode()
     except UnicodeDecodeError:
-        return {"hex": (sent + b"\n").hex()}
+        return {"hex": (line_bytes + b"\n").hex()}
     # As a text where a reader of the file can see what it is.
-    return {"line": line} if line.isprintable() else {"hex": (sent + b"\n").hex()}
+    return {"line": line} if line.isprintable() else {"hex": (line_bytes + b"\n").hex()}
 
 
 def _harmless(number: int, **more: Any) -> Json:
@@ -108,8 +108,8 @@ def _line(choose: Chooser) -> bytes:
 
 
 def _truncated(choose: Chooser) -> bytes:
-    whole = _request(choose)
-    return whole[: 1 + choose.below(len(whole) - 1)]
+    request = _request(choose)
+    return request[: 1 + choose.below(len(request) - 1)]
 
 
 def _joined(choose: Chooser) -> bytes:
@@ -119,14 +119,14 @@ def _joined(choose: Chooser) -> bytes:
 
 def _no_utf8(choose: Chooser) -> bytes:
     bad = choose.one((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82"))
-    whole = _request(choose, params={"limit": 1, "cursor": "HERE"})
-    return choose.one((bad, bad * 100, whole.replace(b"HERE", bad), bad + whole, whole + bad))
+    request = _request(choose, params={"limit": 1, "cursor": "HERE"})
+    return choose.one((bad, bad * 100, request.replace(b"HERE", bad), bad + request, request + bad))
 
 
 def _control(choose: Chooser) -> bytes:
     odd = choose.one((b"\x00", b"\x1b[2J", b"\x7f", b"\x08", b"\x00" * 1000))
-    whole = _request(choose, params={"cursor": "HERE"})
-    return choose.one((odd, whole.replace(b"HERE", odd), odd + whole, whole + odd))
+    request = _request(choose, params={"cursor": "HERE"})
+    return choose.one((odd, request.replace(b"HERE", odd), odd + request, request + odd))
 
 
 def _giant(choose: Chooser) -> bytes:

@@ -25,11 +25,11 @@ def input_document(book: Book, requests: Sequence[Request]) -> Json:
         {"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}},
         {"wait": {"turn": "u"}},
     ]
-    for one in requests:
-        client.append({"request": _body(book, one)})
-        if one.patient and one.method in _TURNS:
+    for request in requests:
+        client.append({"request": _body(book, request)})
+        if request.patient and request.method in _TURNS:
             client.append({"wait": {"idle": "t"}})
-    calls = 2 + 2 * sum(one.method in _TURNS for one in requests)
+    calls = 2 + 2 * sum(request.method in _TURNS for request in requests)
     model = {"t": [dict(_SPEAKS) for _ in range(calls)]}
     return {"title": "Generated requests", "model": model, "client": client}
 
@@ -44,9 +44,9 @@ def marked(book: Book, body: Json) -> Json:
     method, likely = body["method"], _unquoted(filled(body.get("params"), _LIKE))
     paths = skill_paths(method, likely)
     right = book.is_valid_params(method, likely) and all(good for _, good in paths)
-    kept = {name: one for name, one in body.items() if name != "deliberate"}
+    plain_body = {name: value for name, value in body.items() if name != "deliberate"}
     # A message of ours that is wrong by the book is the point, no finding against us.
-    return kept if right else {**kept, "deliberate": True}
+    return plain_body if right else {**plain_body, "deliberate": True}
 
 
 def _quoted(value: Any) -> Any:
@@ -63,7 +63,7 @@ def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: _with_texts(one, change) for key, one in cast(Json, value).items()}
+        return {key: _with_texts(item, change) for key, item in cast(Json, value).items()}
     if isinstance(value, list):
-        return [_with_texts(one, change) for one in cast("list[Any]", value)]
+        return [_with_texts(item, change) for item in cast("list[Any]", value)]
     return value

@@ -48,15 +48,15 @@ def right(book: Book, method: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def _spoiled(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
-    given: Json = deepcopy(draw(sound))
-    holder = given
+    params: Json = deepcopy(draw(sound))
+    holder = params
     # Sometimes the wrong thing lies deeper.
-    inner = [cast(Json | list[Any], v) for v in given.values() if isinstance(v, dict | list) and v]
+    inner = [cast(Json | list[Any], v) for v in params.values() if isinstance(v, dict | list) and v]
     if inner and draw(st.booleans()):
         chosen = draw(st.sampled_from(inner))
         if isinstance(chosen, list):
             chosen[0] = draw(NONSENSE)
-            return given
+            return params
         holder = chosen
     name = draw(st.sampled_from([*sorted(holder), "threadId", "extra"]))
     match draw(st.sampled_from(["drop", "replace", "nest"])):
@@ -66,7 +66,7 @@ def _spoiled(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
             holder[name] = [holder.get(name)]
         case _:
             holder[name] = draw(NONSENSE)
-    return given
+    return params
 
 
 def methods(book: Book) -> list[str]:
@@ -77,9 +77,9 @@ def methods(book: Book) -> list[str]:
 
 def check_method(book: Book, name: str) -> None:
     """Raises `UsageError` unless it is "" or a request of a client."""
-    known = sorted(set(methods(book)))
-    if name and name not in known:
-        raise UsageError(f"--method: {unknown('request', name, known)}")
+    known_methods = sorted(set(methods(book)))
+    if name and name not in known_methods:
+        raise UsageError(f"--method: {unknown('request', name, known_methods)}")
 
 
 def nearly_right(book: Book, method: str) -> st.SearchStrategy[Any]:

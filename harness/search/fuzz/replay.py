@@ -44,7 +44,7 @@ class Replayed:
     @property
     def verdict(self) -> Verdict:
         """Return the verdict of all plays together."""
-        wrong = sum(1 for one in self.told if one)
+        wrong = sum(1 for problem in self.told if problem)
         return "fixed" if not wrong else "fails" if wrong == len(self.told) else "flaky"
 
 
@@ -58,24 +58,24 @@ def case_of(word: str, store: Path, config: Config) -> Case:
     if not path.is_file():
         raise UsageError(f"{path} is no file")
     identity = path.name.removesuffix(SCENARIO)
-    known = Store(path.parent).find(identity)
+    stored = Store(path.parent).find(identity)
     try:
         loaded = load(
             path,
             rules=list(config.rules),
-            capabilities=[one.id for one in config.book.capabilities],
-            lexicon=protocol_lexicon() if known is None else None,
+            capabilities=[capability.id for capability in config.book.capabilities],
+            lexicon=protocol_lexicon() if stored is None else None,
         )
     except ScenarioError as error:
         raise UsageError(str(error)) from error
-    return Case(identity, loaded, known.cause if known else "")
+    return Case(identity, loaded, stored.cause if stored else "")
 
 
 def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
     """Play it, each time on a new process. Raises `SetupFailed` where the server cannot be used."""
     result = Replayed(case.name, case.cause)
     gone: SetupFailed | None = None
-    with interruption.ours(), opened(config, "replay") as (portal, bench):
+    with interruption.defer_signals(), opened(config, "replay") as (portal, bench):
         # Raised within the block, it would come out as a group of errors.
         try:
             while len(result.told) < PLAYS:
@@ -85,9 +85,9 @@ def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
                 looks = case.cause.startswith("fuzz.")
                 once = partial(play_loaded, bench, config, case.loaded, document, looks=looks)
                 played = interruption.wait(portal.start_task_soon(once))
-                told = wrong_in(played, case.cause)
-                result.told.append(told)
-                if told or result.trace is None:
+                problem = wrong_in(played, case.cause)
+                result.told.append(problem)
+                if problem or result.trace is None:
                     result.trace = played.run.trace
         except Interrupted as signal:
             result.interrupted = str(signal)

@@ -54,7 +54,7 @@ class Fuzzing:
     @property
     def played(self) -> int:
         """Return the number of cases played, of all kinds."""
-        return sum(one.cases for one in self.searches.values())
+        return sum(campaign.cases for campaign in self.searches.values())
 
     @property
     def red(self) -> bool:
@@ -76,13 +76,13 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
     result = Fuzzing(bounds)
     began = time.monotonic()
     causes = _known_first(config, store, result, interruption)
-    left = list(bounds.kinds)
-    while left and not result.interrupted and not result.broke_off:
-        kind = left[0]
+    kinds_left = list(bounds.kinds)
+    while kinds_left and not result.interrupted and not result.broke_off:
+        kind = kinds_left[0]
         seconds, cases = ENDLESS, bounds.cases
         if bounds.seconds is not None:
             rest = max(0.0, bounds.seconds - (time.monotonic() - began))
-            seconds = rest * SHARES[kind] / sum(SHARES[one] for one in left)
+            seconds = rest * SHARES[kind] / sum(SHARES[other] for other in kinds_left)
         try:
             _search(config, kind, seconds, cases, store, result, interruption, causes)
         except SetupFailed as failed:
@@ -90,7 +90,7 @@ def fuzz(config: Config, bounds: Bounds, store: Store, interruption: Interruptio
                 raise
             result.broke_off = True
             result.notes.append(f"the server cannot be used any more: {failed}")
-        del left[0]
+        del kinds_left[0]
     for kind, campaign in result.searches.items():
         if not campaign.cases and not result.interrupted:
             result.notes.append(f"no case of {kind} was played in the time; give more: --max-time")
@@ -138,7 +138,7 @@ def _keep(config: Config, kind: Kind, found: Found, store: Store, result: Fuzzin
     target = config.option or config.profile.name
     if found.instead_of is not None:
         earlier = failure_id(kind, found.instead_of.cause, found.instead_of.document)
-        result.failures = [one for one in result.failures if one.id != earlier]
+        result.failures = [failure for failure in result.failures if failure.id != earlier]
         result.unkept.discard(earlier)
         store.drop(earlier)
     try:
@@ -162,10 +162,10 @@ def _known_first(
             continue
         if failure.kind not in result.bounds.kinds or result.bounds.method or result.interrupted:
             continue
-        again = _again(config, failure, result, interruption)
-        if again is None or again.interrupted:
+        replayed = _again(config, failure, result, interruption)
+        if replayed is None or replayed.interrupted:
             continue
-        if again.verdict == "fixed":
+        if replayed.verdict == "fixed":
             result.fixed.append(failure.id)
             continue
         causes.set_aside(failure.cause, failure.occasion)
@@ -182,9 +182,9 @@ def _again(
     except (ValueError, LookupError, TypeError):
         result.notes.append(f"{store_name(failure)} is no scenario any more; it is left alone")
         return None
-    again = replay(config, Case(failure.id, loaded, failure.cause), interruption)
-    result.interrupted = again.interrupted
-    return again
+    replayed = replay(config, Case(failure.id, loaded, failure.cause), interruption)
+    result.interrupted = replayed.interrupted
+    return replayed
 
 
 def store_name(failure: Failure) -> str:

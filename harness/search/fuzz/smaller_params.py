@@ -21,12 +21,12 @@ _LONG = 24
 
 def places(document: Json) -> list[tuple[int, Path]]:
     """Return the values that can be smaller: a step's number, from 0, and a path in its params."""
-    found: list[tuple[int, Path]] = []
-    for at, step in enumerate(document["client"]):
+    found_places: list[tuple[int, Path]] = []
+    for number, step in enumerate(document["client"]):
         body = obj(obj(step).get("request"))
         if body.get("expect") == "any":
-            found += [(at, path) for path in _paths(body.get("params"), ())]
-    return found
+            found_places += [(number, path) for path in _paths(body.get("params"), ())]
+    return found_places
 
 
 def smaller(document: Json, at: int, mark: Mark) -> Json | None:
@@ -60,6 +60,6 @@ def _paths(value: Any, above: Path) -> Iterator[Path]:
         inner = list(cast("dict[str | int, Any]", value).items())
     elif isinstance(value, list):
         inner = list(enumerate(cast("list[Any]", value)))
-    for key, one in inner:
+    for key, inner_value in inner:
         yield (*above, key)
-        yield from _paths(one, (*above, key))
+        yield from _paths(inner_value, (*above, key))

@@ -85,10 +85,10 @@ class Store:
         path = self.folder / f"{identity}{ABOUT}"
         if not path.is_file():
             return None
-        found = read_failure(path)
-        if isinstance(found, str):
-            raise UsageError(found)
-        return found
+        failure = read_failure(path)
+        if isinstance(failure, str):
+            raise UsageError(failure)
+        return failure
 
     def _write(self, path: Path, text: str) -> None:
         fresh = path.with_name(f"{path.name}.part")
@@ -121,9 +121,9 @@ def read_failure(path: Path) -> Failure | str:
         if plain.pop("format") != _FORMAT:
             return f"{path} is of another version of harness fuzz; it is left alone"
         failure = Failure(**plain)
-        known = failure.kind in KINDS and isinstance(cast(Any, failure.document), dict)
-        known = known and isinstance(cast(Any, failure.occasion), str)
-        if not known or failure.id != path.name.removesuffix(ABOUT):
+        is_valid = failure.kind in KINDS and isinstance(cast(Any, failure.document), dict)
+        is_valid = is_valid and isinstance(cast(Any, failure.occasion), str)
+        if not is_valid or failure.id != path.name.removesuffix(ABOUT):
             raise ValueError(failure.kind)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no failure of a fuzzer"
@@ -137,11 +137,11 @@ def open_store(folder: Path, kinds: Sequence[Kind] = KINDS) -> Generator[Store]:
 
     Raises `UsageError` where it cannot be written, or another run has it.
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for kind in kinds:
-                held.enter_context(_locked(folder / f".{kind}.lock"))
+                locks.enter_context(_locked(folder / f".{kind}.lock"))
         except BlockingIOError as error:
             raise UsageError(
                 f"the store {folder} is in use by another run; wait, or give another by --store"

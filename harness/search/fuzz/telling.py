@@ -52,10 +52,10 @@ def _searched(result: Fuzzing, kind: Kind, campaign: SessionCampaign) -> str:
 
 
 def _block(failure: Failure, result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
-    known = ", known" if failure.id in result.known else ""
+    known_words = ", known" if failure.id in result.known else ""
     flaky = ", not each time" if failure.flaky else ""
     occasion = f": {failure.occasion}" if failure.occasion else ""
-    yield f"FAIL {failure.cause} ({failure.kind}{known}{flaky}){occasion}"
+    yield f"FAIL {failure.cause} ({failure.kind}{known_words}{flaky}){occasion}"
     yield f"  {_short(failure.text, 500)}"
     if failure.id in result.unkept:
         yield from _case(failure)
@@ -67,11 +67,11 @@ def _block(failure: Failure, result: Fuzzing, store: Store, target: Sequence[str
 
 
 def _case(failure: Failure) -> Iterator[str]:
-    shown = as_text(failure.document, failure.id).splitlines()[1:]
-    for line in shown[:_SHOWN]:
+    case_lines = as_text(failure.document, failure.id).splitlines()[1:]
+    for line in case_lines[:_SHOWN]:
         yield f"    {_short(line, 160)}"
-    if len(shown) > _SHOWN:
-        yield f"    … {len(shown) - _SHOWN} more lines"
+    if len(case_lines) > _SHOWN:
+        yield f"    … {len(case_lines) - _SHOWN} more lines"
 
 
 def again(failure: Failure, store: Store, target: Sequence[str]) -> str:
@@ -87,28 +87,28 @@ def plain(result: Fuzzing, store: Store, target: Sequence[str]) -> dict[str, Any
         "searches": [
             {
                 "kind": kind,
-                "conversations": one.cases,
-                "answered": one.results,
-                "refused": one.errors,
-                "seconds": round(one.seconds, 3),
-                "only_errors": one.only_errors,
-                "unsteady": one.unsteady,
+                "conversations": campaign.cases,
+                "answered": campaign.results,
+                "refused": campaign.errors,
+                "seconds": round(campaign.seconds, 3),
+                "only_errors": campaign.only_errors,
+                "unsteady": campaign.unsteady,
             }
-            for kind, one in result.searches.items()
+            for kind, campaign in result.searches.items()
         ],
         "failures": [
             {
-                "id": one.id,
-                "kind": one.kind,
-                "cause": one.cause,
-                "occasion": one.occasion,
-                "text": one.text,
-                "flaky": one.flaky,
-                "known": one.id in result.known,
-                "document": one.document,
-                "replay": None if one.id in result.unkept else again(one, store, target),
+                "id": failure.id,
+                "kind": failure.kind,
+                "cause": failure.cause,
+                "occasion": failure.occasion,
+                "text": failure.text,
+                "flaky": failure.flaky,
+                "known": failure.id in result.known,
+                "document": failure.document,
+                "replay": None if failure.id in result.unkept else again(failure, store, target),
             }
-            for one in result.failures
+            for failure in result.failures
         ],
         "fixed": result.fixed,
         "notes": result.notes,

@@ -111,12 +111,12 @@ def _string(draw: st.DrawFn, node: Json, name: str) -> str:
 
 
 def _object(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str) -> Json:
-    made: Json = {}
-    _members(draw, schemas, node, file, made)
+    result: Json = {}
+    _members(draw, schemas, node, file, result)
     for part in (node, *node.get("allOf", [])):
-        if "then" in part and _holds(part["if"], made):
-            _members(draw, schemas, part["then"], file, made)
-    return made
+        if "then" in part and _holds(part["if"], result):
+            _members(draw, schemas, part["then"], file, result)
+    return result
 
 
 def _members(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, made: Json) -> None:
@@ -132,7 +132,7 @@ def _holds(condition: Json, made: Json) -> bool:
 
     The conditions of the book compare members with constants.
     """
-    wanted = cast(Json, condition.get("properties", {}))
+    constants = cast(Json, condition.get("properties", {}))
     return all(name in made for name in condition.get("required", [])) and all(
-        made.get(name) == one.get("const") for name, one in wanted.items()
+        made.get(name) == schema.get("const") for name, schema in constants.items()
     )

@@ -87,14 +87,14 @@ class Between:
     async def put(self, bench: FaultyBench) -> None:
         """Put it between the client and the server that runs, and those that will be started."""
         bench.servers.between = self._wrapped
-        for one in _faulty(bench):
-            await one.exchange(self._live())
+        for transport in _faulty(bench):
+            await transport.exchange(self._live())
 
     async def remove(self, bench: FaultyBench) -> None:
         """Take it out again; the connections go on without it."""
         self._active = False
-        for one in _faulty(bench):
-            await one.exchange(None)
+        for transport in _faulty(bench):
+            await transport.exchange(None)
 
     def _wrapped(self, transport: Transport) -> Transport:
         return FaultyTransport(transport, self._live() if self._active else None, quiet=QUIET)
@@ -144,5 +144,5 @@ class _Watch:
 def broken(rows: Sequence[Row]) -> int:
     """Return the number of violations."""
     return sum(
-        one.verdict in (Verdict.FAIL, Verdict.ERROR) and one.subject != BROKEN for one in rows
+        row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != BROKEN for row in rows
     )

@@ -55,28 +55,34 @@ class Campaign:
     async def run(self) -> None:
         """Play everything. What is done stands in `score`, also when this is cancelled."""
         began = time.monotonic()
-        known = looked_at_first(self.faults, self.scenarios, self.occasions)
+        first_scenarios = looked_at_first(self.faults, self.scenarios, self.occasions)
         try:
             self._open, self._last = dict(self.faults), not self.everywhere
-            if known or self._last:
-                await self._round(known)
+            if first_scenarios or self._last:
+                await self._round(first_scenarios)
             if self._open and self.everywhere:
                 self._last = True
-                await self._round([one for one in self.scenarios if one not in set(known)])
+                await self._round(
+                    [
+                        scenario
+                        for scenario in self.scenarios
+                        if scenario not in set(first_scenarios)
+                    ]
+                )
         finally:
             self.score.seconds = time.monotonic() - began
 
     async def _round(self, scenarios: Sequence[str]) -> None:
         """Play these scenarios without faults, then the faults that are open where they can act."""
-        clean = deque[Job]({"clean": one} for one in scenarios)
+        clean = deque[Job]({"clean": scenario} for scenario in scenarios)
         async with anyio.create_task_group() as tasks:
             faults = deque[Job]()
             planned = anyio.Event()
-            left = [self.workers]
+            workers_left = [self.workers]
 
             def all_clean() -> None:
-                left[0] -= 1
-                if left[0] == 0:
+                workers_left[0] -= 1
+                if workers_left[0] == 0:
                     faults.extend(self._live_jobs())
                     planned.set()
 
@@ -112,10 +118,10 @@ class Campaign:
         while jobs:
             first = {**self.first, "faults": list(self._open), "name": f"m{number}"}
             async with worker_process(first) as worker:
-                done, why = await self._on(worker, jobs, note, lost)
-            lost_at_once = 0 if done else lost_at_once + 1
+                jobs_done, reason = await self._on(worker, jobs, note, lost)
+            lost_at_once = 0 if jobs_done else lost_at_once + 1
             if jobs and lost_at_once == MAX_LOST_WORKERS:
-                raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {why}")
+                raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {reason}")
 
     async def _on(
         self,
@@ -125,17 +131,17 @@ class Campaign:
         lost: Callable[[Job, str], None],
     ) -> tuple[int, str]:
         """Return the number of jobs that a worker did, and why it did no more."""
-        done = 0
+        jobs_done = 0
         while jobs:
             job = jobs.popleft()
             try:
                 answer = await worker.ask(job)
             except WorkerLost as reason:
                 lost(job, str(reason))
-                return done, str(reason)
+                return jobs_done, str(reason)
             note(job, answer)
-            done += 1
-        return done, ""
+            jobs_done += 1
+        return jobs_done, ""
 
     def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
         self.score.scenarios += 1
@@ -146,16 +152,16 @@ class Campaign:
 
     def _note_live(self, job: Job, answer: dict[str, Any]) -> None:
         fault = self.faults[job["fault"]]
-        made = [Attempt.read(one) for one in answer["attempts"]]
-        if settled(made) is Outcome.NOT_APPLIED:
+        attempts = [Attempt.read(attempt) for attempt in answer["attempts"]]
+        if settled(attempts) is Outcome.NOT_APPLIED:
             # It waits for what the client does only later: live it holds the play up.
-            made.append(_stored(fault, self._untried(fault)[0]))
-        self._done(fault, made)
+            attempts.append(_stored(fault, self._untried(fault)[0]))
+        self._done(fault, attempts)
 
     def _lost_live(self, job: Job, why: str) -> None:
         scenario = job["places"][0]["scenario"] if job["places"] else ""
-        made = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
-        self._done(self.faults[job["fault"]], [made])
+        attempt = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
+        self._done(self.faults[job["fault"]], [attempt])
 
     def _done(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
         """A fault has been tried; where that did not kill it and more is to come, it stays open."""
@@ -180,13 +186,13 @@ class Campaign:
     def _why_not(self, fault: Fault) -> str:
         if self.everywhere:
             return "no scenario gives it a place on this target"
-        known = self.occasions.get(fault.id)
-        where = f"not in {', '.join(known)}" if known else "no scenario is known for it"
-        return f"it found no place ({where}); without --sample all scenarios are looked at"
+        occasions = self.occasions.get(fault.id)
+        looked_in = f"not in {', '.join(occasions)}" if occasions else "no scenario is known for it"
+        return f"it found no place ({looked_in}); without --sample all scenarios are looked at"
 
     def _untried(self, fault: Fault) -> list[Place]:
-        tried = {one.scenario for one in self._tried[fault.id]}
-        return [one for one in self.plan.best(fault) if one.scenario not in tried]
+        tried = {attempt.scenario for attempt in self._tried[fault.id]}
+        return [place for place in self.plan.best(fault) if place.scenario not in tried]
 
     def _live_jobs(self) -> list[Job]:
         """The faults that are to be played, those that were often missed first; the rest is done.
@@ -198,13 +204,15 @@ class Campaign:
             places = self._untried(fault)
             if not places:
                 self._done(fault, ())
-            elif put_into_traces(fault) or all(one.by_client for one in places):
-                self._done(fault, [_stored(fault, one) for one in places[:1]])
+            elif put_into_traces(fault) or all(place.by_client for place in places):
+                self._done(fault, [_stored(fault, place) for place in places[:1]])
             else:
-                known = fault.rule in self._known
-                live = [asdict(one) for one in places if not one.by_client]
+                is_known = fault.rule in self._known
+                live = [asdict(place) for place in places if not place.by_client]
                 before = dict(self._before[fault.rule])
-                jobs.append({"fault": fault.id, "places": live, "known": known, "before": before})
+                jobs.append(
+                    {"fault": fault.id, "places": live, "known": is_known, "before": before}
+                )
         return jobs
 
 
@@ -213,10 +221,10 @@ def _lost_clean(_: Job, __: str) -> None:
 
 
 def _stored(fault: Fault, place: Place) -> Attempt:
-    why = ""
+    reason = ""
     if place.outcome is Outcome.SURVIVED:
-        why = "the rule found nothing new in the trace with the fault in it"
+        reason = "the rule found nothing new in the trace with the fault in it"
     if place.outcome is Outcome.MASKED:
-        why = "the target is known to break the rule, or breaks it without the fault too"
+        reason = "the target is known to break the rule, or breaks it without the fault too"
     changed = (fault.reason,) if isinstance(fault.change, StoredOnly) else ()
-    return Attempt(place.scenario, place.outcome, live=False, changed=changed, why=why)
+    return Attempt(place.scenario, place.outcome, live=False, changed=changed, why=reason)

@@ -25,10 +25,13 @@ def looked_at_first(
     faults: Iterable[str], scenarios: Sequence[str], occasions: Occasions
 ) -> list[str]:
     """Few of the scenarios, in their order: each fault that the table knows has a place in one."""
-    there = set(scenarios)
-    places = {fault: [one for one in occasions.get(fault, ()) if one in there] for fault in faults}
+    available = set(scenarios)
+    places = {
+        fault: [scenario for scenario in occasions.get(fault, ()) if scenario in available]
+        for fault in faults
+    }
     chosen = covering(places)
-    return [one for one in scenarios if one in chosen]
+    return [scenario for scenario in scenarios if scenario in chosen]
 
 
 def covering(
@@ -39,14 +42,17 @@ def covering(
     `seconds` is what playing a scenario takes; without it all take the same.
     """
     costs = seconds or {}
-    left = {fault: set(ids) for fault, ids in places.items() if ids}
+    uncovered = {fault: set(ids) for fault, ids in places.items() if ids}
     chosen: set[str] = set()
-    while left:
+    while uncovered:
         served: dict[str, int] = {}
-        for ids in left.values():
-            for one in ids:
-                served[one] = served.get(one, 0) + 1
-        best = min(served, key=lambda one: (-served[one] / (0.1 + costs.get(one, 0.1)), one))
+        for ids in uncovered.values():
+            for scenario in ids:
+                served[scenario] = served.get(scenario, 0) + 1
+        best = min(
+            served,
+            key=lambda scenario: (-served[scenario] / (0.1 + costs.get(scenario, 0.1)), scenario),
+        )
         chosen.add(best)
-        left = {fault: ids for fault, ids in left.items() if best not in ids}
+        uncovered = {fault: ids for fault, ids in uncovered.items() if best not in ids}
     return chosen

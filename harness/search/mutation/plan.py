@@ -60,9 +60,9 @@ class Plan:
         ]
 
     def _enough(self, fault: Fault) -> bool:
-        counts = Counter(one.outcome for one in self.places[fault.id])
-        wanted = 1 if put_into_traces(fault) else MAX_PLAYS
-        return counts[Outcome.KILLED] >= wanted
+        counts = Counter(place.outcome for place in self.places[fault.id])
+        enough = 1 if put_into_traces(fault) else MAX_PLAYS
+        return counts[Outcome.KILLED] >= enough
 
     def add(self, found: Iterable[tuple[str, Place]]) -> None:
         """Take in what one trace showed."""
@@ -71,17 +71,17 @@ class Plan:
 
     def killed_in(self, fault: Fault) -> list[str]:
         """The scenarios in whose traces the rule sees it, the quickest first."""
-        found = [one for one in self.places[fault.id] if one.outcome is Outcome.KILLED]
-        return [one.scenario for one in sorted(found, key=lambda one: one.seconds)]
+        places = [place for place in self.places[fault.id] if place.outcome is Outcome.KILLED]
+        return [place.scenario for place in sorted(places, key=lambda place: place.seconds)]
 
     def best(self, fault: Fault) -> list[Place]:
         """Return the places to try the fault, the most promising and quickest first."""
         order = (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED)
-        found = sorted(
-            self.places[fault.id], key=lambda one: (order.index(one.outcome), one.seconds)
+        places = sorted(
+            self.places[fault.id], key=lambda place: (order.index(place.outcome), place.seconds)
         )
-        killed = [one for one in found if one.outcome is Outcome.KILLED][:MAX_PLAYS]
-        return killed or found[:MAX_MISSED_SCENARIOS]
+        killed = [place for place in places if place.outcome is Outcome.KILLED][:MAX_PLAYS]
+        return killed or places[:MAX_MISSED_SCENARIOS]
 
 
 def put_into_traces(fault: Fault) -> bool:
@@ -103,13 +103,15 @@ def places_on(
 ) -> list[tuple[str, Place]]:
     """Return the faults that can act in this trace's scenario, and the rule's verdict on each."""
     name = trace.header.scenario
-    by_id = {one.id: one for one in faults}
-    found: list[tuple[str, Place]] = []
-    for one in mutate(book, trace, faults, known, only_own=True):
-        if one.outcome is not Outcome.NOT_APPLIED:
-            by_client = changes_client(by_id[one.fault_id], trace)
-            found.append((one.fault_id, Place(name, one.outcome, seconds, by_client)))
-    return found
+    by_id = {fault.id: fault for fault in faults}
+    found_places: list[tuple[str, Place]] = []
+    for mutation in mutate(book, trace, faults, known, only_own=True):
+        if mutation.outcome is not Outcome.NOT_APPLIED:
+            by_client = changes_client(by_id[mutation.fault_id], trace)
+            found_places.append(
+                (mutation.fault_id, Place(name, mutation.outcome, seconds, by_client))
+            )
+    return found_places
 
 
 def changes_client(fault: Fault, trace: Trace) -> bool:
@@ -124,4 +126,4 @@ def changes_client(fault: Fault, trace: Trace) -> bool:
 
 def _said(trace: Trace) -> list[bytes]:
     """Return the client's messages, whatever became of their order."""
-    return sorted(one.raw for one in trace.frames if one.direction is Direction.TO_TARGET)
+    return sorted(frame.raw for frame in trace.frames if frame.direction is Direction.TO_TARGET)

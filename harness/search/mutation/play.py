@@ -57,18 +57,18 @@ async def attempt(
         bench.at_work = None
     rows = judge(bench.book, run.trace, [rule])
     outcome = _outcome(work, rows, known=job.known)
-    why = trace = ""
+    reason = trace = ""
     if outcome is not Outcome.KILLED:
-        why = _why(work, outcome, rows, run)
-        kept = traces / f"{job.fault.id}.jsonl"
-        save(run.trace, kept)
-        trace = str(kept)
+        reason = _why(work, outcome, rows, run)
+        trace_path = traces / f"{job.fault.id}.jsonl"
+        save(run.trace, trace_path)
+        trace = str(trace_path)
     return Attempt(
         scenario=loaded.id,
         outcome=outcome,
         live=True,
         changed=tuple(work.changed),
-        why=why,
+        why=reason,
         seconds=run.seconds,
         trace=trace,
     )
@@ -91,7 +91,7 @@ def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
         return f"nothing was changed: {missing}{_stopped(run)}"
     if outcome is Outcome.MASKED:
         return "the target is known to break the rule, or breaks it without the fault too"
-    passed = sum(one.verdict is Verdict.PASS for one in rows)
+    passed = sum(row.verdict is Verdict.PASS for row in rows)
     if passed:
         times = "once" if passed == 1 else f"{passed} times"
         return f"the rule judged {times} and found nothing wrong{_stopped(run)}"
@@ -100,8 +100,8 @@ def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
 
 def _stopped(run: Run) -> str:
     """Return the end of the play, if it was not as the scenario has it."""
-    if run.died:
+    if run.has_died:
         return "; the server ended"
     if run.unmet is not None:
         return f"; the play stopped at the step {run.unmet.step}: {run.unmet.message}"
-    return "" if run.whole else f"; the trace ended {run.ended.end}"
+    return "" if run.is_complete else f"; the trace ended {run.ending.end}"

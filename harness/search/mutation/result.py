@@ -75,7 +75,7 @@ class Score:
 
     def count(self, outcome: Outcome) -> int:
         """Return the number of faults with this outcome."""
-        return Counter(one.outcome for one in self.results)[outcome]
+        return Counter(result.outcome for result in self.results)[outcome]
 
     @property
     def value(self) -> float | None:
@@ -85,8 +85,8 @@ class Score:
 
     def of(self, outcome: Outcome) -> list[FaultResult]:
         """The faults with this outcome, in order of their ids."""
-        found = [one for one in self.results if one.outcome is outcome]
-        return sorted(found, key=lambda one: one.fault)
+        results = [result for result in self.results if result.outcome is outcome]
+        return sorted(results, key=lambda result: result.fault)
 
     def as_json(self) -> dict[str, Any]:
         """The whole of it, for `--json`."""
@@ -98,8 +98,10 @@ class Score:
             "scenarios": self.scenarios,
             "seconds": round(self.seconds, 1),
             "interrupted": self.interrupted,
-            "counts": {str(one): self.count(one) for one in Outcome},
-            "faults": [asdict(one) for one in sorted(self.results, key=lambda one: one.fault)],
+            "counts": {str(outcome): self.count(outcome) for outcome in Outcome},
+            "faults": [
+                asdict(result) for result in sorted(self.results, key=lambda result: result.fault)
+            ],
         }
 
 
@@ -108,7 +110,7 @@ def settled(attempts: Sequence[Attempt]) -> Outcome:
 
     A fault that the rule missed somewhere is SURVIVED, although it was MASKED elsewhere.
     """
-    outcomes = {one.outcome for one in attempts}
+    outcomes = {attempt.outcome for attempt in attempts}
     for outcome in (Outcome.KILLED, Outcome.SURVIVED, Outcome.MASKED):
         if outcome in outcomes:
             return outcome

@@ -11,17 +11,17 @@ from harness.scenario.loader import Loaded, load
 
 def scenarios_of(config: Config) -> dict[str, Loaded]:
     """The bundled scenarios by id, those of the session's surface first."""
-    found: dict[str, Loaded] = {}
+    scenarios: dict[str, Loaded] = {}
     rules, words = tuple(all_rules()), protocol_lexicon()
-    capabilities = [one.id for one in config.book.capabilities]
+    capabilities = [capability.id for capability in config.book.capabilities]
     for path in bundled_files().values():
         loaded = load(
             path, root=bundled_folder(), rules=rules, capabilities=capabilities, lexicon=words
         )
         for surface in config.surfaces_of(loaded.scenario):
-            one = loaded.on(surface)
-            found[one.id] = one
-    return dict(sorted(found.items(), key=lambda item: config.surfaces.index(item[1].surface)))
+            on_surface = loaded.on(surface)
+            scenarios[on_surface.id] = on_surface
+    return dict(sorted(scenarios.items(), key=lambda item: config.surfaces.index(item[1].surface)))
 
 
 def base_of(config: Config) -> Path:

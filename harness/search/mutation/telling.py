@@ -12,14 +12,14 @@ _MAX_PLACES_NAMED = 3
 def lines(score: Score) -> Iterator[str]:
     """The survivors with their stories, what was not applied, what is masked, and the score."""
     for outcome in (Outcome.SURVIVED, Outcome.NOT_APPLIED):
-        for one in score.of(outcome):
-            yield from story(one)
+        for result in score.of(outcome):
+            yield from story(result)
     masked = score.of(Outcome.MASKED)
     if masked:
         yield f"MASKED {len(masked)}: the target breaks their rules anyway"
-        yield from (f"  {one.fault} ({one.rule})" for one in masked)
-    counts = ", ".join(f"{score.count(one)} {one}" for one in Outcome)
-    live = sum(one.live for one in score.of(Outcome.KILLED))
+        yield from (f"  {result.fault} ({result.rule})" for result in masked)
+    counts = ", ".join(f"{score.count(outcome)} {outcome}" for outcome in Outcome)
+    live = sum(result.live for result in score.of(Outcome.KILLED))
     yield (
         f"{score.target}: {counts} of {score.planned} faults; {live} of the killed live, the "
         f"others in traces; {score.scenarios} scenarios, {score.seconds:.0f} s"
@@ -35,18 +35,18 @@ def story(result: FaultResult) -> Iterator[str]:
     yield f"{result.outcome} {result.fault}: {result.rule} should tell that {result.reason}"
     if result.why:
         yield f"  {result.why}"
-    for one in result.attempts:
-        yield from _attempt(one)
+    for attempt in result.attempts:
+        yield from _attempt(attempt)
 
 
 def _attempt(attempt: Attempt) -> Iterator[str]:
-    how = "live" if attempt.live else "in the trace"
-    yield f"  {attempt.scenario} ({how}): {attempt.why or attempt.outcome}"
+    how_played = "live" if attempt.live else "in the trace"
+    yield f"  {attempt.scenario} ({how_played}): {attempt.why or attempt.outcome}"
     if attempt.changed:
         more = len(attempt.changed) - _MAX_PLACES_NAMED
-        told = "; ".join(attempt.changed[:_MAX_PLACES_NAMED]) + (
+        changes = "; ".join(attempt.changed[:_MAX_PLACES_NAMED]) + (
             f"; and {more} more" if more > 0 else ""
         )
-        yield f"    on the wire: {told}"
+        yield f"    on the wire: {changes}"
     if attempt.trace:
         yield f"    look: harness show {attempt.trace}"

@@ -57,10 +57,10 @@ class Worker:
         """Do one job. Raises `Interrupted` at a signal."""
         if "clean" in job:
             return self.clean(str(job["clean"]))
-        places = [Place.read(one) for one in job["places"]]
+        places = [Place.read(place) for place in job["places"]]
         fault = self._faults[str(job["fault"])]
         attempts = self.live(Job(fault, places, bool(job["known"]), dict(job["before"])))
-        return {"attempts": [asdict(one) for one in attempts]}
+        return {"attempts": [asdict(attempt) for attempt in attempts]}
 
     def clean(self, scenario: str) -> Answer:
         """Play a scenario without faults: where faults can act, what it breaks anyway."""
@@ -73,15 +73,15 @@ class Worker:
         judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
         if not outcome.trace or outcome.verdict not in judged:
             return answer
-        known = {one.rule for one in outcome.rows if one.verdict is Verdict.KNOWN}
-        for rule in {one.rule for one in outcome.rows if one.verdict is Verdict.FAIL}:
-            answer["before"][rule] = broken([one for one in outcome.rows if one.rule == rule])
+        known_rules = {row.rule for row in outcome.rows if row.verdict is Verdict.KNOWN}
+        for rule in {row.rule for row in outcome.rows if row.verdict is Verdict.FAIL}:
+            answer["before"][rule] = broken([row for row in outcome.rows if row.rule == rule])
         trace = self._read(Path(outcome.trace))
         faults = self._plan.open_on(trace.header.surface)
-        found = places_on(self._config.book, trace, faults, known, outcome.seconds)
-        self._plan.add(found)
-        answer["places"] = [(fault, asdict(place)) for fault, place in found]
-        answer["known"] = sorted(known)
+        found_places = places_on(self._config.book, trace, faults, known_rules, outcome.seconds)
+        self._plan.add(found_places)
+        answer["places"] = [(fault, asdict(place)) for fault, place in found_places]
+        answer["known"] = sorted(known_rules)
         return answer
 
     def _read(self, path: Path) -> Trace:
@@ -95,15 +95,15 @@ class Worker:
 
     def _attempts(self, job: Job) -> Iterator[Attempt]:
         for place in job.places:
-            made = self._attempt(job, place)
-            if made is None:
+            result = self._attempt(job, place)
+            if result is None:
                 # A fault may be worse than the bench is prepared for, the one before it too.
-                made = self._attempt(job, place)
-            if made is None:
-                why = "the play broke off twice, on a new server too"
-                made = Attempt(place.scenario, Outcome.SURVIVED, live=True, why=why)
-            yield made
-            if made.outcome is Outcome.KILLED:
+                result = self._attempt(job, place)
+            if result is None:
+                reason = "the play broke off twice, on a new server too"
+                result = Attempt(place.scenario, Outcome.SURVIVED, live=True, why=reason)
+            yield result
+            if result.outcome is Outcome.KILLED:
                 return
 
     def _attempt(self, job: Job, place: Place) -> Attempt | None:
@@ -156,19 +156,22 @@ class Worker:
 
 def main() -> None:
     """Read jobs from standard input until its end; answer each with one line."""
-    asked = json.loads(sys.stdin.readline())
-    lacks = [Lack(**one) for one in asked["lacks"]]
-    config = configure(**asked["configure"], lacks=lacks)
+    settings = json.loads(sys.stdin.readline())
+    lacks = [Lack(**lack) for lack in settings["lacks"]]
+    config = configure(**settings["configure"], lacks=lacks)
     config = replace(config, base=base_of(config))
     every = all_faults()
     interruption = Interruption(config.base)
     interruption.role = "worker"
     interruption.install()
     worker = Worker(
-        config, {one: every[one] for one in asked["faults"]}, asked["name"], interruption
+        config,
+        {fault: every[fault] for fault in settings["faults"]},
+        settings["name"],
+        interruption,
     )
     try:
-        with interruption.ours():
+        with interruption.defer_signals():
             for line in sys.stdin:
                 began = time.monotonic()
                 answer = worker.do(json.loads(line))

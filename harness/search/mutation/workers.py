@@ -96,9 +96,9 @@ async def _end(process: Process) -> None:
         process.send_signal(signal.SIGTERM)
     with anyio.move_on_after(ENDING):
         await process.wait()
-    for one in {*family, *_family(process.pid)}:
+    for child in {*family, *_family(process.pid)}:
         with suppress(psutil.Error):
-            one.kill()
+            child.kill()
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process.pid, signal.SIGKILL)
     await process.wait()

@@ -75,7 +75,7 @@ class _CallOfClient:
         )
 
     async def carry_out(self) -> ClientAnswer:
-        """Give what the client answered. When cancelled, the item is completed first."""
+        """Return what the client answered. When cancelled, the item is completed first."""
         context, item = self._context, self._item
         context.log.started(item)
         params = ToolCallParams(
@@ -140,13 +140,13 @@ def _failure(why: str) -> ClientAnswer:
 
 
 def _words(error: Any) -> str:
-    """Give the message of a JSON-RPC error, or what there is of one."""
+    """Return the message of a JSON-RPC error, or what there is of one."""
     message = cast("Fields", error).get("message") if isinstance(error, dict) else None
     return brief(message if isinstance(message, str) else str(cast("object", error)), _WORDS_LIMIT)
 
 
 def told(answer: ClientAnswer, budget: ImageBudget) -> Output:
-    """Give the output for the model: a text, or content parts where there are images.
+    """Return the output for the model: a text, or content parts where there are images.
 
     That the tool failed is said in words, since the output has no other place for it.
     """

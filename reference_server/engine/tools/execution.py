@@ -44,7 +44,7 @@ class Prepared:
     confinement: Confinement
 
     def was_denied(self, finished: Finished) -> bool:
-        """Tell whether the sandbox seems to have stopped it."""
+        """Return whether the sandbox seems to have stopped it."""
         return looks_denied(finished, self.confinement)
 
     def never_ran(self, finished: Finished) -> str | None:

@@ -130,7 +130,7 @@ def _share(done: float, total: float | None) -> str:
 
 
 def _for_model(content: list[Fields], structured: Any, budget: ImageBudget) -> Output:
-    """Give a result as the output of the call: a text, or parts where there are images."""
+    """Return a result as the output of the call: a text, or parts where there are images."""
     words = list[str]()
     images: list[Fields] = []
     for block in content:
@@ -152,7 +152,7 @@ def _for_model(content: list[Fields], structured: Any, budget: ImageBudget) -> O
 
 
 def _without_data(block: Fields) -> Fields:
-    """Give the members of a block that hold data, which mean nothing to a model, as their size."""
+    """Return the members of a block that hold data, which mean nothing to a model, as their size."""
     return {
         key: f"[{len(value):,} characters]"
         for key, value in block.items()
@@ -161,7 +161,7 @@ def _without_data(block: Fields) -> Fields:
 
 
 def _image(block: Fields, budget: ImageBudget) -> Fields:
-    """Give an image as a part. Raises NoImage."""
+    """Return an image as a part. Raises NoImage."""
     data: Any = block.get("data")
     try:
         content = base64.b64decode(data, validate=True)

@@ -111,6 +111,6 @@ _SEARCHES: dict[str, Fields] = {
 
 
 def offers(config: Config) -> list[Fields]:
-    """Give `tools` of a model call."""
+    """Return `tools` of a model call."""
     hosted = [_SEARCHES[mode]] if (mode := config.web_search) in _SEARCHES else []
     return [_COMMAND, _PATCH, _PLAN, _IMAGE, *hosted]

@@ -92,7 +92,7 @@ class _PatchRun:
         self._journal = journal_of(context.log, self._work.item)
 
     async def carry_out(self) -> str:
-        """Give the output for the model. When cancelled, the item is completed first."""
+        """Return the output for the model. When cancelled, the item is completed first."""
         settings, consents = self._context.settings, self._context.thread.consents
         match ruling_on_file_change(settings.approval_policy, inside=self._denied is None):
             case Ruling.RUN:

@@ -101,7 +101,7 @@ class ShellTool:
         self._patches = patches
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
-        """Carry a call out; gives its exit code and output. Raises CallError, OSError."""
+        """Carry a call out and return its exit code and output. Raises CallError, OSError."""
         wanted = ShellCall.read(call, context.settings.cwd)
         if found := heredoc_patch(wanted.command):
             text, folder = found
@@ -127,7 +127,7 @@ class _CommandRun:
         self._by_trust = False
 
     async def carry_out(self) -> str:
-        """Give the output for the model. When cancelled, the item is completed first."""
+        """Return the output for the model. When cancelled, the item is completed first."""
         wanted, settings = self._wanted, self._context.settings
         standing = self._execution.standing(wanted.argv, wanted.cwd, settings.cwd)
         network = standing.network and not wanted.escalated
@@ -155,7 +155,7 @@ class _CommandRun:
                 return REFUSED
 
     def _was_accepted(self, *, outside: bool) -> bool:
-        """Tell whether the client has accepted the same command for the session."""
+        """Return whether the client has accepted the same command for the session."""
         wanted = self._wanted
         return self._context.thread.consents.has_command(
             self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
@@ -250,7 +250,7 @@ class _CommandRun:
 
 
 def _told(finished: Finished) -> str:
-    """Give the output for the model: exit code, whether it took too long, what was written."""
+    """Return the output for the model: exit code, whether it took too long, what was written."""
     head = [f"Exit code: {finished.exit_code}"]
     if finished.timed_out:
         head.append("The command took too long and was ended.")

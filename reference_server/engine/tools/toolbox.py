@@ -26,7 +26,7 @@ class Toolbox:
     async def carry_out(
         self, call: ToolCall, context: ToolContext, other: Tool | None = None
     ) -> Fields:
-        """Give the output item of a call. Raises OSError where it cannot be recorded.
+        """Return the output item of a call. Raises OSError where it cannot be recorded.
 
         `other`: the tool of that name which is not the server's own.
         """

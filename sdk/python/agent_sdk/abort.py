@@ -59,7 +59,7 @@ class AbortSignal:
         return AbortError(self.reason)
 
     def subscribe(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` when it is aborted, at once if it was; gives what takes that back."""
+        """Call `tell` when it is aborted, at once if it was and return what takes that back."""
         key = object()
         with self._lock:
             if self._error is None:

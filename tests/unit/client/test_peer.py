@@ -21,14 +21,14 @@ async def test_answer_belongs_to_its_request_whatever_the_order() -> None:
             two = await peer.send_request("b", {})
             await server.say({"id": two.id, "result": {"of": "b"}})
             await server.say({"id": one.id, "error": {"code": 1, "message": "of a"}})
-            assert (await peer.answer_to(one)).kind is Kind.ERROR
-            assert (await peer.answer_to(two)).result == {"of": "b"}
+            assert (await peer.wait_for_answer(one)).kind is Kind.ERROR
+            assert (await peer.wait_for_answer(two)).result == {"of": "b"}
 
 
 async def test_every_request_has_an_id_of_its_own() -> None:
     async with connected() as (peer, server, _):
         frames = [await peer.send_request("thread/read", {}) for _ in range(5)]
-        await peer.answer_to(frames[-1])
+        await peer.wait_for_answer(frames[-1])
         assert len({frame.id for frame in frames}) == 5
         assert [one["id"] for one in server.received] == [frame.id for frame in frames]
 
@@ -40,7 +40,7 @@ async def test_request_of_the_server_is_no_answer_to_ours_with_the_same_id() -> 
             ours = await peer.send_request("a", {})
             await server.say({"id": ours.id, "method": "item/fileChange/requestApproval"})
             await server.say({"id": ours.id, "result": {}})
-            assert (await peer.answer_to(ours)).kind is Kind.RESPONSE
+            assert (await peer.wait_for_answer(ours)).kind is Kind.RESPONSE
             assert list(peer.questions) == [ours.id]
 
 

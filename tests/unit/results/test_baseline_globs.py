@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.client.target.profile import builtin_names, load_profile
-from harness.client.target.tomltext import Where
+from harness.client.target.tomltext import Place
 from harness.errors import UsageError
 from harness.report.results.baseline_globs import Spoken, check_globs
 from harness.scenario.bundled import bundled_folder
@@ -16,7 +16,7 @@ BUNDLED = [bundled_folder()]
 
 
 def check(glob: str, *given: Path) -> None:
-    check_globs([Spoken(glob, Where("known.toml", 7, 12))], given)
+    check_globs([Spoken(glob, Place("known.toml", 7, 12))], given)
 
 
 @pytest.mark.parametrize(

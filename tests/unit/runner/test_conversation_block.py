@@ -85,7 +85,7 @@ async def test_between_two_steps_the_caller_sees_what_came(tmp_path: Path) -> No
     assert max(one[1] for one in seen[:3]) <= 1
     assert seen[-1] == ("wait", 2, 1)
     assert run.unmet is None
-    assert run.ended.end is End.QUIESCENT
+    assert run.ending.end is End.QUIESCENT
     assert broken_rules(run.trace) == set()
     marks = [mark.body.active for mark in run.trace.marks_of(Setup)]
     assert marks == [True, False, True, False]  # the start of the process, the scenario's own
@@ -105,7 +105,7 @@ async def test_who_speaks_himself_gets_a_trace_that_is_judged(tmp_path: Path) ->
             with pytest.raises(RuntimeError, match="not over"):
                 _ = stage.run
         run = stage.run
-    assert (run.unmet, run.ended.end, len(run.model.calls)) == (None, End.QUIESCENT, 1)
+    assert (run.unmet, run.ending.end, len(run.model.calls)) == (None, End.QUIESCENT, 1)
     assert broken_rules(run.trace) == set()
     assert run.trace.header.scenario == "mine"
 
@@ -119,7 +119,7 @@ async def test_a_missing_message_ends_the_block_and_is_its_reason(tmp_path: Path
         assert unmet is not None
         assert unmet.kind == "timeout"
         assert unmet.message == "waited 0.2 s for the end of a turn; it did not come"
-        assert stage.run.ended.end is End.QUIESCENT
+        assert stage.run.ending.end is End.QUIESCENT
         assert bench.servers.current is None
 
 
@@ -131,7 +131,7 @@ async def test_server_that_leaves_ends_the_block_and_the_trace(tmp_path: Path) -
             await stage.wait(lambda frame: frame.method == "turn/completed")
         assert stage.run.unmet is not None
         assert stage.run.unmet.kind == "crash"
-        assert stage.run.died
+        assert stage.run.has_died
         async with bench.conversation("another", {}) as stage:
             await stage.request("thread/start", {"cwd": str(stage.cwd)})
         assert stage.run.unmet is None

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from harness.play.lexicon import protocol_lexicon
-from harness.play.trace_head import given_by
+from harness.play.trace_head import header_members
 from harness.scenario.loader import Loaded, load, load_text
 from harness.search.fuzz.sessions.play import loaded_from
 from harness.trace import store
@@ -33,7 +33,7 @@ def loaded(text: str = SCENARIO) -> Loaded:
 
 
 def test_it_has_what_no_message_shows_and_nothing_that_one_does() -> None:
-    given = given_by(loaded())
+    given = header_members(loaded())
     assert given["workspace"] == {"files": {"a.txt": "token: kept-as-it-is"}, "pipes": ["go"]}
     assert given["client_name"] == "somebody"
     assert given["model"][0]["reply"][0] == {"hold": "here"}
@@ -54,11 +54,11 @@ def test_a_request_may_have_params_of_any_depth() -> None:
         deep = [deep]
     asked = {"request": {"method": "thread/read", "params": deep, "as": "r"}}
     document = {"title": "Deep", "client": [asked, {"request": {"method": "thread/list"}}]}
-    assert given_by(loaded_from(document))["steps"] == [{"as": "r"}, {}]
+    assert header_members(loaded_from(document))["steps"] == [{"as": "r"}, {}]
 
 
 def test_secrets_of_a_configuration_are_masked() -> None:
-    config = given_by(loaded())["config"]
+    config = header_members(loaded())["config"]
     assert config == {"features": {"web": True}, "provider": {"api_key": "<secret 1>"}}
 
 
@@ -68,18 +68,18 @@ def test_a_file_that_is_copied_stands_there_whole(tmp_path: Path) -> None:
     path = tmp_path / "one.scenario.yaml"
     text = SCENARIO.replace('{a.txt: "token: kept-as-it-is"}', "{b: {from: tool.py}}")
     path.write_text(text.replace("tool.py}", "tool.py}, c: {from: picture}"))
-    given = given_by(load(path))
+    given = header_members(load(path))
     assert given["workspace"]["files"] == {"b": "print('a')\n", "c": {"base64": "//4="}}
 
 
 def test_a_plain_session_has_no_more_in_its_head_than_its_script_and_steps() -> None:
     plain = "title: a\nmodel: [{reply: [{message: b}]}]\nclient: [{start_thread: {as: t}}]\n"
-    assert given_by(loaded(plain)).keys() == {"model", "steps"}
+    assert header_members(loaded(plain)).keys() == {"model", "steps"}
 
 
 def test_the_head_is_written_and_read_and_may_be_missing(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    trace = Trace(Header(scenario="one", given=given_by(loaded())), end=End.CLOSED)
+    trace = Trace(Header(scenario="one", given=header_members(loaded())), end=End.CLOSED)
     store.save(trace, path)
     assert store.load(path).header == trace.header
     store.save(Trace(Header(scenario="one")), path)
@@ -98,6 +98,6 @@ def test_a_file_that_the_configuration_names_is_in_the_workspace(tmp_path: Path)
     (tmp_path / "tiny.py").write_text("print()\n")
     text = SCENARIO.replace("{web: true}", '{args: ["{scenario_folder}/tiny.py"]}')
     (tmp_path / "one.scenario.yaml").write_text(text)
-    given = given_by(load(tmp_path / "one.scenario.yaml", root=tmp_path))
+    given = header_members(load(tmp_path / "one.scenario.yaml", root=tmp_path))
     assert given["config"]["features"] == {"args": ["{cwd}/tiny.py"]}
     assert given["workspace"]["files"]["tiny.py"] == "print()\n"

@@ -48,7 +48,7 @@ async def told_to_end(source: str, folder: Path) -> tuple[Recorder, ProgramEnded
     recorder.listeners.append(look)
     program = Program([sys.executable, "-c", source], folder, {}, folder)
     scope = anyio.CancelScope(deadline=anyio.current_time() + 60)
-    await run_program(recorder, program, within=scope, grace=GRACE, told_to_end=told)
+    await run_program(recorder, program, scope=scope, grace=GRACE, stop_requested=told)
     (ended,) = recorder.trace.marks_of(ProgramEnded)
     return recorder, ended.body
 

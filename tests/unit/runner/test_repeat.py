@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.play.repeat import REPLAYED, SCENARIOS_TO_CONFIRM, Attempt, Repeats, failures
+from harness.play.repeat import MAX_REPLAYED, SCENARIOS_TO_CONFIRM, Attempt, Repeats, failures
 from harness.report.results.outcome import LEAKS, UNSTEADY, Finding
 from harness.scenario.loader import Loaded, load_text
 from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
@@ -36,7 +36,7 @@ class Table:
     def look(
         self, first: frozenset[str], *before: Loaded, level: Level = Level.INFO
     ) -> list[Finding]:
-        return self.repeats(level).of(MINE, Attempt(first, before))
+        return self.repeats(level).repeat(MINE, Attempt(first, before))
 
     def repeats(self, level: Level = Level.INFO) -> Repeats:
         return Repeats(self.play, self.retire, level)
@@ -113,7 +113,7 @@ def test_process_that_the_others_did_not_leave_usable_proves_no_leak() -> None:
 def test_of_a_long_history_the_end_is_played() -> None:
     table = Table(GOOD, BAD, GOOD)
     (finding,) = table.look(BAD, *[A] * 30, B)
-    assert table.played.count("a") + table.played.count("b") == REPLAYED
+    assert table.played.count("a") + table.played.count("b") == MAX_REPLAYED
     assert "served a, a, b and 28 more before" in finding.message
 
 
@@ -121,7 +121,7 @@ def test_finding_that_was_confirmed_often_enough_is_believed() -> None:
     table = Table(*[BAD] * SCENARIOS_TO_CONFIRM)
     repeats = table.repeats()
     for _ in range(SCENARIOS_TO_CONFIRM + 3):
-        assert repeats.of(MINE, Attempt(BAD)) == []
+        assert repeats.repeat(MINE, Attempt(BAD)) == []
     assert table.played.count("mine") == SCENARIOS_TO_CONFIRM
 
 
@@ -129,8 +129,8 @@ def test_one_new_finding_beside_believed_ones_is_repeated() -> None:
     table = Table(*[BAD] * SCENARIOS_TO_CONFIRM, BAD | {LAST})
     repeats = table.repeats()
     for _ in range(SCENARIOS_TO_CONFIRM):
-        repeats.of(MINE, Attempt(BAD))
-    assert repeats.of(MINE, Attempt(BAD | {LAST})) == []
+        repeats.repeat(MINE, Attempt(BAD))
+    assert repeats.repeat(MINE, Attempt(BAD | {LAST})) == []
     assert table.rows == []
 
 
@@ -140,7 +140,7 @@ def test_only_rules_that_were_confirmed_often_enough_are_steady() -> None:
     assert repeats.is_steady(outcome("s"))
     assert not repeats.is_steady(broken)
     for _ in range(SCENARIOS_TO_CONFIRM):
-        repeats.of(MINE, Attempt(BAD))
+        repeats.repeat(MINE, Attempt(BAD))
     assert repeats.is_steady(broken)
     assert not repeats.is_steady(outcome("s", failed(ONCE), failed(LAST)))
     timeout = Finding("scenario.timeout", "waited 5 s")
@@ -150,10 +150,10 @@ def test_only_rules_that_were_confirmed_often_enough_are_steady() -> None:
 def test_belief_ends_where_a_finding_turns_out_unsteady() -> None:
     table = Table(BAD, GOOD, BAD, BAD)
     repeats = table.repeats()
-    assert repeats.of(MINE, Attempt(BAD)) == []
-    assert ids(repeats.of(MINE, Attempt(BAD))) == [UNSTEADY]
+    assert repeats.repeat(MINE, Attempt(BAD)) == []
+    assert ids(repeats.repeat(MINE, Attempt(BAD))) == [UNSTEADY]
     for _ in range(SCENARIOS_TO_CONFIRM):
-        repeats.of(MINE, Attempt(BAD))
+        repeats.repeat(MINE, Attempt(BAD))
     assert table.rows == []
 
 
@@ -172,6 +172,6 @@ def test_a_crash_on_a_used_process_is_looked_at_however_often_one_was_confirmed(
     table = Table(*[crash] * SCENARIOS_TO_CONFIRM, GOOD, crash, GOOD)
     repeats = table.repeats()
     for _ in range(SCENARIOS_TO_CONFIRM + 1):
-        assert repeats.of(MINE, Attempt(crash)) == []
-    assert ids(repeats.of(MINE, Attempt(crash, (A, B)))) == [LEAKS]
+        assert repeats.repeat(MINE, Attempt(crash)) == []
+    assert ids(repeats.repeat(MINE, Attempt(crash, (A, B)))) == [LEAKS]
     assert table.rows == []

@@ -62,7 +62,7 @@ def note(
 ) -> None:
     failed = outcome(name, verdict=Verdict.FAIL, findings=silent(known))
     vain = run(VAIN)
-    vain.hurried = hurried
+    vain.is_hurried = hurried
     silences.note(loaded(name), frozenset(traits), vain, failed)
 
 
@@ -280,7 +280,7 @@ def test_silence_on_a_lane_counts_where_the_same_never_came_to_a_scenario_alone(
     suspicion = silences.suspicion(frozenset({f"the server's {told}"}))
     assert suspicion is not None
     assert suspicion.shown == ("first", "second")
-    vain.hurried = True
+    vain.is_hurried = True
     silences.note(of_lane[2], frozenset({HOLD}), vain, failed, alone=False)
     assert suspicion.hurried == [of_lane[2]]
     # Played alone it did not wait in vain after all: it is no case of this silence.

@@ -55,7 +55,7 @@ def test_only_capabilities_that_the_machine_lacks_are_withdrawn() -> None:
 
 def test_a_reported_lack_is_not_checked_again() -> None:
     _, asked = withdraw(profile(), [], KNOWN)
-    assert [lack.why for lack in asked] == ["confine was not found"]
+    assert [lack.cause for lack in asked] == ["confine was not found"]
     _, told = withdraw(profile(), [], KNOWN, [])
     assert told == ()
 

@@ -357,7 +357,7 @@ async def test_open_questions_to_any_client_are_refused_at_the_end() -> None:
 
 async def test_slow_reader_among_the_clients_reads_on() -> None:
     async with staged_for_two() as (stage, second):
-        stage.others[0].reading(active=False)
+        stage.others[0].set_reading(active=False)
         for server in (stage.server, second):
             await server.say(completed())
         assert await stage.end(LONG) == Ended(End.QUIESCENT)

@@ -306,7 +306,7 @@ async def test_slow_reader_sees_nothing_until_it_reads_on() -> None:
             await server.say({"method": "unread"})
             await anyio.wait_all_tasks_blocked()
             assert len(peer.inbox.frames) == frames
-            peer.reading(active=True)
+            peer.set_reading(active=True)
             await peer.inbox.wait(lambda frame: frame.method == "unread")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.client.target.descriptors import held
+from harness.client.target.descriptors import count_descriptors
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 
@@ -17,20 +17,20 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 def test_each_kind_is_counted_and_files_of_the_home_are_not(tmp_path: Path) -> None:
     home, elsewhere = tmp_path / "home", tmp_path / "home2"
     home.mkdir()
-    before = held(os.getpid(), home)
+    before = count_descriptors(os.getpid(), home)
     assert before is not None
     own, other = (home / "rollout").open("w"), elsewhere.open("w")
     ends = os.pipe()
     with own, other, socket.socket(), Path(os.devnull).open("rb"):
-        after = held(os.getpid(), home)
+        after = count_descriptors(os.getpid(), home)
         assert after is not None
         assert after - before == {"pipe": 2, "socket": 1, "file": 1, "device": 1}
     for end in ends:
         os.close(end)
-    assert held(os.getpid(), home) == before
+    assert count_descriptors(os.getpid(), home) == before
 
 
 def test_process_that_is_gone_tells_nothing(tmp_path: Path) -> None:
     pid = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(pid, 0)
-    assert held(pid, tmp_path) is None
+    assert count_descriptors(pid, tmp_path) is None

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from harness.client.target import family
-from harness.client.target.family import MARK, Descendants, marked, wait
+from harness.client.target.family import MARK, Descendants, marked_processes, wait
 
 pytestmark = [pytest.mark.socket]
 
@@ -46,31 +46,31 @@ def test_children_of_children_are_found_when_looked_for_before_they_were_born_an
 ) -> None:
     ours = Descendants(os.getpid())
     if looked:
-        ours.living()
+        ours.find_living()
     with started(PARENT) as process:
         assert process.stdout is not None
         theirs = Descendants(process.pid)
         born = {int(process.stdout.readline())}
         if looked:
-            assert set(theirs.living()) >= born
+            assert set(theirs.find_living()) >= born
         born.add(int(process.stdout.readline()))
         for _ in range(2):
-            assert set(theirs.living()) == born
-            assert set(ours.living()) >= {process.pid, *born}
+            assert set(theirs.find_living()) == born
+            assert set(ours.find_living()) >= {process.pid, *born}
         process.communicate()
-    assert ours.living().keys().isdisjoint(born)
-    assert theirs.living() == {}
+    assert ours.find_living().keys().isdisjoint(born)
+    assert theirs.find_living() == {}
 
 
 def test_child_that_has_ended_and_was_not_reaped_is_not_living() -> None:
     ours = Descendants(os.getpid())
     with started(WAITS) as process:
-        child = ours.living()[process.pid]
+        child = ours.find_living()[process.pid]
         assert process.stdin is not None
         process.stdin.close()
         wait([child], 10)
         assert child.status() == psutil.STATUS_ZOMBIE
-        assert process.pid not in ours.living()
+        assert process.pid not in ours.find_living()
 
 
 def test_marked_process_is_found_by_the_beginning_of_its_mark() -> None:
@@ -83,6 +83,6 @@ def test_marked_process_is_found_by_the_beginning_of_its_mark() -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert set(marked(f"test-{os.getpid()}:")) == {process.pid}
-        assert marked(f"{os.getpid()}:") == {}
+        assert set(marked_processes(f"test-{os.getpid()}:")) == {process.pid}
+        assert marked_processes(f"{os.getpid()}:") == {}
         process.communicate()

@@ -60,14 +60,14 @@ def test_a_program_that_is_not_there_is_named_with_what_to_install() -> None:
 def test_a_program_that_does_not_work_is_quoted(path: Path, script: str, fault: str) -> None:
     found = program(path, script)
     (lack,) = lacks_of(profile(otherwise="allow namespaces"))
-    assert lack.why == f"{found} does not work here ({fault})"
+    assert lack.cause == f"{found} does not work here ({fault})"
     assert lack.advice == "install the package confiner, or allow namespaces"
 
 
 def test_a_file_that_cannot_be_run_is_a_lack(path: Path) -> None:
     program(path, "").write_text("#!/no/such/interpreter\n")
     (lack,) = lacks_of(profile())
-    assert "does not work here (No such file or directory)" in lack.why
+    assert "does not work here (No such file or directory)" in lack.cause
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux tells of others' processes")
@@ -79,7 +79,7 @@ def test_a_program_that_hangs_is_ended_at_the_bound_with_what_it_started(
     began = time.monotonic()
     (lack,) = lacks_of(profile())
     assert time.monotonic() - began < 5
-    assert lack.why.endswith("does not work here (it did not end within 0.2 s)")
+    assert lack.cause.endswith("does not work here (it did not end within 0.2 s)")
     child = int((path / "child").read_text())
     assert ends(child)
 

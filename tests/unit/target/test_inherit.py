@@ -113,8 +113,8 @@ def test_every_value_knows_the_file_it_comes_from(tmp_path: Path) -> None:
     assert str(profile.place("deviations", 1, "rule")) == f"{own}:9:8"
     assert str(profile.place("deviations", 2, "rule")) == f"{base}:8:8"
     assert str(profile.place("env", "PROVIDER_API_KEY", key=True)) == "profile spec:10:1"
-    assert profile.of_built_in("env", "PROVIDER_API_KEY")
-    assert not profile.of_built_in("deviations", 2)
+    assert profile.is_built_in("env", "PROVIDER_API_KEY")
+    assert not profile.is_built_in("deviations", 2)
 
 
 def test_deviations_of_a_built_in_profile_are_inherited_and_known_as_such() -> None:
@@ -122,7 +122,7 @@ def test_deviations_of_a_built_in_profile_are_inherited_and_known_as_such() -> N
     theirs = load_profile("codex-0.107")
     assert len(profile.deviations) == len(theirs.deviations) + 1
     assert profile.command == ["codex", "app-server"]
-    assert [profile.of_built_in("deviations", index) for index in (0, 1)] == [False, True]
+    assert [profile.is_built_in("deviations", index) for index in (0, 1)] == [False, True]
 
 
 def test_left_out_entries_are_gone() -> None:

@@ -14,7 +14,7 @@ from harness.client.target.place import RunFolder
 from harness.client.target.process import ServerProcess, start
 from harness.client.target.profile import Bounds, Listening, Profile, parse_profile
 from harness.client.target.ready import free_address
-from harness.client.transport.connect import check
+from harness.client.transport.connect import check_address
 from harness.errors import TargetError, TargetGone, UsageError
 
 pytestmark = [pytest.mark.socket]
@@ -129,7 +129,7 @@ async def test_a_listener_of_another_protocol_is_reported(near_folder: Path) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_address_is_one_that_can_be_connected_to(kind: Listening, near_folder: Path) -> None:
     address = free_address(kind, near_folder)
-    check(address)
+    check_address(address)
     assert address.startswith("ws://127.0.0.1:" if kind == "ws" else "unix://")
 
 
@@ -139,15 +139,15 @@ def test_a_socket_whose_path_is_too_long_is_refused(near_folder: Path) -> None:
 
 
 def test_a_command_that_asks_for_an_address_listens_on_a_websocket() -> None:
-    assert Profile(name="p", command=["server", "--stdio"]).listening() is None
-    assert Profile(name="p", command=["server", "--listen={listen}"]).listening() == "ws"
-    assert Profile(name="p", command=["server"], env={"ON": "{listen}"}).listening() == "ws"
-    assert profile("", "unix").listening() == "unix"
+    assert Profile(name="p", command=["server", "--stdio"]).listening_kind() is None
+    assert Profile(name="p", command=["server", "--listen={listen}"]).listening_kind() == "ws"
+    assert Profile(name="p", command=["server"], env={"ON": "{listen}"}).listening_kind() == "ws"
+    assert profile("", "unix").listening_kind() == "unix"
 
 
 def test_a_profile_that_listens_must_tell_the_server_where() -> None:
     with pytest.raises(UsageError, match=r"put \{listen\} into the command"):
-        Profile(name="p", command=["server"], listen="ws").listening()
+        Profile(name="p", command=["server"], listen="ws").listening_kind()
 
 
 def test_another_way_to_listen_is_refused_with_those_there_are() -> None:

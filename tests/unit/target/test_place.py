@@ -20,11 +20,11 @@ from harness.client.target.place import (
     RunFolder,
     base_folder,
     failures_folder,
-    forget_runs,
-    furnish,
+    remove_old_runs,
+    write_home_files,
     keep_trace,
-    kept,
-    sweep,
+    find_kept_file,
+    remove_dead_runs,
 )
 from harness.client.target.profile import parse_profile
 from harness.errors import UsageError
@@ -66,12 +66,12 @@ def test_a_trace_is_found_as_the_pages_name_it_wherever_the_base_lies(
     (here := tmp_path / "tmp" / "here").mkdir(parents=True)
     monkeypatch.chdir(here)
     named = Path(".harness/traces/spec/a.jsonl")
-    assert kept(named) == named
+    assert find_kept_file(named) == named
     (trace := base_folder() / "traces" / "spec" / "a.jsonl").parent.mkdir(parents=True)
     trace.touch()
-    assert kept(named) == trace
-    assert kept(trace) == trace
-    assert kept(Path("a.jsonl")) == Path("a.jsonl")
+    assert find_kept_file(named) == trace
+    assert find_kept_file(trace) == trace
+    assert find_kept_file(Path("a.jsonl")) == Path("a.jsonl")
 
 
 def test_failures_are_kept_where_one_works_wherever_the_base_lies(
@@ -131,7 +131,7 @@ def test_base_that_cannot_be_made_is_said_in_one_line(
 
 def test_fresh_folders_are_new_and_closing_removes_all(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "gw0")
-    made = [folder.fresh("home"), folder.fresh("work"), folder.fresh("home")]
+    made = [folder.new_folder("home"), folder.new_folder("work"), folder.new_folder("home")]
     assert len(set(made)) == 3
     assert all(one.is_dir() and not list(one.iterdir()) for one in made)
     (made[0] / "file").write_text("x")
@@ -151,7 +151,7 @@ def test_sweep_removes_folders_of_the_dead_and_no_others(tmp_path: Path, dead_pi
     kept = [f"{os.getpid()}-main", "notes-1", "readme"]
     for name in (f"{dead_pid}-gw1", *kept):
         (runs / name / "home1").mkdir(parents=True)
-    sweep(tmp_path)
+    remove_dead_runs(tmp_path)
     assert sorted(folder.name for folder in runs.iterdir()) == sorted(kept)
 
 
@@ -163,7 +163,7 @@ def test_sweep_ends_the_processes_of_the_dead_and_no_others(tmp_path: Path, dead
         for mark in (owner, f"{owner}2")
     )
     try:
-        sweep(tmp_path)
+        remove_dead_runs(tmp_path)
         assert theirs.wait(10) == -9
         assert psutil.Process(ours.pid).is_running()
         assert ours.poll() is None
@@ -182,7 +182,7 @@ def test_worker_of_ours_that_is_known_to_have_died_is_swept_while_it_is_on_its_w
         others = [f"{dying.pid}-gw10", f"{os.getppid()}-gw1"]
         for name in (f"{dying.pid}-gw1", *others):
             (runs / name).mkdir(parents=True)
-        sweep(tmp_path, dead="gw1")
+        remove_dead_runs(tmp_path, dead="gw1")
         assert sorted(folder.name for folder in runs.iterdir()) == sorted(others)
     finally:
         dying.kill()
@@ -190,7 +190,7 @@ def test_worker_of_ours_that_is_known_to_have_died_is_swept_while_it_is_on_its_w
 
 
 def test_sweep_of_nothing_is_nothing(tmp_path: Path) -> None:
-    sweep(tmp_path / "none")
+    remove_dead_runs(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -200,7 +200,7 @@ def test_home_gets_the_files_of_the_profile_with_its_values(tmp_path: Path) -> N
         '[home."config.toml".providers.p]\nurl = "{model_url}/x"\ntimes = [1, 2]\n',
         "x",
     )
-    furnish(tmp_path, profile, {"model_url": 'http://h/"v1"'})
+    write_home_files(tmp_path, profile, {"model_url": 'http://h/"v1"'})
     assert tomllib.loads((tmp_path / "config.toml").read_text()) == {
         "model": "m",
         "providers": {"p": {"url": 'http://h/"v1"/x', "times": [1, 2]}},
@@ -209,7 +209,7 @@ def test_home_gets_the_files_of_the_profile_with_its_values(tmp_path: Path) -> N
 
 def test_a_file_of_the_home_may_lie_in_a_folder_of_it(tmp_path: Path) -> None:
     profile = parse_profile('name = "x"\nextends = "none"\n[home."a/b/c.toml"]\nd = 1\n', "x")
-    furnish(tmp_path, profile, {})
+    write_home_files(tmp_path, profile, {})
     assert tomllib.loads((tmp_path / "a" / "b" / "c.toml").read_text()) == {"d": 1}
 
 
@@ -221,7 +221,7 @@ def test_the_last_runs_are_kept_and_small_ones_crowd_out_no_large_one(tmp_path: 
         run.mkdir(parents=True)
         for trace in range(LARGE + 1):
             (run / f"{trace}.jsonl").touch()
-    forget_runs(tmp_path)
+    remove_old_runs(tmp_path)
     kept = sorted(one.name for one in (tmp_path / HISTORY).iterdir())
     assert kept == [
         *(f"2025-{number:02}" for number in range(2, KEPT_LARGE + 2)),

@@ -175,8 +175,8 @@ async def test_child_that_ends_with_its_server_is_no_survivor(tmp_path: Path) ->
 async def test_processes_that_outlast_the_grace_are_named(tmp_path: Path) -> None:
     process = await server(FAMILY, tmp_path, STUBBORN, "same")
     child = int(await first_line(process))
-    assert await process.lingering({child}, 0.1) == ()
-    (name,) = await process.lingering(set(), 0.1)
+    assert await process.lingering_children({child}, 0.1) == ()
+    (name,) = await process.lingering_children(set(), 0.1)
     assert name.endswith(f"(pid {child})")
     await process.stop(GRACE)
 
@@ -216,7 +216,7 @@ async def test_files_in_the_temporary_folder_of_its_own_are_named_at_its_end(
     process = await server(LEAVES, tmp_path)
     assert await first_line(process) == str(tmp_path / "temporary")
     ending = await process.stop(10)
-    assert ending.graceful
+    assert ending.is_graceful
     assert [re.sub("made-.*/", "made/", name) for name in ending.files] == ["empty/", "made/file"]
 
 
@@ -231,7 +231,7 @@ async def test_files_in_the_temporary_folder_of_its_own_are_named_at_its_end(
     ],
 )
 def test_only_an_end_of_its_own_making_is_graceful(ending: ProcessExit, *, graceful: bool) -> None:
-    assert ending.graceful is graceful
+    assert ending.is_graceful is graceful
 
 
 async def test_program_that_the_system_refuses_is_a_profile_error(tmp_path: Path) -> None:

@@ -205,5 +205,5 @@ def test_placeholder_without_a_value_stays() -> None:
 
 
 def test_scale_multiplies_every_bound() -> None:
-    bounds, scaled = Bounds(), Bounds().scaled(3)
+    bounds, scaled = Bounds(), Bounds().scale(3)
     assert scaled.model_dump() == {name: 3 * value for name, value in bounds.model_dump().items()}

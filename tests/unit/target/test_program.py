@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.client.target.process import start
-from harness.client.target.program import NotStarted, find_program, from_anywhere
+from harness.client.target.program import NotStarted, find_program, with_absolute_paths
 
 
 def written(folder: Path, name: str, content: bytes, mode: int = 0o755) -> str:
@@ -164,5 +164,5 @@ def test_a_command_that_starts_elsewhere_names_its_files_in_full(
     monkeypatch.chdir(tmp_path)
     words = ["python", "agent.py", "bin/agent", "exec", "other.py", "no/such", "agent.py"]
     full = [str(tmp_path / "agent.py"), str(tmp_path / "bin/agent")]
-    assert from_anywhere(words) == ["python", *full, "exec", "other.py", "no/such", full[0]]
-    assert from_anywhere(["agent.py"]) == ["agent.py"]
+    assert with_absolute_paths(words) == ["python", *full, "exec", "other.py", "no/such", full[0]]
+    assert with_absolute_paths(["agent.py"]) == ["agent.py"]

@@ -6,7 +6,7 @@ import pytest
 
 from harness.client.target.profile import split_command
 from harness.client.target.program import find_program
-from harness.client.target.shell import left_alone
+from harness.client.target.shell import unexpanded_arguments
 from harness.errors import UsageError
 
 
@@ -95,4 +95,4 @@ def test_a_program_that_no_shell_would_find_either_gets_no_such_advice() -> None
 
 def test_arguments_that_a_shell_would_replace_are_named() -> None:
     words = ["agent", "--home", "$HOME", "~/x", "a~/b", "{home}", "--n", "${N}", "cost$"]
-    assert list(left_alone(words)) == ["$HOME", "~/x", "${N}"]
+    assert list(unexpanded_arguments(words)) == ["$HOME", "~/x", "${N}"]

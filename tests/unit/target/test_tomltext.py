@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.client.target.profile import builtin_names
-from harness.client.target.tomltext import Loc, dotted, read_toml, steps_of
+from harness.client.target.tomltext import Loc, dotted_key, read_toml, steps_of
 from harness.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -141,6 +141,6 @@ def test_invalid_toml_is_refused_at_its_place(text: str, complaint: str) -> None
 def test_a_dotted_key_is_read_and_written_as_toml_does() -> None:
     steps = ("home", "config.toml", "model")
     assert steps_of('home."config.toml".model') == steps
-    assert dotted(steps) == 'home."config.toml".model'
+    assert dotted_key(steps) == 'home."config.toml".model'
     with pytest.raises(ValueError, match="is no key of TOML"):
         steps_of("a..b")

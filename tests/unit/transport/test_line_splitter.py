@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harness.client.transport.jsonl import KEPT_OF_LONG_LINE, Line, LineSplitter
+from harness.client.transport.jsonl import MAX_KEPT_BYTES_OF_LONG_LINE, Line, LineSplitter
 from harness.trace.frame import Damage, DamageKind
 
 CUT_OFF = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
-LIMIT = 4 * KEPT_OF_LONG_LINE
+LIMIT = 4 * MAX_KEPT_BYTES_OF_LONG_LINE
 # Bytes near the interesting ones: ends of lines, parts of long characters, and runs of one byte.
 PIECES = st.lists(
     st.one_of(
@@ -24,7 +24,7 @@ PIECES = st.lists(
 def lines_of(chunks: list[bytes]) -> list[Line]:
     splitter = LineSplitter(LIMIT)
     found = [line for chunk in chunks for line in splitter.feed(chunk)]
-    rest = splitter.end()
+    rest = splitter.finish()
     return found if rest is None else [*found, rest]
 
 
@@ -65,7 +65,7 @@ def test_line_of_exactly_the_limit_is_whole() -> None:
 
 def test_longer_line_is_cut_to_its_head_with_its_length() -> None:
     (line,) = lines_of([b"x" * LIMIT, b"y" * 10, b"\n"])
-    assert line.raw == b"x" * KEPT_OF_LONG_LINE
+    assert line.raw == b"x" * MAX_KEPT_BYTES_OF_LONG_LINE
     words = f"a line of {LIMIT + 10} bytes; the limit is {LIMIT}"
     assert line.damage == Damage(DamageKind.TOO_LONG, words)
 
@@ -93,6 +93,6 @@ def test_nothing_is_left_after_the_end() -> None:
     splitter = LineSplitter(LIMIT)
     splitter.feed(b"half")
     assert splitter.partial == b"half"
-    assert splitter.end() is not None
-    assert splitter.end() is None
+    assert splitter.finish() is not None
+    assert splitter.finish() is None
     assert splitter.partial == b""

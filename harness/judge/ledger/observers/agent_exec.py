@@ -73,13 +73,13 @@ class ProcessObserver(Observer):
         self._running: set[str] = set()
 
     @listen(("mark", TurnAsked.kind))
-    def asked(self, mark: Mark[TurnAsked]) -> None:
+    def on_turn_asked(self, mark: Mark[TurnAsked]) -> None:
         """A process is about to be started."""
         body = mark.body
         self.processes[body.connection] = _Process(body.of, body.thread)
 
     @listen(("mark", ProgramStarted.kind))
-    def began(self, mark: Mark[ProgramStarted]) -> None:
+    def on_program_started(self, mark: Mark[ProgramStarted]) -> None:
         """It runs."""
         self._running.add(mark.body.connection)
         if len(self._running) > 1:
@@ -93,13 +93,13 @@ class ProcessObserver(Observer):
             self.processes[frame.connection].frames.append(frame)
 
     @listen(("mark", ModelCall.kind))
-    def calls_model(self, mark: Mark[ModelCall]) -> None:
+    def on_model_call(self, mark: Mark[ModelCall]) -> None:
         """The model is called by whichever runs."""
         for name in self._running & self.processes.keys():
             self.processes[name].calls += 1
 
     @listen(("mark", ModelEnd.kind))
-    def model_ended(self, mark: Mark[ModelEnd]) -> None:
+    def on_model_end(self, mark: Mark[ModelEnd]) -> None:
         """And has answered, or failed."""
         for name in self._running & self.processes.keys():
             process = self.processes[name]
@@ -108,13 +108,13 @@ class ProcessObserver(Observer):
                 process.tokens += mark.body.usage
 
     @listen(("mark", ProgramErrors.kind))
-    def errors(self, mark: Mark[ProgramErrors]) -> None:
+    def on_program_errors(self, mark: Mark[ProgramErrors]) -> None:
         """Note the standard error of the process."""
         if mark.body.connection in self.processes:
             self.processes[mark.body.connection].errors = mark.body.text
 
     @listen(("mark", ProgramEnded.kind))
-    def over(self, mark: Mark[ProgramEnded]) -> Iterator[Choice]:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Iterator[Choice]:
         """It has ended."""
         self._running.discard(mark.body.connection)
         process = self.processes.get(mark.body.connection)
@@ -217,7 +217,7 @@ class ItemMembers(Observer):
     """Values of the members of items."""
 
     @listen(*_ITEMS)
-    def shown(self, frame: Frame) -> Iterator[Choice]:
+    def on_item(self, frame: Frame) -> Iterator[Choice]:
         """An item, at any moment of its life."""
         item = _item(frame)
         name = text(item.get("type"))

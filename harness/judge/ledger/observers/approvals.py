@@ -109,14 +109,14 @@ class Asked(Observer):
             yield Choice("approval-policy.on-failure-flow", f"asked {state}", frame, what)
 
     @listen(("own", ""))
-    def answered(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """Note a command that is allowed for good: it tells nothing more of what is trusted."""
         question = self.scene.asked(frame) if frame.kind is Kind.RESPONSE else None
         if question is not None and dig(frame.result, "decision") in _LASTING:
             self._allowed.add(words_of(obj(question.params).get("command")).strip())
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A command or a file change is over."""
         item = obj(dig(frame.params, "item"))
         kind = text(item.get("type"))
@@ -140,7 +140,7 @@ class Asked(Observer):
             )
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """A turn under never, or reject, that shows no item of what the model wanted."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or any(one.type in _KINDS for one in turn.items.values()):
@@ -191,7 +191,7 @@ class Answered(Observer):
         yield from self._again(frame, words_of(params.get("command")), "asked about again")
 
     @listen(("own", ""))
-    def answered(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """An answer of the client."""
         if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return
@@ -210,7 +210,7 @@ class Answered(Observer):
             self._allowed[command] = known.answer, thread, cwd
 
     @on("serverRequest/resolved")
-    def resolved(self, frame: Frame) -> None:
+    def on_server_request_resolved(self, frame: Frame) -> None:
         """A question is settled."""
         request = obj(frame.params).get("requestId")
         for question in self._questions.values():
@@ -218,7 +218,7 @@ class Answered(Observer):
                 question.resolved = True
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A command or file change is over."""
         item = obj(dig(frame.params, "item"))
         key = text(obj(frame.params).get("turnId")), text(item.get("id"))
@@ -260,7 +260,7 @@ class Answered(Observer):
             yield Choice("approval.same-operation", said, frame, "the same words")
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """A turn is over: what of its open questions?"""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or turn.status != "interrupted" or not turn.interrupts:
@@ -279,12 +279,12 @@ class Answered(Observer):
             yield Choice("approval.interrupted", status, frame, "the item")
 
     @on("thread/closed")
-    def closed(self, frame: Frame) -> None:
+    def on_thread_closed(self, frame: Frame) -> None:
         """A thread is not loaded any more."""
         self._reloaded.add(text(obj(frame.params).get("threadId")))
 
     @listen(("mark", ServerEnded.kind))
-    def restarted(self, mark: Mark[ServerEnded]) -> None:
+    def on_server_ended(self, mark: Mark[ServerEnded]) -> None:
         """Another process answers from here on."""
         self._restarted = True
 
@@ -300,14 +300,14 @@ class Several(Observer):
         self._joined: dict[str, set[str]] = {}
 
     @on_sent("thread/resume")
-    def joins(self, frame: Frame) -> None:
+    def on_thread_resume_sent(self, frame: Frame) -> None:
         """A client that comes while something is asked."""
         self._joined.setdefault(frame.connection, set()).add(
             text(obj(frame.params).get("threadId"))
         )
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Iterator[Choice]:
+    def on_request(self, frame: Frame) -> Iterator[Choice]:
         """A question on one connection: was it put to another before?"""
         params = obj(frame.params)
         item = text(params.get("itemId"))
@@ -331,7 +331,7 @@ class Several(Observer):
         return any(one.seq > first.seq for one in view.resumed)
 
     @listen(("mark", Closed.kind))
-    def left(self, mark: Mark[Closed]) -> None:
+    def on_closed(self, mark: Mark[Closed]) -> None:
         """A client leaves: what only it was asked is lost with it."""
         still = self.scene.facts.open_connections - {mark.body.connection}
         for key, asked in self._asked.items():

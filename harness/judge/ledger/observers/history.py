@@ -48,7 +48,7 @@ class ShownItems(Observer):
             yield Choice(point, filled, frame)
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_started(self, frame: Frame) -> Iterator[Choice]:
         """A thread that is announced, and was forked if it shows turns."""
         thread = obj(dig(frame.params, "thread"))
         facts = self.scene.facts.threads.get(text(thread.get("id")))
@@ -114,7 +114,7 @@ class StoredTurns(Observer):
     """The part of a streamed turn that is shown later."""
 
     @on_answer(*_SHOWN)
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_shown_answer(self, frame: Frame) -> Iterator[Choice]:
         """A thread that is shown."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
@@ -172,7 +172,7 @@ class ForkKeeps(Observer):
     """The part of a thread beside its history that a fork has."""
 
     @on_answer("thread/fork")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_fork_answer(self, frame: Frame) -> Iterator[Choice]:
         """A fork."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
@@ -201,12 +201,12 @@ class ResumedSettings(Observer):
         self._first: dict[str, dict[str, Any]] = {}
 
     @on_answer("thread/start")
-    def started(self, frame: Frame) -> None:
+    def on_thread_start_answer(self, frame: Frame) -> None:
         """Its first settings."""
         self._first[text(dig(frame.result, "thread", "id"))] = obj(frame.result)
 
     @on_answer("thread/resume")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_resume_answer(self, frame: Frame) -> Iterator[Choice]:
         """Its settings as it comes back."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
@@ -232,7 +232,7 @@ class ShownThreads(Observer):
         self._words: dict[str, str] = {}
 
     @on_sent("turn/start")
-    def begins(self, frame: Frame) -> None:
+    def on_turn_start_sent(self, frame: Frame) -> None:
         """Note the first words of a thread."""
         params = obj(frame.params)
         said = [text(dig(one, "text")) for one in arr(params.get("input"))]
@@ -271,7 +271,7 @@ class Lists(Observer):
         self._cursors: dict[str, dict[str, Any]] = {}
 
     @on_answer("thread/list")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_list_answer(self, frame: Frame) -> Iterator[Choice]:
         """A page."""
         asked = self.scene.asked(frame)
         if asked is None:
@@ -329,7 +329,7 @@ class Unlisted(Observer):
     """Ephemeral threads, and those without a turn yet, in lists."""
 
     @on_answer("thread/list")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_list_answer(self, frame: Frame) -> Iterator[Choice]:
         """A list without a filter, and to its end."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
@@ -359,7 +359,7 @@ class StoredSteers(Observer):
         self._cut: dict[str, str] = {}
 
     @on_answer("turn/steer")
-    def granted(self, frame: Frame) -> None:
+    def on_turn_steer_answer(self, frame: Frame) -> None:
         """Input was taken."""
         asked = self.scene.asked(frame)
         if asked is not None and frame.kind is Kind.RESPONSE:
@@ -369,7 +369,7 @@ class StoredSteers(Observer):
                     self._granted[words] = thread, text(dig(frame.result, "turnId"))
 
     @listen(("mark", ModelCall.kind))
-    def called(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
         """Look for stored input in a model call."""
         texts = mark.body.user_texts or ()
         for words in [one for one in self._cut if any(one in said for said in texts)]:
@@ -380,14 +380,14 @@ class StoredSteers(Observer):
             del self._granted[words]
 
     @listen(("mark", ServerEnded.kind))
-    def ended(self, mark: Mark[ServerEnded]) -> None:
+    def on_server_ended(self, mark: Mark[ServerEnded]) -> None:
         """The server ended before the model had seen it."""
         if mark.body.killed:
             self._killed |= {words: thread for words, (thread, _) in self._granted.items()}
         self._granted.clear()
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The turn was cut before the model had seen it."""
         turn = self.scene.conversation.turn_of(frame)
         status = dig(frame.params, "turn", "status")
@@ -405,7 +405,7 @@ class StoredSteers(Observer):
             self._cut[words] = self._granted.pop(words)[0]
 
     @on_answer("thread/read", "thread/resume")
-    def read(self, frame: Frame) -> Iterator[Choice]:
+    def on_history(self, frame: Frame) -> Iterator[Choice]:
         """A thread that is shown after its server was killed."""
         asked = self.scene.asked(frame)
         thread = text(obj(asked.params).get("threadId")) if asked is not None else ""

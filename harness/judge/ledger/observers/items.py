@@ -20,7 +20,7 @@ class Commands(Observer):
     """The item of a command that has ended."""
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A command has ended."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "commandExecution":
@@ -47,7 +47,7 @@ class Cut(Observer):
     """Items that were open when their turn was interrupted or failed."""
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The end of a turn."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or turn.status not in ("interrupted", "failed") or len(turn.completed) > 1:
@@ -79,7 +79,7 @@ class Reasoning(Observer):
         self._announced: set[tuple[str, str, int]] = set()
 
     @on("item/reasoning/summaryPartAdded")
-    def part(self, frame: Frame) -> None:
+    def on_item_reasoning_summary_part_added(self, frame: Frame) -> None:
         """A section is announced."""
         params = obj(frame.params)
         index = params.get("summaryIndex")
@@ -119,7 +119,7 @@ class Scopes(Observer):
         self._turns: dict[tuple[str, str], str] = {}
 
     @on("item/started")
-    def started(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_started(self, frame: Frame) -> Iterator[Choice]:
         """An item begins: was its id another turn's?"""
         params = obj(frame.params)
         thread, turn = text(params.get("threadId")), text(params.get("turnId"))
@@ -132,7 +132,7 @@ class Scopes(Observer):
             yield Choice("item.id-scope", "the thread, as far as was seen", frame)
 
     @on("turn/started")
-    def begun(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_started(self, frame: Frame) -> Iterator[Choice]:
         """A turn begins: was its id another thread's?"""
         thread = text(obj(frame.params).get("threadId"))
         turn = text(dig(frame.params, "turn", "id"))
@@ -148,7 +148,7 @@ class Reviews(Observer):
     """The beginning and the place of a review."""
 
     @on_answer("review/start")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_review_start_answer(self, frame: Frame) -> Iterator[Choice]:
         """The answer to review/start."""
         asked = self.scene.asked(frame)
         if asked is None:
@@ -169,13 +169,13 @@ class DynamicTools(Observer):
     """Requests to the client to carry a dynamic tool out."""
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Iterator[Choice]:
+    def on_request(self, frame: Frame) -> Iterator[Choice]:
         """A request of the server that is about a tool."""
         if frame.method.startswith("item/tool/"):
             yield Choice("item.dynamic-tool-flow", names(frame.params), frame, frame.method)
 
     @on_answer("thread/start")
-    def offered(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_start_answer(self, frame: Frame) -> Iterator[Choice]:
         """The answer to a thread/start that offers some."""
         asked = self.scene.asked(frame)
         if asked is not None and "dynamicTools" in obj(asked.params):
@@ -194,14 +194,14 @@ class EmptyDeltas(Observer):
         self._empty = False
 
     @on("item/agentMessage/delta")
-    def delta(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_agent_message_delta(self, frame: Frame) -> Iterator[Choice]:
         """A piece."""
         if not self._empty and obj(frame.params).get("delta") == "":
             self._empty = True
             yield Choice("item.duplicate-delta", "sent", frame)
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The end of a turn in which one was said."""
         if not self._empty and self.scene.scenario == self.SCENARIO:
             yield Choice("item.duplicate-delta", "left out", frame)
@@ -212,7 +212,7 @@ class PlanItems(Observer):
     """Messages beside a plan item."""
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """A turn that made a plan is over."""
         turn = self.scene.conversation.turn_of(frame)
         kinds = [one.type for one in turn.items.values()] if turn is not None else []
@@ -226,13 +226,13 @@ class Compactions(Observer):
     """News of a compaction."""
 
     @on_kind(Kind.NOTIFICATION)
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_notification(self, frame: Frame) -> Iterator[Choice]:
         """A notification that is named for it."""
         if "compact" in frame.method:
             yield Choice("event.compaction-names", frame.method, frame)
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A contextCompaction item."""
         if dig(frame.params, "item", "type") != "contextCompaction":
             return
@@ -256,7 +256,7 @@ class Steers(Observer):
         self._steered: dict[tuple[str, str], list[str]] = {}
 
     @on_answer("turn/steer")
-    def answered(self, frame: Frame) -> None:
+    def on_turn_steer_answer(self, frame: Frame) -> None:
         """Input was taken."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE:
@@ -266,7 +266,7 @@ class Steers(Observer):
         self._steered.setdefault((frame.connection, turn), []).extend(one for one in words if one)
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The turn is over: was the input shown?"""
         turn = self.scene.conversation.turn_of(frame)
         key = frame.connection, text(dig(frame.params, "turn", "id"))

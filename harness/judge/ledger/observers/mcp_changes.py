@@ -133,7 +133,7 @@ class AtOnce(Observer):
     """Additions at the same time, and which of them are there in the end."""
 
     @listen(("kind", "event"))
-    def ended(self, frame: Frame) -> Iterator[Choice]:
+    def on_event(self, frame: Frame) -> Iterator[Choice]:
         """The last of several that ran at once."""
         commands: Commands = self.scene.view
         run = commands.of(frame)

@@ -46,7 +46,7 @@ class Denied(Observer):
     """A login whose user denies: it asks for no token."""
 
     @listen(("kind", "event"))
-    def ended(self, frame: Frame) -> Iterator[Choice]:
+    def on_event(self, frame: Frame) -> Iterator[Choice]:
         """By itself, or since the harness did not wait any longer."""
         commands: Commands = self.scene.view
         run = commands.of(frame)

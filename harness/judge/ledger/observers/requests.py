@@ -335,7 +335,7 @@ class Answers(Observer):
         self._open: dict[int, list[tuple[str, str, Frame]]] = {}
 
     @listen(("own", ""))
-    def sent(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """Note which situations a request is in."""
         if frame.kind is not Kind.REQUEST:
             return
@@ -349,7 +349,7 @@ class Answers(Observer):
             self._open[frame.seq] = found
 
     @listen(("kind", "response"), ("kind", "error"))
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_response(self, frame: Frame) -> Iterator[Choice]:
         """Tell the answer of each."""
         asked = self.scene.asked(frame)
         if asked is not None:

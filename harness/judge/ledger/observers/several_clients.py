@@ -26,7 +26,7 @@ class Hearing(Observer):
         self._heard: set[str] = set()
 
     @on_answer(*_OPENING)
-    def opened(self, frame: Frame) -> None:
+    def on_opening_answer(self, frame: Frame) -> None:
         """A connection has a thread from here on."""
         asked = self.scene.asked(frame)
         thread = text(dig(frame.result, "thread", "id"))
@@ -34,14 +34,14 @@ class Hearing(Observer):
             self._by[frame.connection, thread] = asked.method
 
     @on_answer("thread/unsubscribe")
-    def left(self, frame: Frame) -> None:
+    def on_thread_unsubscribe_answer(self, frame: Frame) -> None:
         """And not any more."""
         asked = self.scene.asked(frame)
         if asked is not None:
             self._by.pop((frame.connection, text(obj(asked.params).get("threadId"))), None)
 
     @on_kind(Kind.NOTIFICATION)
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_notification(self, frame: Frame) -> Iterator[Choice]:
         """One message of a thread."""
         params = obj(frame.params)
         thread = text(params.get("threadId")) or text(dig(params, "thread", "id"))
@@ -83,7 +83,7 @@ class Leaving(Observer):
         self._last: Frame | None = None
 
     @on_sent("thread/unsubscribe")
-    def sent(self, frame: Frame) -> None:
+    def on_thread_unsubscribe_sent(self, frame: Frame) -> None:
         """The only subscriber leaves."""
         facts = self.scene.facts.named(frame.params)
         if facts.loaded and facts.subscribers == {frame.connection}:
@@ -92,7 +92,7 @@ class Leaving(Observer):
                 self._active[facts.id] = facts.running
 
     @on_answer("thread/unsubscribe")
-    def answered(self, frame: Frame) -> None:
+    def on_thread_unsubscribe_answer(self, frame: Frame) -> None:
         """The reply."""
         asked = self.scene.asked(frame)
         thread = text(obj(asked.params).get("threadId")) if asked is not None else ""
@@ -113,7 +113,7 @@ class Leaving(Observer):
             steps.append("notLoaded")
 
     @on("thread/closed")
-    def closed(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_closed(self, frame: Frame) -> Iterator[Choice]:
         """It is unloaded."""
         thread = text(obj(frame.params).get("threadId"))
         steps = self._steps.pop(thread, None)
@@ -140,7 +140,7 @@ class Leaving(Observer):
                     yield Choice("loading.active-turn", f"{said}, no thread/closed", self._last)
 
     @listen(("mark", Closed.kind))
-    def lost(self, mark: Mark[Closed]) -> None:
+    def on_closed(self, mark: Mark[Closed]) -> None:
         """The only subscriber's connection is closed."""
         # Over pipes the server ends with its only connection.
         somebody_stays = self.scene.facts.open_connections - {mark.body.connection}
@@ -149,7 +149,7 @@ class Leaving(Observer):
                 self._lost.add(facts.id)
 
     @listen(("mark", ServerEnded.kind))
-    def ended(self, mark: Mark[ServerEnded]) -> None:
+    def on_server_ended(self, mark: Mark[ServerEnded]) -> None:
         """Another process knows nothing of it."""
         self._lost.clear()
 
@@ -181,7 +181,7 @@ class Pending(Observer):
         self._frames: dict[tuple[str, object], Frame] = {}
 
     @listen(("own", ""))
-    def sent(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """A request, perhaps beside others."""
         if frame.kind is not Kind.REQUEST:
             return
@@ -192,7 +192,7 @@ class Pending(Observer):
         mine.append(frame)
 
     @listen(("kind", "response"), ("kind", "error"))
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_response(self, frame: Frame) -> Iterator[Choice]:
         """An answer: is it that of the first that is open?"""
         mine = self._open.get(frame.connection, [])
         found = [one for one in mine if as_id(one.id) == as_id(frame.id)]
@@ -223,7 +223,7 @@ class Malformed(Observer):
         self._sent: list[Frame] = []
 
     @listen(("own", ""))
-    def sent(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """Such a line."""
         if frame.kind is Kind.MALFORMED:
             self._sent.append(frame)
@@ -258,7 +258,7 @@ class ModelHears(Observer):
         self._calls = 0
 
     @on_sent("turn/start")
-    def begins(self, frame: Frame) -> None:
+    def on_turn_start_sent(self, frame: Frame) -> None:
         """Note the settings and the input of a turn."""
         params = obj(frame.params)
         said = [text(dig(one, "text")) for one in arr(params.get("input"))]
@@ -275,7 +275,7 @@ class ModelHears(Observer):
         self._reached -= given.keys()
 
     @on_answer("turn/steer")
-    def steered(self, frame: Frame) -> None:
+    def on_turn_steer_answer(self, frame: Frame) -> None:
         """Input that is taken while a turn runs."""
         asked = self.scene.asked(frame)
         if asked is not None and frame.kind is Kind.RESPONSE:
@@ -284,13 +284,13 @@ class ModelHears(Observer):
                     self._steered[words] = self._calls
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> None:
+    def on_item_completed(self, frame: Frame) -> None:
         """A compaction."""
         if dig(frame.params, "item", "type") == "contextCompaction":
             self._compacted = list(dict.fromkeys(self._before))
 
     @listen(("mark", ModelCall.kind))
-    def called(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Iterator[Choice]:
         """Compare a model call with them."""
         self._calls += 1
         frames = self.scene.trace.frames

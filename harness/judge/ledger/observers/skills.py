@@ -35,7 +35,7 @@ class Written(Observer):
     """Skills that the scenario has written, as a list shows them."""
 
     @on_answer("skills/list")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
         """A list, and what was asked for it."""
         asked = self.scene.asked(frame)
         if asked is None or frame.kind is not Kind.RESPONSE or self.scene.scenario != SCENARIO:
@@ -70,12 +70,12 @@ class Folders(Observer):
         self._places: dict[str, str] = {}
 
     @listen(("mark", Place.kind))
-    def placed(self, mark: Mark[Place]) -> None:
+    def on_place(self, mark: Mark[Place]) -> None:
         """The folders of the run."""
         self._places = {folder: name for name, folder in mark.body.named().items() if folder}
 
     @on_answer("skills/list")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
         """A list, and what was asked for it."""
         asked = self.scene.asked(frame)
         if asked is None:

@@ -21,17 +21,17 @@ class McpCalls(Observer):
         self._asked = False
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> None:
+    def on_request(self, frame: Frame) -> None:
         """The client is asked for something."""
         self._asked = self._asked or frame.method != _CALL
 
     @on("item/mcpToolCall/progress")
-    def progress(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_mcp_tool_call_progress(self, frame: Frame) -> Iterator[Choice]:
         """Progress is told."""
         yield Choice("item.mcp-progress", "passed on", frame)
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A call is over."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "mcpToolCall":
@@ -54,12 +54,12 @@ class ClientCalls(Observer):
         self._failed: set[str] = set()
 
     @on(_CALL)
-    def asked(self, frame: Frame) -> None:
+    def on__call(self, frame: Frame) -> None:
         """A client is asked to carry one out."""
         self._asked.setdefault(text(obj(frame.params).get("callId")), []).append(frame)
 
     @listen(("own", ""))
-    def answered(self, frame: Frame) -> None:
+    def on_own_answer(self, frame: Frame) -> None:
         """A client answers."""
         question = self.scene.asked(frame) if frame.kind in (Kind.RESPONSE, Kind.ERROR) else None
         if question is None or question.method != _CALL:
@@ -68,7 +68,7 @@ class ClientCalls(Observer):
             self._failed.add(text(obj(question.params).get("callId")))
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
         """A call is over."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "dynamicToolCall":

@@ -64,7 +64,7 @@ class ResponseOrder(Observer):
                     self._answered[frame.connection, asked.method, shown] += 1
 
     @on(*_CAUSED)
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_caused(self, frame: Frame) -> Iterator[Choice]:
         """A notification that follows from a request of this connection."""
         method = _CAUSED[frame.method]
         thread = _thread_of(frame.params) or text(dig(frame.params, "thread", "id"))
@@ -103,12 +103,12 @@ class Statuses(Observer):
         self._ended.pop(key, None)
 
     @on("turn/started")
-    def started(self, frame: Frame) -> None:
+    def on_turn_started(self, frame: Frame) -> None:
         """A new turn: what comes now is not of the former one."""
         self._ended.pop((frame.connection, text(obj(frame.params).get("threadId"))), None)
 
     @on("thread/status/changed")
-    def changed(self, frame: Frame) -> Iterator[Choice]:
+    def on_thread_status_changed(self, frame: Frame) -> Iterator[Choice]:
         """One change."""
         params = obj(frame.params)
         key = frame.connection, text(params.get("threadId"))
@@ -126,7 +126,7 @@ class Statuses(Observer):
                 yield Choice("thread-status.after-failure", status, frame)
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The end of a turn: its thread's status has changed before, or will."""
         params = obj(frame.params)
         key = frame.connection, text(params.get("threadId"))
@@ -159,7 +159,7 @@ class Between(Observer):
     """The place of a turn's notifications that are about none of its items."""
 
     @on(*_BETWEEN)
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_between(self, frame: Frame) -> Iterator[Choice]:
         """One of them."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or not text(obj(frame.params).get("turnId")):
@@ -192,18 +192,18 @@ class Ends(Observer):
         self._last_call = ""
 
     @listen(("mark", ModelEnd.kind))
-    def called(self, mark: Mark[ModelEnd]) -> None:
+    def on_model_end(self, mark: Mark[ModelEnd]) -> None:
         """Note the outcome of the last model call."""
         self._last_call = mark.body.told
 
     @on_answer("skills/list")
-    def listed(self, frame: Frame) -> None:
+    def on_skills_list_answer(self, frame: Frame) -> None:
         """The names of skills."""
         for entry in arr(dig(frame.result, "data")):
             self._skills |= {text(dig(one, "name")) for one in arr(dig(entry, "skills"))}
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """The end of a turn."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1:
@@ -280,7 +280,7 @@ class SecondStart(Observer):
         self._running: dict[int, str] = {}
 
     @on_sent("turn/start")
-    def sent(self, frame: Frame) -> None:
+    def on_turn_start_sent(self, frame: Frame) -> None:
         """Note the turn that is active."""
         thread = self.scene.facts.named(frame.params)
         turn = self.scene.conversation.turn_at(thread.id, thread.running)
@@ -288,7 +288,7 @@ class SecondStart(Observer):
             self._running[frame.seq] = thread.running
 
     @on_answer("turn/start")
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_start_answer(self, frame: Frame) -> Iterator[Choice]:
         """Tell the answer; a turn that was over by then is no active one."""
         asked = self.scene.asked(frame)
         running = self._running.pop(asked.seq, "") if asked is not None else ""
@@ -313,22 +313,22 @@ class TokenUsage(Observer):
         self._told = 0
 
     @on("turn/started")
-    def started(self, frame: Frame) -> None:
+    def on_turn_started(self, frame: Frame) -> None:
         """Count anew."""
         self._calls = self._told = 0
 
     @listen(("mark", ModelEnd.kind))
-    def called(self, mark: Mark[ModelEnd]) -> None:
+    def on_model_end(self, mark: Mark[ModelEnd]) -> None:
         """A model call has ended."""
         self._calls += bool(mark.body.usage and mark.body.completed)
 
     @on("thread/tokenUsage/updated")
-    def told(self, frame: Frame) -> None:
+    def on_thread_token_usage_updated(self, frame: Frame) -> None:
         """It is told."""
         self._told += 1
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """Compare, where it is clear whose calls they were."""
         if len(self.scene.facts.threads) > 1 or len(self.scene.views) > 1:
             return
@@ -343,14 +343,14 @@ class Diffs(Observer):
     """The time of a turn's diff, and the names of files in it."""
 
     @on("turn/diff/updated")
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_diff_updated(self, frame: Frame) -> Iterator[Choice]:
         """Give the choices about names of files."""
         for line in text(obj(frame.params).get("diff")).splitlines():
             if line.startswith("+++ ") and "/dev/null" not in line:
                 yield Choice("event.diff-paths", _path(line[4:]), frame)
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Iterator[Choice]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
         """Give the choice about how often it came."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1:

@@ -40,7 +40,7 @@ class AgreesWithSession(StreamRule):
     """
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
         asked = asked_of(self.trace, connection)
         turn = self.stream.turns[-1] if self.stream.turns else None

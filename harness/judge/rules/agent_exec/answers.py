@@ -40,7 +40,7 @@ class FailureTold(StreamRule):
     """
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         ends = of_process(self.trace, mark.body.connection, ModelEnd)
         turn = self.stream.turns[-1] if self.stream.turns else None
         if turn is None or not ends or ends[-1].status not in FAILURES:
@@ -72,7 +72,7 @@ class StructuredAnswer(StreamRule):
     """
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
         asked = asked_of(self.trace, connection)
         turn = self.stream.turns[-1] if self.stream.turns else None

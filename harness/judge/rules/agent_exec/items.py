@@ -28,7 +28,7 @@ class ItemLife(StreamRule):
         self.seen: dict[str, list[Frame]] = {}
 
     @listen(*(("event", kind) for kind in OF_ITEMS))
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         named = item_of(frame).get("id")
         if not isinstance(named, str) or not named:
             return

@@ -34,7 +34,7 @@ class EventsTyped(StreamRule):
     """
 
     @listen(_EVENT)
-    def event(self, frame: Frame) -> Outcomes:
+    def on_event(self, frame: Frame) -> Outcomes:
         kind = text(event(frame).get("type"))
         subject = f"events {kind} of {frame.connection}"
         if kind in exec_events().events:
@@ -46,7 +46,7 @@ class EventsTyped(StreamRule):
             )
 
     @listen(_BROKEN)
-    def broken(self, frame: Frame) -> Outcomes:
+    def on_broken(self, frame: Frame) -> Outcomes:
         subject = f"a line of {frame.connection}"
         if isinstance(frame.json, dict):
             yield wrong(subject, (frame,), member(frame, "type"), "a string, the event's type")
@@ -68,7 +68,7 @@ class EventMembers(StreamRule):
     """
 
     @listen(_EVENT)
-    def event(self, frame: Frame) -> Outcomes:
+    def on_event(self, frame: Frame) -> Outcomes:
         kind = text(event(frame).get("type"))
         row = exec_events().events.get(kind)
         if row is None:
@@ -99,7 +99,7 @@ class UsageNumbers(StreamRule):
     """
 
     @listen(("event", "turn.completed"))
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         if not isinstance(event(frame).get("usage"), dict):
             return  # exec.event-members tells.
         rows = tuple(MemberRow(name, "number") for name in exec_events().usage)
@@ -124,7 +124,7 @@ class ItemMembers(StreamRule):
     """
 
     @listen(*_ITEMS)
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         if not isinstance(event(frame).get("item"), dict):
             return  # exec.event-members tells.
         subject, item = item_subject(self.stream, frame), item_of(frame)

@@ -28,7 +28,7 @@ class ThreadFirst(StreamRule):
     """
 
     @listen(("event", "turn.started"))
-    def turn(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         subject = self.stream.turns[-1].subject
         if self.stream.threads:
             yield Witness(subject, (self.stream.threads[0], frame))
@@ -38,7 +38,7 @@ class ThreadFirst(StreamRule):
             yield Violation(subject, (frame,), "thread.started before it", "none came before it")
 
     @listen(("event", "thread.started"))
-    def thread(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         if self.stream.turns and self.stream.threads[0] is not frame:
             turn = self.stream.turns[0]
             yield instead(
@@ -62,7 +62,7 @@ class TurnBeforeItems(StreamRule):
     """
 
     @listen(*_ITEMS)
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         if self.stream.turns:
             turn = self.stream.turns[-1]
             yield Witness(turn.subject, (turn.started, frame))
@@ -88,7 +88,7 @@ class EndIsLast(StreamRule):
     """
 
     @listen(*_ENDS)
-    def end(self, frame: Frame) -> Outcomes:
+    def on_end(self, frame: Frame) -> Outcomes:
         if not self.stream.turns:
             yield instead(
                 f"process {frame.connection}", (frame,), member(frame, "type"), "a turn before it"
@@ -102,7 +102,7 @@ class EndIsLast(StreamRule):
             yield instead(turn.subject, proof, member(frame, "type"), f"one end, {_END}")
 
     @listen(*_ITEMS)
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         turn = self.stream.turns[-1] if self.stream.turns else None
         if turn is not None and turn.ends:
             proof = (turn.ends[0], frame)
@@ -143,7 +143,7 @@ class ErrorIsFatal(StreamRule):
     """
 
     @listen(*_ENDS)
-    def end(self, frame: Frame) -> Outcomes:
+    def on_end(self, frame: Frame) -> Outcomes:
         if not self.stream.fatal or not self.stream.turns:
             return
         turn, fatal = self.stream.turns[-1], self.stream.fatal[0]
@@ -157,7 +157,7 @@ class ErrorIsFatal(StreamRule):
             yield Witness(turn.subject, (fatal, frame))
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         turn = self.stream.turns[-1] if self.stream.turns else None
         if turn is None or turn.ends or mark.body.push != "none":
             return

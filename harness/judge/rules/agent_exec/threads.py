@@ -30,7 +30,7 @@ class ResumedThread(StreamRule):
     """
 
     @listen(("event", "thread.started"))
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         asked = asked_of(self.trace, frame.connection)
         if asked is None or not asked.thread:
             return
@@ -55,7 +55,7 @@ class ResumedHistory(StreamRule):
     """
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
         asked = asked_of(self.trace, connection)
         if asked is None or not asked.thread or not self.stream.turns:
@@ -139,7 +139,7 @@ class ModelAsked(StreamRule):
     """
 
     @on_mark(ProgramEnded)
-    def ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
+    def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
         asked = asked_of(self.trace, connection)
         calls = of_process(self.trace, connection, ModelCall)

@@ -30,7 +30,7 @@ class Added(CommandRule):
     """Judges additions that the text describes and after which the server is there."""
 
     @listen(("ended", "add"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         added = addition(run) if run is not None else None
@@ -174,7 +174,7 @@ class TokenNotKept(CommandRule):
     """
 
     @listen(("ended", "add"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         variable = run.words.last("--bearer-token-env-var") if run is not None else None
@@ -203,7 +203,7 @@ class TokenNotShown(CommandRule):
     """
 
     @listen(*(("ended", one) for one in ("add", "list", "get", "remove", "login", "logout")))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_run_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None:

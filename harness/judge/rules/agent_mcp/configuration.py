@@ -105,7 +105,7 @@ class BadName(CommandRule):
     """
 
     @listen(("ended", "add"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or len(run.words.names) != 1 or before(run).data is None:

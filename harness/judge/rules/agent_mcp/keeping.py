@@ -35,7 +35,7 @@ class Keeping(CommandRule):
     """Judges add and remove of a configuration that was TOML before."""
 
     @listen(*CHANGES)
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_change(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or before(run).data is None or not run.words.name:
@@ -154,7 +154,7 @@ class Concurrent(CommandRule):
         self._judged: set[str] = set()
 
     @listen(("ended", "add"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge the additions that were made at once, when all of them have ended."""
         runs = self.commands.runs.values()
         if any(run.ended is None for run in runs):

@@ -47,7 +47,7 @@ class Listing(CommandRule):
     as_json = False
 
     @listen(("ended", "list"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_list_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or run.words.names or before(run).data is None:
@@ -109,7 +109,7 @@ class EveryServer(CommandRule):
     """
 
     @listen(("ended", "list"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_list_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or run.words.names or before(run).data is None:

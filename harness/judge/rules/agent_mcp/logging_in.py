@@ -47,7 +47,7 @@ class LoggingIn(CommandRule):
     """
 
     @listen(("ended", "login"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_login_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.commands.of(frame)
         if run is None or run.ended is not frame or not run.alone or len(run.words.names) != 1:
@@ -207,7 +207,7 @@ class HttpOnly(CommandRule):
     """
 
     @listen(("ended", "login"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_login_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None:
@@ -250,7 +250,7 @@ class SaysUnsupported(CommandRule):
     """
 
     @listen(("ended", "login"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_login_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or kind_of(self.configured(run).get(run.words.name, {})) != STDIO:

@@ -36,7 +36,7 @@ class LoggingOut(CommandRule):
     stored = True
 
     @listen(("ended", "logout"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_logout_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or len(run.words.names) != 1 or not NAME.fullmatch(run.words.name):
@@ -182,7 +182,7 @@ class KeepsServer(CommandRule):
     """
 
     @listen(("ended", "logout"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_logout_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or run.words.name not in before(run).servers:
@@ -208,7 +208,7 @@ class Private(CommandRule):
     """
 
     @listen(("ended", "login"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_login_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         for file in holders(frame) if run is not None else ():

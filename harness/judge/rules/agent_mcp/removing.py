@@ -23,7 +23,7 @@ class Removing(CommandRule):
     known = True
 
     @listen(("ended", "remove"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_remove_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or len(run.words.names) != 1 or before(run).data is None:

@@ -18,7 +18,7 @@ class Showing(CommandRule):
     as_json = False
 
     @listen(("ended", "get"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_get_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         if run is None or len(run.words.names) != 1:
@@ -104,7 +104,7 @@ class NameNeeded(CommandRule):
     """
 
     @listen(("ended", "get"))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_get_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
         run = self.ended(frame)
         servers = self.configured(run) if run is not None else {}

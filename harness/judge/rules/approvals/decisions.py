@@ -94,7 +94,7 @@ class AcceptedRuns(DecidedItem):
         self._held: dict[TurnView, list[Violation]] = {}
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.item_decided(frame, APPROVING)
         if item is None or self.disturbed(item.turn) or self.cancelled(item.turn):
             return None
@@ -112,7 +112,7 @@ class AcceptedRuns(DecidedItem):
         return None
 
     @on("turn/completed")
-    def over(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         held = self._held.pop(turn, []) if turn is not None else []
         return held if turn is not None and turn.status != "failed" else None
@@ -154,7 +154,7 @@ class DeniedNotRun(DecidedItem):
         return None
 
     @on(DIFF)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_diff(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         for item in self._denied.get(turn, ()) if turn is not None else ():
             decisions = self.decisions(item)
@@ -169,14 +169,14 @@ class DeniedNotRun(DecidedItem):
         return None
 
     @on("turn/completed")
-    def over(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is not None:
             self._denied.pop(turn, None)
         return None
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.item_decided(frame, DENYING)
         if item is None:
             return None
@@ -234,7 +234,7 @@ class DeniedStatus(DecidedItem):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.item_decided(frame, DENYING)
         if item is None:
             return None
@@ -263,7 +263,7 @@ class CancelInterrupts(ApprovalMonitor):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not self.alone():
             return None
@@ -306,7 +306,7 @@ class DeclineGoesOn(ApprovalMonitor):
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or self.cancelled(turn):
             return None

@@ -91,7 +91,7 @@ class ApprovalOrder(ApprovalMonitor):
         self._held: dict[TurnView, list[Violation]] = {}
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         # Then it cannot be known which request an answer is for (server-request.id-unique).
         confused = [walk for walk in self._walks if same_id(walk.question.id, frame.id)]
@@ -127,7 +127,7 @@ class ApprovalOrder(ApprovalMonitor):
         return self._step(walk, ANSWER, frame)
 
     @on("serverRequest/resolved")
-    def resolved(self, frame: Frame) -> Outcomes:
+    def on_server_request_resolved(self, frame: Frame) -> Outcomes:
         fitting = [walk for walk in self._walks if APPROVAL.after(walk.state, RESOLVED)]
         if len(fitting) == 1 and not self._untracked:
             return self._step(fitting[0], RESOLVED, frame)
@@ -156,7 +156,7 @@ class ApprovalOrder(ApprovalMonitor):
         return None
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None:
             return None
@@ -173,7 +173,7 @@ class ApprovalOrder(ApprovalMonitor):
         return outcomes
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         held = self._held.pop(turn, []) if turn is not None else []
         outcomes: list[Outcome] = [*held] if turn and turn.status != "failed" else []

@@ -56,7 +56,7 @@ class NeverAsked(PolicyMonitor):
         self._asked: set[TurnView] = set()
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or turn is None or not self.under(turn, "never"):
             return None
@@ -73,7 +73,7 @@ class NeverAsked(PolicyMonitor):
         ]
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or turn in self._asked or not self.under(turn, "never"):
             return None
@@ -120,7 +120,7 @@ class AlwaysAsked(PolicyMonitor):
         return None
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type not in OPERATIONS or len(item.completed) > 1:
             return None
@@ -189,14 +189,14 @@ class AsksBeforeActing(PolicyMonitor):
         self._diffs: dict[TurnView, list[Frame]] = {}
 
     @on(DIFF)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_diff(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is not None and not turn.completed:
             self._diffs.setdefault(turn, []).append(frame)
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is not None:
             self._diffs.pop(turn, None)
@@ -260,7 +260,7 @@ class FailureFirst(PolicyMonitor):
         self._failed: set[TurnView] = set()
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item, shows = self.conversation.item_of(frame), item_in(frame)
         if item is None or len(item.completed) > 1:
             return None
@@ -300,7 +300,7 @@ class Rejected(PolicyMonitor):
     """
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if frame.kind is not Kind.REQUEST or not self.under(turn, "reject"):
             return None
@@ -313,7 +313,7 @@ class Rejected(PolicyMonitor):
         return [absent(subject, (frame,), expected, actual, *about, level=Level.INFO)]
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not self.under(item.turn, "reject"):
             return None

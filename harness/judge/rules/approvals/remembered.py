@@ -64,7 +64,7 @@ class SessionRemembered(PolicyMonitor):
         self._by_item: dict[tuple[str, str, str], Remembered] = {}
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type != "commandExecution" or len(item.completed) > 1:
             return None
@@ -89,7 +89,7 @@ class SessionRemembered(PolicyMonitor):
         return None
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         is_question = frame.kind is Kind.REQUEST and "command" in obj(frame.params)
         if turn is None or not is_question:
@@ -163,7 +163,7 @@ class AskedAgain(PolicyMonitor):
         self._allowed = False
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type != "commandExecution" or len(item.completed) > 1:
             return None

@@ -47,7 +47,7 @@ class _Words(Monitor):
         self._refused: list[_Refused] = []
 
     @on_answer("thread/start")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return
@@ -117,12 +117,12 @@ class SandboxPolicyTaken(Monitor):
         self._taken: set[str] = set()
 
     @on_sent(*CHANGING)
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_changing_sent(self, frame: Frame) -> Outcomes:
         self._taken.clear()
         return None
 
     @on_answer("turn/start")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None
@@ -160,7 +160,7 @@ class SandboxApplies(PolicyMonitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type != "fileChange" or len(item.completed) > 1:
             return None

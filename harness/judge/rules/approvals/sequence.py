@@ -45,7 +45,7 @@ class NamesItem(ApprovalMonitor):
     """
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         named = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
         thread = self.conversation.threads.get(named[0])
         turn = self.conversation.turn_of(frame)
@@ -100,7 +100,7 @@ class RequestOfType(ApprovalMonitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not item.type or len(item.completed) > 1:
             return
@@ -130,7 +130,7 @@ class FinalItem(ApprovalMonitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not self.questions(item):
             return None

@@ -189,7 +189,7 @@ class Answers(Monitor):
         self._open: dict[Id, Frame] = {}
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is not None:
             self._open[identifier] = frame
@@ -206,7 +206,7 @@ class Answers(Monitor):
         return [Witness(request_subject(question), (question, frame))]
 
     @on("serverRequest/resolved")
-    def resolved(self, frame: Frame) -> Outcomes:
+    def on_server_request_resolved(self, frame: Frame) -> Outcomes:
         # The payload is not shown. Where it names an open question that one is meant, else any.
         named = as_id(obj(frame.params).get("requestId"))
         if named is not None and named in self._open:
@@ -216,7 +216,7 @@ class Answers(Monitor):
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = text(dig(frame.params, "turn", "id"))
         self._forget(
             key
@@ -226,7 +226,7 @@ class Answers(Monitor):
         return None
 
     @on("thread/closed")
-    def closed(self, _: Frame) -> Outcomes:
+    def on_thread_closed(self, _: Frame) -> Outcomes:
         self._open.clear()
         return None
 

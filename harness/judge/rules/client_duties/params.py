@@ -152,12 +152,12 @@ class CursorGiven(Monitor):
         self._listed = False
 
     @on_answer("thread/list")
-    def listed(self, _: Frame) -> Outcomes:
+    def on_thread_list_answer(self, _: Frame) -> Outcomes:
         self._listed = True
         return None
 
     @on_sent("thread/list")
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_thread_list_sent(self, frame: Frame) -> Outcomes:
         cursor = text(obj(frame.params).get("cursor"))
         if frame.deliberate or not cursor or not self._listed:
             return None

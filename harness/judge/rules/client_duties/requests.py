@@ -130,7 +130,7 @@ class IdFree(Monitor):
         return [wrong(subject, (first, frame), where, expected, also=also)]
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is not None:
             self._open.pop(identifier, None)

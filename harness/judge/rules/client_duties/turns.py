@@ -32,17 +32,17 @@ class TurnKnown(Monitor):
         self._told = False
 
     @on("turn/started")
-    def started(self, _: Frame) -> Outcomes:
+    def on_turn_started(self, _: Frame) -> Outcomes:
         self._told = True
         return None
 
     @on_answer("turn/start")
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         self._told = self._told or frame.kind is Kind.RESPONSE
         return None
 
     @on_sent(*_NAMING)
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_naming_sent(self, frame: Frame) -> Outcomes:
         name = _NAMING[frame.method]
         turn = text(obj(frame.params).get(name))
         if frame.deliberate or not self._told or not isinstance(obj(frame.params).get(name), str):

@@ -68,12 +68,12 @@ class RebuildsReply(Monitor):
         self._found: dict[str, Violation] = {}
 
     @on_sent("turn/steer")
-    def steered(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         self._steered.add(text(obj(frame.params).get("expectedTurnId")))
         return None
 
     @on(*_NEXT)
-    def goes_on(self, frame: Frame) -> Outcomes:
+    def on_next(self, frame: Frame) -> Outcomes:
         """Judge the item before, which may have been the last of its turn."""
         # Most messages are deltas, and most items are right.
         if not self._found and frame.method != "item/completed":
@@ -160,7 +160,7 @@ class ReasoningSummary(_Reasoning):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         return self.differences(frame, SUMMARY_DELTA, "summary")
 
 
@@ -178,7 +178,7 @@ class ReasoningContent(_Reasoning):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         return self.differences(frame, RAW_DELTA, "content")
 
 
@@ -200,7 +200,7 @@ class CommandOutput(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not item.started:
             return None
@@ -238,7 +238,7 @@ class SummaryPartAnnounced(Monitor):
         self._boundary: dict[tuple[str, str, str], Frame] = {}
 
     @on("item/started", "item/completed")
-    def whole(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         where = text(params.get("threadId")), text(params.get("turnId"))
         key = (*where, text(item_in(frame).get("id")))
@@ -246,11 +246,11 @@ class SummaryPartAnnounced(Monitor):
         self._boundary.pop(key, None)
 
     @on(PART_ADDED)
-    def boundary(self, frame: Frame) -> Outcomes:
+    def on_part_added(self, frame: Frame) -> Outcomes:
         self._boundary[_item_key(frame)] = frame
 
     @on(SUMMARY_DELTA)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_summary_delta(self, frame: Frame) -> Outcomes:
         key, item = _item_key(frame), self.conversation.item_of(frame)
         last, self._last[key] = self._last.get(key), frame
         boundary = self._boundary.pop(key, None)
@@ -290,7 +290,7 @@ class KindMatchesItem(Monitor):
         self._judged: set[tuple[str, str, str, str]] = set()
 
     @on(*DELTAS)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_delta(self, frame: Frame) -> Outcomes:
         key = (frame.json["method"], *_item_key(frame))
         if key in self._judged:
             return None

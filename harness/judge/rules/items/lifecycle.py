@@ -37,7 +37,7 @@ class StartedBeforeDelta(Monitor):
         self._judged: set[tuple[str, str, str]] = set()
 
     @on(*DELTAS)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_delta(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         ids = [text(params.get(name)) for name in ("threadId", "turnId", "itemId")]
         key = (ids[0], ids[1], ids[2])
@@ -74,7 +74,7 @@ class CompletedAfterStarted(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not began_here(self.conversation, item.turn):
             return None
@@ -97,7 +97,7 @@ class ItemCompletedOnce(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not is_own_turn(self.conversation, item.turn):
             return None
@@ -123,7 +123,7 @@ class ItemCompletedLast(Monitor):
         self._late: set[str] = set()
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not item.started or item.last_delta is None:
             return None
@@ -132,7 +132,7 @@ class ItemCompletedLast(Monitor):
         return [Witness(item.subject, (item.last_delta, frame))]
 
     @on(*DELTAS)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_delta(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not item.completed or not item.started:
             return None
@@ -174,7 +174,7 @@ class ItemCompletes(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
             return None
@@ -222,7 +222,7 @@ class SameType(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
             return None
@@ -250,7 +250,7 @@ class IdsNotReused(Monitor):
     """
 
     @on("item/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or not is_own_turn(self.conversation, item.turn):
             return None

@@ -31,7 +31,7 @@ class SameWork(Monitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or len(item.completed) > 1 or not item.started:
             return
@@ -101,7 +101,7 @@ class ProcessApart(Monitor):
         self._ran: list[_Ran] = []
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type != "commandExecution" or len(item.completed) > 1:
             return

@@ -60,7 +60,7 @@ class CommandOutput(_Output):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         known, whole = self.known(frame), item_in(frame).get("aggregatedOutput")
         if known is None or not isinstance(whole, str) or not known[1].lines:
             return None
@@ -158,7 +158,7 @@ class BothStreams(_Output):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         known = self.known(frame)
         if known is None:
             return None

@@ -45,7 +45,7 @@ class BeginsInProgress(Monitor):
     """
 
     @on("item/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         status = _status(item, frame)
         if item is None or not status or not is_own_turn(self.conversation, item.turn):
@@ -73,7 +73,7 @@ class FinalStatus(ApprovalMonitor):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         status = _status(item, frame)
         if item is None or not status or not is_own_turn(self.conversation, item.turn):
@@ -96,7 +96,7 @@ class _McpOutcome(ApprovalMonitor):
     member = ""
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item, whole = self.conversation.item_of(frame), item_in(frame)
         if item is None or item.type != MCP or whole.get("status") != self.status:
             return None
@@ -165,14 +165,14 @@ class McpProgress(ApprovalMonitor):
         self._calls: dict[str, ItemView] = {}
 
     @on("item/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and item.type == MCP:
             self._calls[item.subject] = item
         return None
 
     @on("item/mcpToolCall/progress")
-    def progress(self, frame: Frame) -> Outcomes:
+    def on_item_mcp_tool_call_progress(self, frame: Frame) -> Outcomes:
         opened = [thread for thread in self.conversation.threads.values() if thread.opened]
         if any(answer is not thread.reply for thread in opened for answer in thread.opened):
             return None

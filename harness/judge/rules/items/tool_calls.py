@@ -45,7 +45,7 @@ class McpOutcomeFits(_OfTool):
     type = MCP
 
     @on("item/started", "item/completed")
-    def told(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         status, whole = self._status(frame), item_in(frame)
         if status not in _UNFITTING:
             return None
@@ -76,7 +76,7 @@ class SuccessFits(_OfTool):
     type = DYNAMIC
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         status, success = self._status(frame), item_in(frame).get("success")
         if status not in _FITTING or not isinstance(success, bool):
             return None

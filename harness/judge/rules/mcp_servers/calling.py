@@ -39,7 +39,7 @@ class _OfCalls(OfServers):
     """A rule over each completed call of a tool of the play that an item shows."""
 
     @listen(*ITEM_ENDS)
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_end(self, frame: Frame) -> Outcomes:
         found = self.call_in(frame)
         return None if found is None else self.judged(*found)
 
@@ -152,7 +152,7 @@ class ResultTold(OfServers):
         self._last: Frame | None = None
 
     @listen(*TURN_ENDS)
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_end(self, frame: Frame) -> Outcomes:
         since, self._last = self._last, frame
         played = self.played(frame)
         calls = list(before(self.trace, frame, ModelCall))

@@ -23,7 +23,7 @@ class _Starts(OfServers):
     """Judges each start of a program of the play when a turn has ended."""
 
     @listen(*TURN_ENDS)
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_end(self, frame: Frame) -> Outcomes:
         played = self.played(frame)
         if played is None:
             return
@@ -136,7 +136,7 @@ class BearerToken(OfServers):
         self._end: Frame | None = None
 
     @listen(*TURN_ENDS)
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_end(self, frame: Frame) -> Outcomes:
         self._end = frame
         for subject, variable, tokens in self._requests(frame):
             if Held.SAME in tokens:
@@ -184,7 +184,7 @@ class EnabledOnly(OfServers):
     """
 
     @listen(*TURN_ENDS)
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_end(self, frame: Frame) -> Outcomes:
         played = self.played(frame)
         if played is None:
             return

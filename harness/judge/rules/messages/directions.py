@@ -24,7 +24,7 @@ class RightDirection(Monitor):
     """
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         row = self.book.method(frame.method)
         if row is None:
             return None

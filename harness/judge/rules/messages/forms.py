@@ -26,7 +26,7 @@ class WellFormed(Monitor):
     _witnessed = False
 
     @on_kind(Kind.MALFORMED)
-    def malformed(self, frame: Frame) -> Outcomes:
+    def on_malformed(self, frame: Frame) -> Outcomes:
         if frame.damage or "error" in obj(frame.json):
             return None
         keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
@@ -45,19 +45,19 @@ class WellFormed(Monitor):
         return self._wrong(frame, "params", "an object")
 
     @on_kind(Kind.REQUEST)
-    def request(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
             return self._wrong(frame, "id", "a number")
         return self.notification(frame) or self._good(frame)
 
     @on_kind(Kind.RESPONSE)
-    def response(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         if failed(frame) or isinstance(frame.result, dict):
             return self._good(frame)
         return self._wrong(frame, "result", "an object")
 
     @on_kind(Kind.ERROR)
-    def error(self, frame: Frame) -> Outcomes:
+    def on_error(self, frame: Frame) -> Outcomes:
         return self._good(frame)
 
     def _good(self, frame: Frame) -> Outcomes:

@@ -87,13 +87,13 @@ class ListedWordTaken(Monitor):
         return None
 
     @on_sent(*CHANGING)
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_changing_sent(self, frame: Frame) -> Outcomes:
         yield from self._told(self._refused, MISSING)
         self._refused.clear()
         self._taken.clear()
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return
@@ -195,7 +195,7 @@ class MethodOffered(Monitor):
         self._capability_of: dict[str, str] = {}
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         row = None if request is None else self.book.method(request.method)
         if request is None or row is None or row.stability != "stable" or request.deliberate:

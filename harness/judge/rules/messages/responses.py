@@ -61,7 +61,7 @@ class KnownId(Monitor):
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
             return [Witness(request_subject(request), (request, frame))]
@@ -118,7 +118,7 @@ class AnsweredOnce(Monitor):
         self._answers: dict[Frame, Frame] = {}
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None
@@ -143,7 +143,7 @@ class Answered(Monitor):
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None
@@ -176,7 +176,7 @@ class ResultXorError(Monitor):
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         subject = request_subject(request) if request else f"answer id {shown(frame.id)}"
         if frame.error in (MISSING, None) or frame.result in (MISSING, None):
@@ -205,14 +205,14 @@ class BeforeEffects(Monitor):
     """
 
     @on_answer("thread/start")
-    def thread(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if thread is None or thread.reply is not frame:
             return None
         return self._order(frame, thread.subject, thread.started, Level.INFO, "")
 
     @on_answer("turn/start")
-    def turn(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         request = self.conversation.request_of(frame)
         if turn is None or request is None:
@@ -225,7 +225,7 @@ class BeforeEffects(Monitor):
         return self._order(frame, turn.subject, early, Level.INFO, clause)
 
     @on_answer("turn/interrupt")
-    def interrupt(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
@@ -258,5 +258,5 @@ class InterruptReply(Monitor):
     """
 
     @on_answer("turn/interrupt")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
         return empty_reply(self.conversation.request_of(frame), frame)

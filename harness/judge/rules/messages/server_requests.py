@@ -39,7 +39,7 @@ class ServerRequestShape(Monitor):
     """
 
     @on_kind(Kind.REQUEST)
-    def request(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         params = payload_of(frame)
         if self.book.method(frame.method) is None or not isinstance(params, dict):
             return None
@@ -69,7 +69,7 @@ class IdUnique(Monitor):
         self._resumes_answered = 0
 
     @on_kind(Kind.REQUEST)
-    def request(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is None:
             return None
@@ -96,12 +96,12 @@ class IdUnique(Monitor):
         return None
 
     @on_sent("thread/resume")
-    def resumes(self, _: Frame) -> Outcomes:
+    def on_thread_resume_sent(self, _: Frame) -> Outcomes:
         self._resumes_sent += 1
         return None
 
     @on_answer("thread/resume")
-    def resumed(self, _: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, _: Frame) -> Outcomes:
         self._resumes_answered += 1
         return None
 
@@ -120,7 +120,7 @@ class RightForm(Monitor):
     """
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         subject = f"method {frame.method}"
         if frame.kind is Kind.REQUEST:
             return [Witness(subject, (frame,))]
@@ -129,7 +129,7 @@ class RightForm(Monitor):
         return [wrong(subject, (frame,), where, expected, clauses=clauses)]
 
     @on_kind(Kind.REQUEST)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         if self.book.event(frame.method) is None:
             return None
         return [
@@ -166,7 +166,7 @@ class NotAnswered(Monitor):
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         if self._told is None or self._deliberate:
             return None
         subject = f"notification {self._told.method}"
@@ -176,7 +176,7 @@ class NotAnswered(Monitor):
         return self._answered(frame, subject) if frame.id is None else None
 
     @on_kind(Kind.MALFORMED)
-    def nameless(self, frame: Frame) -> Outcomes:
+    def on_malformed(self, frame: Frame) -> Outcomes:
         if self._told is None or self._deliberate or frame.id is not MISSING:
             return None
         if frame.error is MISSING and frame.result is MISSING:

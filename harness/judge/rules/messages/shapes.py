@@ -106,7 +106,7 @@ class ResponseShape(Shapes):
     """
 
     @on_kind(Kind.RESPONSE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         result = frame.result
         if request is None or failed(frame) or not isinstance(result, dict):
@@ -134,7 +134,7 @@ class NotificationShape(Shapes):
         self._witnessed: set[str] = set()
 
     @on_kind(Kind.NOTIFICATION)
-    def notification(self, frame: Frame) -> Outcomes:
+    def on_notification(self, frame: Frame) -> Outcomes:
         method = frame.json["method"]
         if method in self._witnessed:
             if self.book.is_valid_event(method, payload_of(frame)):

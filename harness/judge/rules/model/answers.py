@@ -64,7 +64,7 @@ class FailsWithItsModel(News):
         self._rerouted: set[str] = set()
 
     @on("model/rerouted")
-    def rerouted(self, frame: Frame) -> Outcomes:
+    def on_model_rerouted(self, frame: Frame) -> Outcomes:
         self._rerouted.add(self.conversation.key_of(frame))
         return None
 
@@ -116,12 +116,12 @@ class AnswerShown(News):
         self._compacted = False
 
     @on_sent("turn/steer")
-    def steered(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         self._steered.add(text(obj(frame.params).get("expectedTurnId")))
         return None
 
     @on("item/started", "item/completed")
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         # From a compaction on, a call may have been for the summary, which nobody is shown.
         self._compacted = self._compacted or item_in(frame).get("type") == "contextCompaction"
         return None
@@ -208,7 +208,7 @@ class SchemaKept(Monitor):
     """
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or turn.request is None or not came_to_its_end(frame):
             return

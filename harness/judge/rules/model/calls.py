@@ -66,7 +66,7 @@ class ModelNamed(Calls):
         self._asked_by: dict[str, set[str]] = {}
 
     @on_answer("thread/start")
-    def thread(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         self._asked_by.setdefault(text(dig(frame.result, "model")), set()).add("")
         return None
 
@@ -74,7 +74,7 @@ class ModelNamed(Calls):
         self._named: tuple[str, Frame] | None = None
 
     @on("model/rerouted")
-    def rerouted(self, frame: Frame) -> Outcomes:
+    def on_model_rerouted(self, frame: Frame) -> Outcomes:
         self._rerouted = True
         return None
 

@@ -79,7 +79,7 @@ class UsageTold(News):
         self._told: list[Frame] = []
 
     @on("thread/tokenUsage/updated")
-    def told(self, frame: Frame) -> Outcomes:
+    def on_thread_token_usage_updated(self, frame: Frame) -> Outcomes:
         self._told.append(frame)
         return None
 
@@ -122,12 +122,12 @@ class PlanTold(News):
         self._steered: set[str] = set()
 
     @on_sent("turn/steer")
-    def steered(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         self._steered.add(text(obj(frame.params).get("expectedTurnId")))
         return None
 
     @on("turn/plan/updated")
-    def told(self, frame: Frame) -> Outcomes:
+    def on_turn_plan_updated(self, frame: Frame) -> Outcomes:
         self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
@@ -219,7 +219,7 @@ class RerouteTold(News):
         self._told: dict[str, list[Frame]] = {}
 
     @on("model/rerouted")
-    def rerouted(self, frame: Frame) -> Outcomes:
+    def on_model_rerouted(self, frame: Frame) -> Outcomes:
         self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
@@ -272,7 +272,7 @@ class ToldMidTurn(News):
         self._steered: set[str] = set()
 
     @on_sent("turn/steer")
-    def steered(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         named = text(params.get("threadId")), text(params.get("expectedTurnId"))
         turn = self.conversation.turn_at(*named)

@@ -40,7 +40,7 @@ class McpToolCalled(News):
         self._asked: set[str] = set()
 
     @on_kind(Kind.REQUEST)
-    def asks(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         self._asked.add(self.conversation.key_of(frame))
         return None
 

@@ -47,7 +47,7 @@ class SameEnd(_Agreement):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         self.all.until(frame)
         turn_id = text(dig(frame.params, "turn", "id"))
         told = self.all.ends.get((text(obj(frame.params).get("threadId")), turn_id), [])
@@ -80,7 +80,7 @@ class SameItem(_Agreement):
     """
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         self.all.until(frame)
         name = item_named(frame)
         told = self.all.finals.get(name, []) if name is not None else []

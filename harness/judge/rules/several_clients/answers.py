@@ -46,7 +46,7 @@ class AnswerCarriedOut(PolicyMonitor):
         self._held: dict[str, list[Violation]] = {}
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         if self.alone():
             return None
         item, name = self.conversation.item_of(frame), item_named(frame)
@@ -98,7 +98,7 @@ class AnswerCarriedOut(PolicyMonitor):
         return wrong(item.subject, frames, where, expected, level=level, also=also)
 
     @on("turn/completed")
-    def over(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         held = self._held.pop(turn.key, []) if turn is not None else []
         return held if turn is not None and turn.status != "failed" else None
@@ -131,12 +131,12 @@ class ResolvedTold(PolicyMonitor):
         self._ends: list[Frame] = []
 
     @on(RESOLVED)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_resolved(self, frame: Frame) -> Outcomes:
         self._came += 1
         return None
 
     @on("item/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         self._ends.append(frame)
         return None
 

@@ -62,7 +62,7 @@ class SubscriberTold(Monitor):
         self._told = Told(self.trace, self.conversation)
 
     @on_answer(*OPENING)
-    def opened(self, frame: Frame) -> Outcomes:
+    def on_opening_answer(self, frame: Frame) -> Outcomes:
         if self._opened is None and frame.kind is Kind.RESPONSE:
             self._opened = frame
         return None
@@ -152,7 +152,7 @@ class LeftUntold(Monitor):
         self._left: dict[str, Frame] = {}
 
     @on_answer(UNSUBSCRIBE)
-    def left(self, frame: Frame) -> Outcomes:
+    def on_unsubscribe_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         thread_id = thread_of_request(request) if request is not None else ""
         has_left = dig(frame.result, "status") in ("unsubscribed", "notSubscribed")
@@ -181,7 +181,7 @@ class LeftUntold(Monitor):
         return None
 
     @on("item/started", "item/completed")
-    def told(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
         answer = self._left.pop(thread_id, None)
         if answer is None:

@@ -57,19 +57,19 @@ class ApprovalMonitor(Monitor):
         self._crowd = False
 
     @on_sent(*DISRUPTING)
-    def _disrupt(self, frame: Frame) -> Outcomes:
+    def _on_disrupting_sent(self, frame: Frame) -> Outcomes:
         self._disruptions.setdefault(text(obj(frame.params).get("threadId")), []).append(frame)
         return None
 
     @on_answer(*DISRUPTING)
-    def _disrupted(self, frame: Frame) -> Outcomes:
+    def _on_disrupting_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
             self._disruption_answers.setdefault(request, frame)
         return None
 
     @on_sent("turn/start")
-    def _meet(self, frame: Frame) -> Outcomes:
+    def _on_turn_start_sent(self, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
         for turn in thread.turns.values() if thread is not None else ():
             if not turn.completed:
@@ -77,7 +77,7 @@ class ApprovalMonitor(Monitor):
         return None
 
     @on(*APPROVALS)
-    def _ask(self, frame: Frame) -> Outcomes:
+    def _on_approval(self, frame: Frame) -> Outcomes:
         if frame.kind is Kind.REQUEST:
             self._unanswered.append(frame)
         return None
@@ -95,7 +95,7 @@ class ApprovalMonitor(Monitor):
         return None
 
     @on("serverRequest/resolved")
-    def _resolve(self, frame: Frame) -> Outcomes:
+    def _on_server_request_resolved(self, frame: Frame) -> Outcomes:
         if self._due:
             self._due -= 1
         else:

@@ -24,7 +24,7 @@ class ForcedListings(Monitor, ABC):
         self.former: list[Listing] = []
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         """Judge the entries of a listing, one by one."""
         shown = listing(self.conversation.request_of(frame), frame)
         if shown is None:

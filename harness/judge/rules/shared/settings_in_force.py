@@ -31,14 +31,14 @@ class PolicyMonitor(ApprovalMonitor):
         self._overrides: dict[str, list[Frame]] = {}
 
     @on_sent("turn/start")
-    def _override(self, frame: Frame) -> Outcomes:
+    def _on_overrides_sent(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         if any(params.get(name) is not None for name in _TOLD):
             self._overrides.setdefault(text(params.get("threadId")), []).append(frame)
         return None
 
     @on_answer("turn/start")
-    def _refused(self, frame: Frame) -> Outcomes:
+    def _on_overrides_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None and failed(frame):
             thread_id = text(obj(request.params).get("threadId"))

@@ -117,21 +117,21 @@ class Inputs(Undisturbed, ABC):
         return [item for (*_, item), words in self.shown.items() if steer.said in words]
 
     @on_sent("turn/start", "turn/steer")
-    def _sent(self, frame: Frame) -> Outcomes:
+    def _on_input_sent(self, frame: Frame) -> Outcomes:
         self._said.append(first_text(obj(frame.params).get("input")))
         if frame.method == "turn/start":
             self._starts.append(frame)
         return None
 
     @on_answer("turn/steer")
-    def _answer(self, frame: Frame) -> Outcomes:
+    def _on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         steer = steer_of(self.conversation, frame)
         if steer is not None:
             self.steers.append(steer)
         return None
 
     @on("item/started", "item/completed")
-    def _item(self, frame: Frame) -> Outcomes:
+    def _on_item(self, frame: Frame) -> Outcomes:
         item = item_in(frame)
         if item.get("type") == "contextCompaction":
             self.uncertain = True
@@ -142,7 +142,7 @@ class Inputs(Undisturbed, ABC):
         return None
 
     @on_mark(ModelCall)
-    def _called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def _on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         # A call for which the script has no step left still belongs to its thread.
         call = mark.body
         if call.user_texts is not None and (call.scripted or call.thread):

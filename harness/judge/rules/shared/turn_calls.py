@@ -57,7 +57,7 @@ class Undisturbed(Monitor):
         self.uncertain = False
 
     @on_sent(*MAKES_UNCERTAIN)
-    def _make_uncertain(self, frame: Frame) -> Outcomes:
+    def _on_makes_uncertain_sent(self, frame: Frame) -> Outcomes:
         self.uncertain = True
         return None
 
@@ -86,7 +86,7 @@ class Calls(Undisturbed, ABC):
         """Judge a turn whose calls are all known, of which there is at least one."""
 
     @on_sent("turn/start")
-    def _sent(self, frame: Frame) -> Outcomes:
+    def _on_turn_start_sent(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         self._threads.add(text(params.get("threadId")))
         unclear = bool(self._open) or self._unclear or frame.deliberate
@@ -97,7 +97,7 @@ class Calls(Undisturbed, ABC):
         return None
 
     @on_answer("turn/start")
-    def _answer(self, frame: Frame) -> Outcomes:
+    def _on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         for asked in [asked for asked in self._open if asked.request is request]:
             asked.turn_id = self.conversation.key_of(frame)
@@ -107,7 +107,7 @@ class Calls(Undisturbed, ABC):
         return None
 
     @on_mark(ModelCall)
-    def _called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def _on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         call = mark.body
         if len(self._open) != 1 or call.model is None:
             return None
@@ -120,7 +120,7 @@ class Calls(Undisturbed, ABC):
         return None
 
     @on_mark(ModelEnd)
-    def _answered(self, mark: Mark[ModelEnd]) -> Outcomes:
+    def _on_model_end(self, mark: Mark[ModelEnd]) -> Outcomes:
         asked = self._of_call.pop(mark.body.call, None)
         if asked is not None:
             asked.ends.append(mark.body)
@@ -137,7 +137,7 @@ class Calls(Undisturbed, ABC):
                 asked.unclear = True
 
     @on("turn/completed")
-    def _completed(self, frame: Frame) -> Outcomes:
+    def _on_turn_completed(self, frame: Frame) -> Outcomes:
         turn_id = self.conversation.key_of(frame)
         asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
         if asked is None:

@@ -30,7 +30,7 @@ class ConfigReply(Monitor):
     """
 
     @on_answer(WRITE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_write_answer(self, frame: Frame) -> Outcomes:
         return empty_reply(self.conversation.request_of(frame), frame)
 
 

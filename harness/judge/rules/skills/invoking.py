@@ -142,7 +142,7 @@ class _Told(Calls):
         self._listings = _Listings(self.trace, self.conversation)
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         self._listings.add(frame)
         return None
 
@@ -260,12 +260,12 @@ class InvocationTaken(_Taken):
         self._listings = _Listings(self.trace, self.conversation)
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         self._listings.add(frame)
         return None
 
     @on_answer("turn/start")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         given = _Input.of(request) if request is not None else None
         if request is None or given is None or not given.items or not self.plain(request):
@@ -290,7 +290,7 @@ class MentionTaken(_Taken):
     """
 
     @on_answer("turn/start")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         given = _Input.of(request) if request is not None else None
         if request is None or given is None or not given.items or not self.plain(request):

@@ -32,7 +32,7 @@ class EntryPerCwd(Monitor):
     """
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         shown = listing(self.conversation.request_of(frame), frame)
         if shown is None or not shown.asked or not shown.all_absolute:
             return None
@@ -82,7 +82,7 @@ class SessionDirectory(Monitor):
     """
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         shown = listing(self.conversation.request_of(frame), frame)
         if shown is None or shown.asked:
             return None

@@ -38,7 +38,7 @@ class ListedDespiteErrors(Monitor):
     """
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         disk = disk_before(self.trace, request) if request is not None else None
         if request is None or disk is None or request.deliberate:

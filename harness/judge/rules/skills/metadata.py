@@ -34,7 +34,7 @@ class IconNames(Monitor):
     """
 
     @on_answer(LIST)
-    def listed(self, frame: Frame) -> Outcomes:
+    def on_list_answer(self, frame: Frame) -> Outcomes:
         shown = listing(self.conversation.request_of(frame), frame)
         for entry in shown.entries if shown is not None else ():
             for where, skill in entry.skills():

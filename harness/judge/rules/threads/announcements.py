@@ -60,11 +60,11 @@ class StartedAnnounced(Monitor):
     """
 
     @on_answer("thread/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         return self._judge(text(dig(frame.result, "thread", "id")), frame)
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._judge(text(dig(frame.params, "thread", "id")), frame)
 
     def finish(self) -> Outcomes:
@@ -112,7 +112,7 @@ class StartsIdle(Monitor):
     """
 
     @on_answer("thread/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         thread = obj(dig(frame.result, "thread"))
         status = dig(thread, "status", "type")
         if frame.kind is not Kind.RESPONSE or not isinstance(status, str):
@@ -150,7 +150,7 @@ class StartWithoutParams(Monitor):
         self._refused: list[tuple[Frame, Frame]] = []
 
     @on_sent("thread/start")
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_thread_start_sent(self, frame: Frame) -> Outcomes:
         # This request itself is owed an answer too.
         if len(self.owed.open(Owes.ANSWER)) > 1:
             self._busy.add(frame)
@@ -162,13 +162,13 @@ class StartWithoutParams(Monitor):
         yield from self._told(Level.SHOULD)
 
     @on_kind(Kind.RESPONSE)
-    def response(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         self._served = self._served or request is not None
         return None
 
     @on_answer("thread/start")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return
@@ -235,11 +235,11 @@ class TimestampsSeconds(Monitor):
     """
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer(*SHOWING)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_showing_answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
@@ -286,11 +286,11 @@ class UpdatedNotBeforeCreated(Monitor):
     once = True
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer(*SHOWING)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_showing_answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:

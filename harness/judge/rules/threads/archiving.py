@@ -34,7 +34,7 @@ class ArchiveReply(Monitor):
     """
 
     @on_answer(ARCHIVE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_archive_answer(self, frame: Frame) -> Outcomes:
         if failed(frame):
             return None
         return empty_reply(self.conversation.request_of(frame), frame)
@@ -54,7 +54,7 @@ class RestoredThread(Monitor):
     """
 
     @on_answer(UNARCHIVE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_unarchive_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
             return None
@@ -88,11 +88,11 @@ class ArchiveTold(TellingRequests):
         return archived_before(exchanges, request, answer) is False
 
     @on_answer(ARCHIVE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_archive_answer(self, frame: Frame) -> Outcomes:
         return self.accepted(frame)
 
     @on("thread/archived")
-    def archived(self, frame: Frame) -> Outcomes:
+    def on_thread_archived(self, frame: Frame) -> Outcomes:
         return self.came(frame)
 
 
@@ -117,11 +117,11 @@ class UnarchiveTold(TellingRequests):
         return archived_before(exchanges, request, answer) is True
 
     @on_answer(UNARCHIVE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_unarchive_answer(self, frame: Frame) -> Outcomes:
         return self.accepted(frame)
 
     @on("thread/unarchived")
-    def unarchived(self, frame: Frame) -> Outcomes:
+    def on_thread_unarchived(self, frame: Frame) -> Outcomes:
         return self.came(frame)
 
 

@@ -125,12 +125,12 @@ class NoDuplicate(_Attaching):
     """
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         self.come(frame, first=True)
         return None
 
     @on("item/started", "item/completed")
-    def told_again(self, frame: Frame) -> Iterator[Outcome]:
+    def on_item(self, frame: Frame) -> Iterator[Outcome]:
         attached = self.at(frame)
         item_id = text(item_in(frame).get("id"))
         if attached is None or item_id not in attached.items:
@@ -146,7 +146,7 @@ class NoDuplicate(_Attaching):
         yield Violation(subject, frames, expected, frame.method, places=places)
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Iterator[Outcome]:
+    def on_turn_completed(self, frame: Frame) -> Iterator[Outcome]:
         attached = self.at(frame)
         if attached is None:
             return
@@ -186,12 +186,12 @@ class KnownItems(_Attaching):
         self._judged: set[tuple[str, str]] = set()
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         self.come(frame)
         return None
 
     @on(*DELTAS)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_delta(self, frame: Frame) -> Outcomes:
         attached = self.at(frame)
         if attached is None:
             return None
@@ -231,17 +231,17 @@ class TextContinues(_Attaching):
         self._pieces: dict[tuple[str, str, str], list[Frame]] = {}
 
     @on_sent("thread/resume")
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_sent(self, frame: Frame) -> Outcomes:
         self._asked.append(frame)
         return None
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         self.come(frame)
         return None
 
     @on(MESSAGE_DELTA)
-    def delta(self, frame: Frame) -> Outcomes:
+    def on_message_delta(self, frame: Frame) -> Outcomes:
         if self._asked:
             params = obj(frame.params)
             ids = [text(params.get(name)) for name in ("threadId", "turnId", "itemId")]
@@ -249,7 +249,7 @@ class TextContinues(_Attaching):
         return None
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         attached, whole = self.at(frame), item_in(frame)
         item_id, final = text(whole.get("id")), whole.get("text")
         if attached is None or item_id not in attached.items or not isinstance(final, str):
@@ -293,7 +293,7 @@ class NoGap(_Attaching):
     """
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         self.come(frame)
         return None
 

@@ -59,7 +59,7 @@ class CompactReply(Monitor):
     """
 
     @on_answer(COMPACT)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_compact_answer(self, frame: Frame) -> Outcomes:
         if failed(frame):
             return None
         return empty_reply(self.conversation.request_of(frame), frame)
@@ -97,24 +97,24 @@ class _Compactions(Monitor, ABC):
         self._rewritten_else = False
 
     @on_sent(*LEAVING)
-    def leaving(self, frame: Frame) -> Outcomes:
+    def on_leaving_sent(self, frame: Frame) -> Outcomes:
         self._left.add(text(obj(frame.params).get("threadId")))
         return None
 
     @on_sent(*REWRITING)
-    def rewriting(self, frame: Frame) -> Outcomes:
+    def on_rewriting_sent(self, frame: Frame) -> Outcomes:
         self._rewritten_else = True
         return None
 
     @on_sent("turn/start")
-    def said(self, frame: Frame) -> Outcomes:
+    def on_turn_start_sent(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         inputs = self._inputs.setdefault(text(params.get("threadId")), [])
         inputs.append((frame, first_text(params.get("input"))))
         return None
 
     @on_mark(ModelCall)
-    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         if mark.body.user_texts is not None:
             self._calls.append(_Called(mark, mark.body.user_texts))
         return None
@@ -134,7 +134,7 @@ class _Compactions(Monitor, ABC):
         return None
 
     @on_sent(COMPACT)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_compact_sent(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
         if thread_id in self._fresh:
             self._worth.add(frame)
@@ -142,7 +142,7 @@ class _Compactions(Monitor, ABC):
         return None
 
     @on_answer(COMPACT)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_compact_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate or failed(frame):
             return None
@@ -261,7 +261,7 @@ class CompactItem(_Compactions):
         self._stopped: dict[str, Frame] = {}
 
     @on("item/started", "item/completed")
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item(self, frame: Frame) -> Outcomes:
         item = item_in(frame)
         if item.get("type") == "contextCompaction":
             seen = self._items.setdefault(text(obj(frame.params).get("threadId")), {})
@@ -269,17 +269,17 @@ class CompactItem(_Compactions):
         return None
 
     @on("error")
-    def error(self, frame: Frame) -> Outcomes:
+    def on_error(self, frame: Frame) -> Outcomes:
         self._stopped[text(obj(frame.params).get("threadId"))] = frame
         return None
 
     @on_sent("turn/interrupt")
-    def interrupt(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_sent(self, frame: Frame) -> Outcomes:
         self._stopped[text(obj(frame.params).get("threadId"))] = frame
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is not None and turn.status in (FAILED, INTERRUPTED):
             self._stopped[turn.thread_id] = frame

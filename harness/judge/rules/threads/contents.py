@@ -45,7 +45,7 @@ class SettingsEcho(Monitor):
     """
 
     @on_answer("thread/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None or request.deliberate:
             return
@@ -99,11 +99,11 @@ class CwdCaptured(Monitor):
         self._turns = SentByAnybody(self.trace, "turn/start")
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer("thread/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         """Judge a thread/started that came before the reply."""
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if thread is not None and thread.reply is frame:

@@ -65,7 +65,7 @@ class MessagesKept(_Shown):
     """
 
     @on_answer("thread/read", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         for turn in self.cut_turns(frame):
             told = [one for one in _completed(turn) if item_in(one).get("type") in SAID]
             if told:
@@ -113,7 +113,7 @@ class TurnOver(_Shown):
     """
 
     @on_answer("thread/read", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         if dig(frame.result, "thread", "status", "type") == "active":
             return
         cut = {turn.id: turn for turn in self.cut_turns(frame) if not self.begun_again(turn)}
@@ -142,7 +142,7 @@ class ItemsOver(_Shown):
     """
 
     @on_answer("thread/read", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         cut = {turn.id: turn for turn in self.cut_turns(frame)}
         for at, shown in enumerate(turns_of(dig(frame.result, "thread"))):
             turn = cut.get(text(shown.get("id")))
@@ -180,7 +180,7 @@ class GoesOn(_Shown):
         self._resumed: dict[str, tuple[Frame, TurnView]] = {}
 
     @on_answer("thread/resume")
-    def resumed(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         cut = self.cut_turns(frame)
         active = dig(frame.result, "thread", "status", "type") == "active"
         if cut and not active and not any(map(self.begun_again, cut)):
@@ -188,7 +188,7 @@ class GoesOn(_Shown):
         return None
 
     @on_answer("turn/start")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None

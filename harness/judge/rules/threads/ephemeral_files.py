@@ -33,7 +33,7 @@ class NotStored(Monitor):
     """
 
     @on_mark(HomeSearched)
-    def searched(self, mark: Mark[HomeSearched]) -> Outcomes:
+    def on_home_searched(self, mark: Mark[HomeSearched]) -> Outcomes:
         exchanges = exchanges_at(self.trace, mark)
         ephemeral, stored = _threads(exchanges)
         here = any(one.body.exists for one in marks_until(self.trace, mark, FileSeen))

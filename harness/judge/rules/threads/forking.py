@@ -30,7 +30,7 @@ class NewId(Monitor):
     """
 
     @on_answer(FORK)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_fork_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         given = dig(frame.result, "thread", "id")
         if request is None or request.deliberate or not isinstance(given, str):
@@ -51,11 +51,11 @@ class ForkAnnounced(Monitor):
     """
 
     @on_answer(FORK)
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_fork_answer(self, frame: Frame) -> Outcomes:
         return self._judge(text(dig(frame.result, "thread", "id")))
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._judge(text(dig(frame.params, "thread", "id")))
 
     def finish(self) -> Outcomes:
@@ -113,7 +113,7 @@ class CopiesHistory(Monitor):
         self._rollbacks = Rollbacks(self.trace, self.conversation)
 
     @on_answer(FORK)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_fork_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return

@@ -53,7 +53,7 @@ class ArchivedApart(_Filter):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
         page = pages.pages[-1] if pages is not None else None
         wanted = page.params.get("archived", False) if page is not None else None
@@ -92,7 +92,7 @@ class CwdExact(_Filter):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         page = self.page(frame)
         asked = text(page.params.get("cwd")) if page is not None else ""
         if page is None or not posixpath.isabs(asked):
@@ -125,7 +125,7 @@ class ProvidersKept(_Filter):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         page = self.page(frame)
         asked = page.params.get("modelProviders") if page is not None else None
         if page is None or not isinstance(asked, list) or not asked:
@@ -156,7 +156,7 @@ class TitleHoldsTerm(_Filter):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         page = self.page(frame)
         term = text(page.params.get("searchTerm")) if page is not None else ""
         if page is None or not term:
@@ -206,7 +206,7 @@ class SourceKinds(_Filter):
         self._lists: deque[Pages] = deque(maxlen=MAX_LISTS)
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
         if pages is None or not pages.complete or not _kinds(pages):
             return

@@ -46,7 +46,7 @@ class Order(ListMonitor):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
         if pages is None:
             return None

@@ -72,7 +72,7 @@ class HistoryShown(_History):
     """
 
     @on_answer(*SHOWING_HISTORY)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_showing_history_answer(self, frame: Frame) -> Outcomes:
         done = [turn for turn in self.ended(frame) if turn.status == COMPLETED]
         request = self.conversation.request_of(frame)
         if not done or request is None:
@@ -102,7 +102,7 @@ class ItemsFilled(_History):
     """
 
     @on_answer(*SHOWING_HISTORY)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_showing_history_answer(self, frame: Frame) -> Outcomes:
         ended, shown = self.ended(frame), stored_in(frame)
         told = {turn.id: turn for turn in ended}
         if not told.keys() & shown.keys():
@@ -141,7 +141,7 @@ class ResumedEqualsLive(_History):
     """
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         stored = stored_in(frame)
         for turn in self.ended(frame) if stored else ():
             found = other_than_told(turn, stored.get(turn.id), frame)
@@ -165,7 +165,7 @@ class InItsThread(_History):
         self._compactions = SentByAnybody(self.trace, "thread/compact/start")
 
     @on_answer("thread/read", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         shown, request = stored_in(frame), self.conversation.request_of(frame)
         if not shown or request is None:
             return
@@ -303,7 +303,7 @@ class ItemIds(_History):
     once = True
 
     @on_answer("thread/read", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         shown = stored_in(frame)
         for turn in self.ended(frame) if shown else ():
             where = shown.get(turn.id)

@@ -60,7 +60,7 @@ class ListsLoaded(Monitor):
         self._by_cursor: dict[str, _Listing] = {}
 
     @on_answer(LOADED_LIST)
-    def page(self, frame: Frame) -> Outcomes:
+    def on_loaded_list_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return

@@ -86,11 +86,11 @@ class ClosedTold(TellingRequests):
         return None if others <= left else Level.SHOULD
 
     @on_answer(UNSUBSCRIBE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_unsubscribe_answer(self, frame: Frame) -> Outcomes:
         return self.accepted(frame)
 
     @on(CLOSED)
-    def closed(self, frame: Frame) -> Outcomes:
+    def on_closed(self, frame: Frame) -> Outcomes:
         return self.came(frame)
 
 
@@ -111,7 +111,7 @@ class KeptForOthers(Monitor):
     """
 
     @on(CLOSED)
-    def closed(self, frame: Frame) -> Outcomes:
+    def on_closed(self, frame: Frame) -> Outcomes:
         exchanges = Exchanges(self.trace, frame)
         for thread_id in exchanges.threads_named_in(frame):
             sent = exchanges.sent("thread/archive", before=frame)
@@ -155,7 +155,7 @@ class UnsubscribeWords(Monitor):
     """
 
     @on_answer(UNSUBSCRIBE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_unsubscribe_answer(self, frame: Frame) -> Outcomes:
         request, word = self.conversation.request_of(frame), text(dig(frame.result, "status"))
         if request is None or failed(frame) or not word:
             return

@@ -39,7 +39,7 @@ class NameReply(Monitor):
     """
 
     @on_answer(SET)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_set_answer(self, frame: Frame) -> Outcomes:
         if failed(frame):
             return None
         return empty_reply(self.conversation.request_of(frame), frame)
@@ -74,11 +74,11 @@ class NameTold(TellingRequests):
         return exchanges.opened(thread_id, "thread/start", before=request)
 
     @on_answer(SET)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_set_answer(self, frame: Frame) -> Outcomes:
         return self.accepted(frame)
 
     @on("thread/name/updated")
-    def updated(self, frame: Frame) -> Outcomes:
+    def on_thread_name_updated(self, frame: Frame) -> Outcomes:
         return self.came(frame)
 
 
@@ -99,7 +99,7 @@ class NameShown(Monitor):
     """
 
     @on_answer(*SHOWING)
-    def shown(self, frame: Frame) -> Outcomes:
+    def on_showing_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or frame.kind is not Kind.RESPONSE:
             return

@@ -29,7 +29,7 @@ class PageSize(ListMonitor):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         page = self.page(frame)
         limit = page.params.get("limit") if page is not None else None
         if page is None or isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -61,7 +61,7 @@ class Complete(ListMonitor):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
         if pages is None or not pages.complete:
             return
@@ -95,7 +95,7 @@ class Once(ListMonitor):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
         if pages is None:
             return
@@ -138,7 +138,7 @@ class CursorLeadsOn(ListMonitor):
     """
 
     @on_answer("thread/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         before = self.gives_cursor_of(request)
         pages = self.pages(frame)

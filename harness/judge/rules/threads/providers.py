@@ -36,11 +36,11 @@ class OneProvider(Monitor):
         return any(text(obj(one.params).get("threadId")) in (thread_id, "") for one in asked)
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         return self._shown(frame)
 
     @on_answer(*SHOWING)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_showing_answer(self, frame: Frame) -> Outcomes:
         return self._shown(frame)
 
     def _shown(self, frame: Frame) -> Outcomes:

@@ -53,7 +53,7 @@ class ReadThreadId(Monitor):
     """
 
     @on_answer("thread/read")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         read = dig(frame.result, "thread", "id")
         if request is None or request.deliberate or not isinstance(read, str):
@@ -79,7 +79,7 @@ class IncludesTurns(_Read):
     """
 
     @on_answer("thread/read")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         facts = self.facts(frame)
         if facts is None or not _with_turns(facts[0]):
             return None
@@ -106,7 +106,7 @@ class OmitsTurns(_Read):
     """
 
     @on_answer("thread/read")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         facts = self.facts(frame)
         if facts is None or _with_turns(facts[0]):
             return None
@@ -138,7 +138,7 @@ class StoredEqualsLive(_Read):
     """
 
     @on_answer("thread/read")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         facts = self.facts(frame)
         if facts is None or not _with_turns(facts[0]):
             return
@@ -173,7 +173,7 @@ class NotResumed(Monitor):
         self._reads: set[Frame] = set()
 
     @on_answer("thread/read")
-    def read(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         asked = obj(request.params).get("threadId") if request is not None else None
         self._reads.add(frame)
@@ -184,7 +184,7 @@ class NotResumed(Monitor):
         return None
 
     @on_answer("thread/loaded/list")
-    def loaded(self, frame: Frame) -> Outcomes:
+    def on_thread_loaded_list_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         whole = request is not None and not text(obj(request.params).get("cursor"))
         if request is None or not whole or dig(frame.result, "nextCursor") is not None:

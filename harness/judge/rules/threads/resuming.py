@@ -44,7 +44,7 @@ class Reopens(Monitor):
         self._put_away = SentByAnybody(self.trace, *PUTTING_AWAY)
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate:
             return None
@@ -112,7 +112,7 @@ class SameThread(Monitor):
     """
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         given = dig(frame.result, "thread", "id")
         if request is None or request.deliberate or not isinstance(given, str):
@@ -145,7 +145,7 @@ class NotAnnounced(Monitor):
         self._opening = SentByAnybody(self.trace, *ANNOUNCING)
 
     @on_answer("thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
         """Judge what came before the answer."""
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if frame.kind is Kind.RESPONSE and thread is not None and thread.resumed:
@@ -153,7 +153,7 @@ class NotAnnounced(Monitor):
             yield from self._judge(thread, early)
 
     @on("thread/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_started(self, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(text(dig(frame.params, "thread", "id")))
         if thread is not None and thread.opened and thread.resumed:
             yield from self._judge(thread, [frame])

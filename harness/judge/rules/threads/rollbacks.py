@@ -229,7 +229,7 @@ class Drops(_Rollback):
     """
 
     @on_answer(ROLLBACK)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_rollback_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None or request.deliberate or frame.kind is not Kind.RESPONSE:
             return None

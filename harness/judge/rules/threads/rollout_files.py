@@ -51,7 +51,7 @@ class AtItsPath(Monitor):
     """
 
     @on_mark(FileSeen)
-    def seen(self, mark: Mark[FileSeen]) -> Outcomes:
+    def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
         exchanges = exchanges_at(self.trace, mark)
         for told in _last_told(exchanges):
             if not _is_at(told.path, mark) or storage_of(exchanges, told.thread_id) is None:
@@ -137,7 +137,7 @@ class FileMoved(_Moves):
     """
 
     @on_mark(FileSeen)
-    def seen(self, mark: Mark[FileSeen]) -> Outcomes:
+    def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
         for thread_id, state, exchanges in self.looks(mark, Kept.ARCHIVED):
             former = self.last_seen(mark, exchanges, thread_id, state.frames[0])
             if former is not None:
@@ -181,7 +181,7 @@ class FileBack(_Moves):
     """
 
     @on_mark(FileSeen)
-    def seen(self, mark: Mark[FileSeen]) -> Outcomes:
+    def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
         for thread_id, state, exchanges in self.looks(mark, Kept.RESTORED):
             request, answer = state.frames[:2]
             former = self.last_seen(mark, exchanges, thread_id, request)

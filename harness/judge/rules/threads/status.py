@@ -123,18 +123,18 @@ class ReadMatchesTurns(_Answered):
         self._other_work = False
 
     @on_sent(*OTHER_WORK)
-    def other_work(self, frame: Frame) -> Outcomes:
+    def on_other_work_sent(self, frame: Frame) -> Outcomes:
         self._other_work = True
         return None
 
     @on_sent("turn/start")
-    def starting(self, frame: Frame) -> Outcomes:
+    def on_turn_start_sent(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
         self._starting.setdefault(thread_id, set()).add(frame)
         return None
 
     @on_answer("turn/start")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
             thread_id = text(obj(request.params).get("threadId"))
@@ -142,7 +142,7 @@ class ReadMatchesTurns(_Answered):
         return None
 
     @on_mark(ModelCall)
-    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         running = [t for t in self.conversation.turns.values() if t.started and not t.completed]
         scripted = mark.body.scripted
         if scripted:
@@ -152,7 +152,7 @@ class ReadMatchesTurns(_Answered):
         return None
 
     @on_mark(ModelEnd)
-    def call_ended(self, mark: Mark[ModelEnd]) -> Outcomes:
+    def on_model_end(self, mark: Mark[ModelEnd]) -> Outcomes:
         call = mark.body.call
         self._calls.discard(call)
         for idle in self._idle.values():
@@ -161,12 +161,12 @@ class ReadMatchesTurns(_Answered):
         return None
 
     @on_sent("thread/read")
-    def reading(self, frame: Frame) -> Outcomes:
+    def on_thread_read_sent(self, frame: Frame) -> Outcomes:
         self._calls_at[frame] = set(self._calls)
         return None
 
     @on_answer("thread/read")
-    def read(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         for thread, shown in self.shown(frame):
             if needs_turn(shown.status) is None or self._other_work:
                 continue
@@ -233,7 +233,7 @@ class ReadMatchesTurns(_Answered):
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         idle = self._idle.get(turn.thread_id) if turn is not None else None
         if turn is None or idle is None or idle.turn is not turn:
@@ -329,7 +329,7 @@ class ChangeNotified(_Answered):
         return None
 
     @on_answer(*RELOADING)
-    def reloaded(self, frame: Frame) -> Outcomes:
+    def on_reloading_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         return None if request is None else self.reloading(request)
 

@@ -59,7 +59,7 @@ class ActiveWhileTurn(Monitor):
         self._last: dict[str, str] = {}
 
     @on("thread/status/changed")
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_thread_status_changed(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         thread_id, status = text(params.get("threadId")), text(dig(params, "status", "type"))
         self._last[thread_id] = status
@@ -68,7 +68,7 @@ class ActiveWhileTurn(Monitor):
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not began_here(self.conversation, turn):
             return None
@@ -111,7 +111,7 @@ class _Successive(Monitor):
         return None
 
     @on_answer(*RELOADING)
-    def reloaded(self, frame: Frame) -> Outcomes:
+    def on_reloading_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         return None if request is None else self.reloading(request)
 
@@ -125,13 +125,13 @@ class ChangedIsChange(_Successive):
     """
 
     @on("thread/closed")
-    def closed(self, frame: Frame) -> Outcomes:
+    def on_thread_closed(self, frame: Frame) -> Outcomes:
         # The payload is not shown, so it may be any thread.
         self.last.clear()
         return None
 
     @on("thread/status/changed")
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_thread_status_changed(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         thread_id, status = text(params.get("threadId")), params.get("status")
         if not isinstance(status, dict):
@@ -170,7 +170,7 @@ class SystemErrorMet(Monitor):
         self._trouble = False
 
     @on("thread/status/changed")
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_thread_status_changed(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         return self._note(text(params.get("threadId")), params.get("status"), frame)
 
@@ -185,7 +185,7 @@ class SystemErrorMet(Monitor):
             self._said.setdefault(thread_id, frame)
 
     @on_kind(Kind.ERROR)
-    def refused(self, frame: Frame) -> Outcomes:
+    def on_error(self, frame: Frame) -> Outcomes:
         self._trouble = True
         return None
 
@@ -196,7 +196,7 @@ class SystemErrorMet(Monitor):
         return None
 
     @on("item/completed")
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         if item_in(frame).get("status") not in (None, "completed"):
             self._trouble = True
         return None
@@ -241,7 +241,7 @@ class KnownMove(_Successive):
     once = True
 
     @on_answer("thread/start")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_thread_start_answer(self, frame: Frame) -> Outcomes:
         self.last[text(dig(frame.result, "thread", "id"))] = (
             text(dig(frame.result, "thread", "status", "type")),
             frame,
@@ -249,7 +249,7 @@ class KnownMove(_Successive):
         return None
 
     @on("thread/status/changed")
-    def changed(self, frame: Frame) -> Outcomes:
+    def on_thread_status_changed(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         thread_id, status = text(params.get("threadId")), text(dig(params, "status", "type"))
         before = self.last.pop(thread_id, None)

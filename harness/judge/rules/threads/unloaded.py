@@ -28,7 +28,7 @@ class _Unloaded(Monitor):
         self._in_memory: list[tuple[Frame, set[str]]] = []
 
     @on_answer("thread/loaded/list")
-    def loaded(self, frame: Frame) -> Outcomes:
+    def on_thread_loaded_list_answer(self, frame: Frame) -> Outcomes:
         named = {one for one in arr(dig(frame.result, "data")) if isinstance(one, str)}
         self._in_memory.append((frame, named))
         return None
@@ -154,7 +154,7 @@ class NotInMemory(_Unloaded):
     """
 
     @on_answer("thread/loaded/list")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_loaded_list(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         data = arr(dig(frame.result, "data"))
         if request is None or frame.kind is not Kind.RESPONSE:

@@ -52,7 +52,7 @@ class StartReply(Monitor):
     """
 
     @on_answer("turn/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         turn = turn_in(frame)
         if frame.kind is not Kind.RESPONSE or not turn:
             return None
@@ -97,11 +97,11 @@ class StartedAnnounced(Monitor):
     """
 
     @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         return self._witness(self.conversation.turn_of(frame))
 
     @on_answer("turn/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         return self._witness(self.conversation.turn_of(frame))
 
     def finish(self) -> Outcomes:
@@ -127,7 +127,7 @@ class StartedOnce(Monitor):
     """
 
     @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
@@ -160,11 +160,11 @@ class StartedCarriesReply(Monitor):
     once = True
 
     @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         return self._judge(self.conversation.turn_of(frame))
 
     @on_answer("turn/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         return self._judge(self.conversation.turn_of(frame))
 
     def _judge(self, turn: TurnView | None) -> Outcomes:
@@ -188,7 +188,7 @@ class CompletedOnce(Monitor):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
@@ -214,7 +214,7 @@ class Completes(Monitor):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
@@ -273,7 +273,7 @@ class TurnIdsUnique(Monitor):
         self._rolled_back = False
 
     @on_sent("thread/rollback")
-    def rolling_back(self, frame: Frame) -> Outcomes:
+    def on_thread_rollback_sent(self, frame: Frame) -> Outcomes:
         # Its parameters are not shown, so it may be of any thread.
         self._rolled_back = True
         return None
@@ -303,7 +303,7 @@ class TurnIdsUnique(Monitor):
                 yield wrong(subject, (frame,), where, expected, also=also)
 
     @on_answer("turn/start")
-    def made(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         turn_id = text(turn_in(frame).get("id"))
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
@@ -349,7 +349,7 @@ class InterruptEnds(Monitor):
         self._accepted: dict[str, Frame] = {}
 
     @on_answer("turn/interrupt")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None:
             return None
@@ -367,7 +367,7 @@ class InterruptEnds(Monitor):
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or turn.key not in self._accepted:
             return None

@@ -87,7 +87,7 @@ class DiffAfterChange(_Changes):
         self._missed: dict[str, tuple[list[Frame], Frame]] = {}
 
     @on("item/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         told = self._turns.get(self.conversation.key_of(frame))
         if told is not None and item_in(frame).get("type") == "fileChange":
             told.together = False
@@ -105,7 +105,7 @@ class DiffAfterChange(_Changes):
         return None
 
     @on(DIFF)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_diff(self, frame: Frame) -> Outcomes:
         turn = self.conversation.key_of(frame)
         late, end = self._missed.pop(turn, ([], frame))
         yield from (self._violation(x, end, "came after the end", frame) for x in late)
@@ -123,7 +123,7 @@ class DiffAfterChange(_Changes):
         told.waiting.clear()
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         told = self._turns.pop(turn.key, None) if turn is not None else None
         if turn is None or told is None or turn.status != "completed":
@@ -175,12 +175,12 @@ class DiffWhole(_Changes):
         self._worked: list[Frame] = []
 
     @on(DIFF)
-    def told(self, frame: Frame) -> Outcomes:
+    def on_diff(self, frame: Frame) -> Outcomes:
         self._diffs[self.conversation.key_of(frame)] = frame
         return None
 
     @on("item/started")
-    def begins(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and item.type in _WORKING:
             self._running.add(item)
@@ -188,7 +188,7 @@ class DiffWhole(_Changes):
         return None
 
     @on("item/completed")
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and item.type in _WORKING:
             if not _ASIDE.search(text(item_in(frame).get("command"))):
@@ -197,7 +197,7 @@ class DiffWhole(_Changes):
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         changes = self.made.pop(turn.key, []) if turn is not None else []
         last = self._diffs.pop(turn.key, None) if turn is not None else None

@@ -103,7 +103,7 @@ class InfoFits(_FailedTurns):
         self._unreached: list[tuple[str, Frame, Frame]] = []
 
     @on_mark(ModelListens)
-    def listens(self, mark: Mark[ModelListens]) -> Outcomes:
+    def on_model_listens(self, mark: Mark[ModelListens]) -> Outcomes:
         if mark.body.listening:
             self._opened = self._opened or mark
         else:
@@ -111,7 +111,7 @@ class InfoFits(_FailedTurns):
         return None
 
     @on_mark(ModelCall)
-    def reached(self, mark: Mark[ModelCall]) -> Outcomes:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         self._shut = None
         return None
 
@@ -120,7 +120,7 @@ class InfoFits(_FailedTurns):
         self._shut = None
 
     @on("turn/completed")
-    def unreached(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         """Note a turn that began while the model's address refused connections, and called nobody.
 
         When the address takes connections again, the turn may have failed and not told it yet.

@@ -104,7 +104,7 @@ class TerminalCarriesCause(Monitor):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not is_own_turn(self.conversation, turn):
             return None
@@ -152,12 +152,12 @@ class NamesTurn(Monitor):
         return None
 
     @on_kind(Kind.RESPONSE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on("error")
-    def error(self, frame: Frame) -> Outcomes:
+    def on_error(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None

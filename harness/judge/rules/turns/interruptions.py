@@ -74,20 +74,20 @@ class InterruptedWhenAsked(ApprovalMonitor):
         return None
 
     @on_answer("turn/interrupt")
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None:
             self._answered[request] = frame
         return None
 
     @on_kind(Kind.REQUEST)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_request(self, frame: Frame) -> Outcomes:
         # Until it is approved: what an open question does to its turn the text does not say.
         self._doubtful.add(self.conversation.key_of(frame))
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or turn.status != INTERRUPTED or len(turn.completed) > 1:
             return None
@@ -142,28 +142,28 @@ class CancelEndsWork(ApprovalMonitor):
         self._over: dict[str, tuple[Frame, ...]] = {}
 
     @on("item/completed")
-    def denied(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is not None and self.decisions(item) == {"cancel"}:
             self._over.setdefault(item.turn.key, (*self.last_exchange(item), frame))
         return None
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         if frame.kind is not Kind.REQUEST:
             return None
         turn = self.conversation.turn_of(frame)
         return self._judge(turn, frame, f"asked by {frame.method}")
 
     @on("item/started")
-    def begun(self, frame: Frame) -> Outcomes:
+    def on_item_started(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type not in OPERATIONS or item.completed:
             return None
         return self._judge(item.turn, frame, f"{item.subject} begun")
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         over = self._over.pop(turn.key, None) if turn is not None else None
         if turn is None or over is None or not self._judged(turn):

@@ -46,7 +46,7 @@ class ItemsEmpty(Monitor):
         return self._judge(frame)
 
     @on_answer("thread/read")
-    def read(self, frame: Frame) -> Outcomes:
+    def on_thread_read_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is not None and obj(request.params).get("includeTurns") is True:
             return None
@@ -109,7 +109,7 @@ class TerminalStatus(Monitor):
     """
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = turn_in(frame)
         status = turn.get("status", MISSING)
         if not isinstance(status, str):
@@ -131,7 +131,7 @@ class TurnIdShape(Monitor):
     once = True
 
     @on_answer("turn/start")
-    def made(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         turn_id = text(turn_in(frame).get("id"))
         if frame.kind is not Kind.RESPONSE or not turn_id:
             return None

@@ -56,7 +56,7 @@ class StartedFirst(Monitor):
         self._announced: set[str] = set()
 
     @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None
@@ -70,14 +70,14 @@ class StartedFirst(Monitor):
         return [Violation(turn.subject, frames, expected, actual, places=places)]
 
     @on(*ITEM_EVENTS)
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item_event(self, frame: Frame) -> Outcomes:
         turn = self.conversation.key_of(frame)
         if turn and turn not in self._announced:
             self._early.setdefault(turn, frame)
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or len(turn.completed) > 1 or not is_own_turn(self.conversation, turn):
             return None
@@ -115,12 +115,12 @@ class CompletedLast(Monitor):
         self._compacting: set[str] = set()
 
     @on_sent("thread/compact/start")
-    def compacting(self, frame: Frame) -> Outcomes:
+    def on_thread_compact_start_sent(self, frame: Frame) -> Outcomes:
         self._compacting.add(text(obj(frame.params).get("threadId")))
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
@@ -128,7 +128,7 @@ class CompletedLast(Monitor):
         return [Witness(turn.subject, (frame,))] if turn.items else None
 
     @on(*ITEM_EVENTS)
-    def item(self, frame: Frame) -> Outcomes:
+    def on_item_event(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         turn = self.conversation.turn_of(frame)
         if turn is None or turn.key not in self._ended:
@@ -229,12 +229,12 @@ class KnownTurn(Monitor):
         self._answered: set[str] = set()
 
     @on_kind(Kind.RESPONSE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not turn.started or not is_own_turn(self.conversation, turn):
             return None
@@ -274,12 +274,12 @@ class NoticeKnownTurn(Monitor):
         self._strange: list[Frame] = []
 
     @on_kind(Kind.RESPONSE)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         self._answered.update(named_by_answer(self.conversation, frame))
         return None
 
     @on(*NOTICES)
-    def notice(self, frame: Frame) -> Outcomes:
+    def on_notice(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not turn.started:
             self._strange.append(frame)

@@ -72,7 +72,7 @@ class _Granting(Monitor):
         return turn if begun and here and not ended and not asked else None
 
     @on_mark(ModelCall)
-    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         """A turn that calls the model after the refusal, or had done so, was running."""
         running = [t for t in self.conversation.turns.values() if t.reply and not t.completed]
         if len(running) == 1 and mark.body.model is not None and mark.body.scripted:
@@ -89,7 +89,7 @@ class _Granting(Monitor):
         return None
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         """Only a turn that came to its own end tells something."""
         turn = self.conversation.turn_of(frame)
         for refused in self._refused.pop(turn.key, []) if turn is not None else []:
@@ -130,7 +130,7 @@ class InterruptGranted(_Granting):
     named = "turnId"
 
     @on_answer("turn/interrupt")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
         return self.answered(frame)
 
 
@@ -157,5 +157,5 @@ class SteerGranted(_Granting):
         return any(self.trace.before(begun, request) is True for begun in turn.started)
 
     @on_answer("turn/steer")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         return self.answered(frame)

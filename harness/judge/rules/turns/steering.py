@@ -47,18 +47,18 @@ class Precondition(Undisturbed):
         self._beginning: list[Frame] = []
 
     @on_sent("turn/start")
-    def begins(self, frame: Frame) -> Outcomes:
+    def on_turn_start_sent(self, frame: Frame) -> Outcomes:
         self._beginning.append(frame)
         return None
 
     @on_answer("turn/start")
-    def begun(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         self._beginning = [one for one in self._beginning if one is not request]
         return None
 
     @on_answer("turn/steer")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         steer = steer_of(self.conversation, frame)
         why = self._why_not(steer) if steer is not None else ""
         if steer is None or not why:
@@ -91,7 +91,7 @@ class NamesTurn(Monitor):
     """
 
     @on_answer("turn/steer")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         steer = steer_of(self.conversation, frame)
         named = text(dig(frame.result, "turnId"))
         if steer is None or not steer.granted or not named:
@@ -118,7 +118,7 @@ class StartsNoTurn(Undisturbed):
         self._steers: list[Steer] = []
 
     @on_answer("turn/steer")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_turn_steer_answer(self, frame: Frame) -> Outcomes:
         steer = steer_of(self.conversation, frame)
         if steer is not None:
             self._steers.append(steer)

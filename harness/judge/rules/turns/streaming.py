@@ -67,7 +67,7 @@ class Streamed(Monitor):
         self._muddled = False
 
     @on(*APPROVALS)
-    def asked(self, frame: Frame) -> Outcomes:
+    def on_approval(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None or not began_here(self.conversation, turn) or turn.completed:
             return None
@@ -78,12 +78,12 @@ class Streamed(Monitor):
         return [Violation(turn.subject, (frame,), expected, actual, places=places)]
 
     @on("turn/started")
-    def started(self, frame: Frame) -> Outcomes:
+    def on_turn_started(self, frame: Frame) -> Outcomes:
         self._first.setdefault(self.conversation.key_of(frame), frame)
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if request is None:
             return None
@@ -96,7 +96,7 @@ class Streamed(Monitor):
         return None
 
     @on("turn/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
         if turn is None:
             return None
@@ -107,19 +107,19 @@ class Streamed(Monitor):
         return [Witness(turn.subject, (*between, frame))]
 
     @on_sent(*MAKES_UNCERTAIN)
-    def makes_uncertain(self, frame: Frame) -> Outcomes:
+    def on_makes_uncertain_sent(self, frame: Frame) -> Outcomes:
         """From here on the model may be asked for something else."""
         self._muddled = True
         return None
 
     @on_sent("turn/start")
-    def begins(self, frame: Frame) -> Outcomes:
+    def on_turn_start_sent(self, frame: Frame) -> Outcomes:
         said = first_text(obj(frame.params).get("input"))
         self._works.append(_Work(frame, said))
         return None
 
     @on_answer("turn/start")
-    def begun(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if failed(frame):
             self._works = [work for work in self._works if work.request is not request]
@@ -133,7 +133,7 @@ class Streamed(Monitor):
         return None
 
     @on_mark(ModelCall)
-    def called(self, mark: Mark[ModelCall]) -> Outcomes:
+    def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
         self._goes_on()
         texts = mark.body.user_texts or ()
         for work in self._works:

@@ -45,7 +45,7 @@ class Echo(Monitor):
         self._found: dict[str, Violation] = {}
 
     @on("item/completed")
-    def completed(self, frame: Frame) -> Outcomes:
+    def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
         if item is None or item.type != "userMessage" or len(item.completed) > 1:
             return None
@@ -55,14 +55,14 @@ class Echo(Monitor):
         return self._judge(item, item.turn.request, frame)
 
     @on_answer("turn/start")
-    def reply(self, frame: Frame) -> Outcomes:
+    def on_turn_start_answer(self, frame: Frame) -> Outcomes:
         for waiting in self._waiting.pop(self.conversation.key_of(frame), []):
             item = self.conversation.item_of(waiting)
             if item is not None and item.turn.request is not None:
                 yield from self._judge(item, item.turn.request, waiting)
 
     @on("turn/completed")
-    def ended(self, frame: Frame) -> Outcomes:
+    def on_turn_completed(self, frame: Frame) -> Outcomes:
         found = self._found.pop(self.conversation.key_of(frame), None)
         return [found] if found is not None else None
 

@@ -50,7 +50,7 @@ def take_turn(session: Session, thread: PlannedThread, script: ModelTurn) -> Pla
     turn = PlannedTurn(alias, script, list(script.gates), asks, script.commands[: len(asks)])
     turn.asks_first = script.asks_first
     turn.asks_no_more_about(thread.allowed)
-    thread.commands += [one for one in turn.commands if one]
+    thread.commands += [command for command in turn.commands if command]
     thread.script.append(script)
     thread.turns.append(turn)
     thread.running = turn
@@ -136,22 +136,22 @@ def answer(session: Session, thread: PlannedThread) -> None:
         plan.open_gates(turn, 1)
     if not turn.asks_now:
         return
-    asked, command = turn.asked()
+    question, command = turn.asked()
     if choose.chance(5):
-        plan.answer(thread, turn, asked, result={"decision": "perhaps"}, deliberate=True)
+        plan.answer(thread, turn, question, result={"decision": "perhaps"}, deliberate=True)
         thread.doubtful = True
         interrupt(session, thread)
         return
-    some = ["accept", "decline"] if asked != COMMAND else _DECISIONS
+    some = ["accept", "decline"] if question != COMMAND else _DECISIONS
     decision = choose.one(some)
-    plan.answer(thread, turn, asked, decision=decision)
+    plan.answer(thread, turn, question, decision=decision)
     if decision == "acceptForSession" and command:
         thread.allowed.add(command)
         turn.asks_no_more_about(thread.allowed)
     if decision == "cancel":
         thread.doubtful = True
     if choose.chance(10):
-        plan.answer(thread, turn, asked, decision=choose.one(some), again=True)
+        plan.answer(thread, turn, question, decision=choose.one(some), again=True)
 
 
 def answer_all(session: Session, thread: PlannedThread) -> None:
@@ -197,10 +197,10 @@ def fork(session: Session, thread: PlannedThread) -> None:
     plan.settle(thread)
     if session.choose.chance(60):
         session.look(thread)
-    made = plan.thread(thread.policy)
-    made.ended, made.changed = thread.ended, True
-    made.followed_on(on)
-    body = {"params": {"threadId": thread.reference}, "as": made.alias}
+    forked = plan.thread(thread.policy)
+    forked.ended, forked.changed = thread.ended, True
+    forked.followed_on(on)
+    body = {"params": {"threadId": thread.reference}, "as": forked.alias}
     plan.request("thread/fork", expect="result", on=on, **body)
 
 

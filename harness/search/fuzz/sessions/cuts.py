@@ -36,11 +36,13 @@ def kinds(document: Json) -> list[list[int]]:
     """
     steps = document["client"]
     methods = [_method(step) for step in steps]
-    groups: list[Collection[str]] = [{one} for one in dict.fromkeys(methods) if one]
-    groups += [one for one in _TOGETHER if len(one.intersection(methods)) > 1]
-    found = [[at for at, one in enumerate(methods) if one in group] for group in groups]
-    alone = [at for at, step in enumerate(steps[:-1]) if "as" not in obj(only(step)[1])]
-    return [*found, [at for at in alone if methods[at]]]
+    groups: list[Collection[str]] = [{method} for method in dict.fromkeys(methods) if method]
+    groups += [group for group in _TOGETHER if len(group.intersection(methods)) > 1]
+    places = [
+        [index for index, method in enumerate(methods) if method in group] for group in groups
+    ]
+    alone = [index for index, step in enumerate(steps[:-1]) if "as" not in obj(only(step)[1])]
+    return [*places, [index for index in alone if methods[index]]]
 
 
 # What undoes one of them is another one.
@@ -85,12 +87,12 @@ def without_fork(document: Json, at: int) -> Json | None:
     origin = text(obj(obj(body).get("params")).get("threadId"))[1:].split(".")[0]
     if kind != "request" or _method(document["client"][at]) != "thread/fork" or "as" not in body:
         return None
-    made = body["as"]
+    forked = body["as"]
     steps = [step for number, step in enumerate(document["client"]) if number != at]
-    candidate: Json = {**document, "client": [_about(step, made, origin) for step in steps]}
+    candidate: Json = {**document, "client": [_about(step, forked, origin) for step in steps]}
     scripts = dict(obj(document.get("model")))
-    said = [*arr(scripts.get(origin)), *arr(scripts.pop(made, None))]
-    candidate["model"] = {**scripts, origin: said} if said else scripts
+    merged_script = [*arr(scripts.get(origin)), *arr(scripts.pop(forked, None))]
+    candidate["model"] = {**scripts, origin: merged_script} if merged_script else scripts
     return tidied(copy.deepcopy(candidate))
 
 
@@ -99,12 +101,12 @@ def _about(value: Any, made: str, origin: str) -> Any:
     if isinstance(value, dict):
         return {
             name: origin
-            if name in ("thread", "idle") and one == made
-            else _about(one, made, origin)
-            for name, one in cast(Json, value).items()
+            if name in ("thread", "idle") and inner == made
+            else _about(inner, made, origin)
+            for name, inner in cast(Json, value).items()
         }
     if isinstance(value, list):
-        return [_about(one, made, origin) for one in cast("list[Any]", value)]
+        return [_about(inner, made, origin) for inner in cast("list[Any]", value)]
     return f"${origin}.thread.id" if value == f"${made}.thread.id" else value
 
 
@@ -132,11 +134,13 @@ def with_plain_turn(document: Json, at: int) -> Json | None:
     ]
     for alias, steps in obj(candidate.get("model")).items():
         script = [obj(step) for step in arr(steps)]
-        mine = [step for step in script if set(nonces).intersection(_wanted(step))]
-        if mine:
-            mine[-1].pop("fail", None)
-            mine[-1]["reply"] = [{"message": f"{min(nonces)} is done."}]
-        candidate["model"][alias] = [one for one in script if not any(one is x for x in mine[:-1])]
+        turn_steps = [step for step in script if set(nonces).intersection(_wanted(step))]
+        if turn_steps:
+            turn_steps[-1].pop("fail", None)
+            turn_steps[-1]["reply"] = [{"message": f"{min(nonces)} is done."}]
+        candidate["model"][alias] = [
+            step for step in script if not any(step is x for x in turn_steps[:-1])
+        ]
     return tidied(candidate)
 
 
@@ -146,29 +150,40 @@ def one_after_another(document: Json) -> Iterator[Json]:
     Of two requests under way at once a server may carry out either first.
     """
     steps: list[Json] = document["client"]
-    overlapping = [at for at, step in enumerate(steps) if obj(only(step)[1]).get("wait") is False]
+    overlapping = [
+        index for index, step in enumerate(steps) if obj(only(step)[1]).get("wait") is False
+    ]
     if not overlapping:
         return
     for places in (overlapping, overlapping[::-1]):
         order = dict(zip(overlapping, places, strict=True))
-        changed = [steps[order.get(at, at)] for at in range(len(steps))]
-        yield tidied({**document, "client": [one for step in changed for one in _awaited(step)]})
+        changed = [steps[order.get(index, index)] for index in range(len(steps))]
+        yield tidied(
+            {
+                **document,
+                "client": [waiting_step for step in changed for waiting_step in _awaited(step)],
+            }
+        )
 
 
 def _awaited(step: Json) -> list[Json]:
     """A request that waits for its answer; nothing for a step that waited for that alone."""
-    kind, whole = only(step)
-    body = obj(whole)
+    kind, body_value = only(step)
+    body = obj(body_value)
     if kind == "wait" and "answer" in body:
         return []
-    kept = {name: one for name, one in body.items() if name not in ("wait", "as")}
-    return [{kind: kept}] if body.get("wait") is False else [step]
+    kept_members = {name: value for name, value in body.items() if name not in ("wait", "as")}
+    return [{kind: kept_members}] if body.get("wait") is False else [step]
 
 
 def others(document: Json) -> list[int]:
     """The places of the steps on which most others do not depend, nor the order of any."""
     kinds = [only(step)[0] for step in document["client"]]
-    return [at for at, kind in enumerate(kinds) if kind not in ("start_thread", "connect", *_ORDER)]
+    return [
+        index
+        for index, kind in enumerate(kinds)
+        if kind not in ("start_thread", "connect", *_ORDER)
+    ]
 
 
 # What is waited for and answered, once what it is about is begun, says when the rest is done.
@@ -177,7 +192,7 @@ _ORDER = ("wait", "answer")
 
 def ordering(document: Json) -> list[int]:
     """The places of the steps that wait for something, or answer it."""
-    return [at for at, step in enumerate(document["client"]) if only(step)[0] in _ORDER]
+    return [index for index, step in enumerate(document["client"]) if only(step)[0] in _ORDER]
 
 
 def pieces(size: int, document: Json) -> int:
@@ -192,7 +207,7 @@ def without_piece(size: int, document: Json, at: int) -> Json:
 
 def _model_step_places(document: Json) -> list[tuple[str, int]]:
     scripts = obj(document.get("model"))
-    return [(alias, at) for alias, steps in scripts.items() for at in range(len(arr(steps)))]
+    return [(alias, index) for alias, steps in scripts.items() for index in range(len(arr(steps)))]
 
 
 def model_steps(document: Json) -> int:
@@ -228,7 +243,7 @@ def with_smaller_params(mark: Mark, document: Json, at: int) -> Json | None:
 def conditions(document: Json) -> list[tuple[str, int]]:
     """The places of the model steps that are for some calls only."""
     model = obj(document.get("model"))
-    return [one for one in _model_step_places(document) if "when" in model[one[0]][one[1]]]
+    return [place for place in _model_step_places(document) if "when" in model[place[0]][place[1]]]
 
 
 def unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
@@ -236,8 +251,8 @@ def unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | N
     if not places:
         return None
     candidate = copy.deepcopy(document)
-    for alias, at in places:
-        candidate["model"][alias][at].pop("when", None)
+    for alias, index in places:
+        candidate["model"][alias][index].pop("when", None)
     return candidate
 
 
@@ -257,21 +272,23 @@ def without_steps(document: Json, left_out: Collection[int]) -> Json:
     candidate = copy.deepcopy(document)
     gone: set[str] = set()
     closed: set[str] = set()
-    kept: list[Json] = []
-    for at, step in enumerate(candidate["client"]):
-        kind, whole = only(step)
-        body = obj(whole)
-        leave = at in left_out and kind != "open"  # An open gate holds nobody up; a shut one does.
+    kept_steps: list[Json] = []
+    for index, step in enumerate(candidate["client"]):
+        kind, body_value = only(step)
+        body = obj(body_value)
+        leave = (
+            index in left_out and kind != "open"
+        )  # An open gate holds nobody up; a shut one does.
         if leave or _uses(kind, body) & gone or text(body.get("on")) in closed:
             gone |= {text(body["as"])} if "as" in body else set()
-            closed |= {text(whole)} if kind == "connect" else set()
+            closed |= {text(body_value)} if kind == "connect" else set()
             continue
-        if kind == "disconnect" and whole in closed:
+        if kind == "disconnect" and body_value in closed:
             continue
         if kind == "connect":
-            closed.discard(text(whole))
-        kept.append(step)
-    candidate["client"] = kept
+            closed.discard(text(body_value))
+        kept_steps.append(step)
+    candidate["client"] = kept_steps
     return tidied(candidate)
 
 
@@ -283,42 +300,44 @@ def only(step: Json) -> tuple[str, Any]:
 def _uses(kind: str, body: Json) -> set[str]:
     """The aliases that a step speaks of."""
     names = ("thread", "turn", "idle", *(["answer"] if kind == "wait" else []))
-    found = {text(body.get(name)) for name in names}
-    said = [*obj(body.get("params")).values(), *obj(body.get("where")).values()]
-    values = [text(value) for value in said]
-    return found | {value[1:].split(".")[0] for value in values if value.startswith("$")}
+    aliases = {text(body.get(name)) for name in names}
+    members = [*obj(body.get("params")).values(), *obj(body.get("where")).values()]
+    values = [text(value) for value in members]
+    return aliases | {value[1:].split(".")[0] for value in values if value.startswith("$")}
 
 
 def elements(document: Json) -> Iterator[tuple[str | int, ...]]:
     """The path of everything that a reply, or a step, can do without."""
     for alias, steps in obj(document.get("model")).items():
-        for at, step in enumerate(arr(steps)):
+        for index, step in enumerate(arr(steps)):
             reply = arr(obj(step).get("reply"))
             for number, part in enumerate(reply):
-                where = ("model", alias, at, "reply", number)
+                path = ("model", alias, index, "reply", number)
                 if len(reply) > 1:
-                    yield where
+                    yield path
                 deltas = arr(obj(obj(part).get("message")).get("deltas"))
                 for place in range(len(deltas) if len(deltas) > 1 else 0):
-                    yield (*where, "message", "deltas", place)
-    for at, step in enumerate(document["client"]):
+                    yield (*path, "message", "deltas", place)
+    for index, step in enumerate(document["client"]):
         kind, body = only(step)
         for name in ("on", "params") if kind == "start_thread" else ("on", "where"):
             if name in obj(body):
-                yield ("client", at, kind, name)
+                yield ("client", index, kind, name)
 
 
 def tidied(document: Json) -> Json:
     """Without gates at which nobody holds, scripts of no thread, files and pipes without use."""
     started = {text(obj(only(step)[1]).get("as")) for step in document["client"]}
-    turns = {one for step in document["client"] for one in _NONCE.findall(repr(step))}
+    turns = {nonce for step in document["client"] for nonce in _NONCE.findall(repr(step))}
     model: Json = {}
     for alias, script in obj(document.get("model")).items():
         steps = [_spoken(step, turns) for step in script if _is_for(step, turns)]
         model |= {alias: steps} if steps and alias in started else {}
-    said, workspace = repr(model), obj(document.get("workspace"))
-    pipes = [one for one in arr(workspace.get("pipes")) if one in said]
-    files = {name: one for name, one in obj(workspace.get("files")).items() if name in said}
+    model_text, workspace = repr(model), obj(document.get("workspace"))
+    pipes = [pipe for pipe in arr(workspace.get("pipes")) if pipe in model_text]
+    files = {
+        name: content for name, content in obj(workspace.get("files")).items() if name in model_text
+    }
     gates = {*_gates(model), *pipes}
 
     def useless(step: Json) -> bool:
@@ -326,24 +345,24 @@ def tidied(document: Json) -> Json:
         gate = obj(body).get("gate") if kind == "wait" else body if kind == "open" else None
         return gate is not None and gate not in gates
 
-    kept: Json = {"files": files} if files else {}
-    kept |= {"pipes": pipes} if pipes else {}
-    found: Json = {"title": document.get("title", "A session")}
-    found |= {"workspace": kept} if kept else {}
-    found |= {"model": model} if model else {}
-    found["client"] = [step for step in document["client"] if not useless(step)]
-    return found
+    new_workspace: Json = {"files": files} if files else {}
+    new_workspace |= {"pipes": pipes} if pipes else {}
+    new_document: Json = {"title": document.get("title", "A session")}
+    new_document |= {"workspace": new_workspace} if new_workspace else {}
+    new_document |= {"model": model} if model else {}
+    new_document["client"] = [step for step in document["client"] if not useless(step)]
+    return new_document
 
 
 def _is_for(step: Json, turns: set[str]) -> bool:
     """Return whether a model step is for a call of one of these turns, or for any."""
-    wanted = _wanted(step)
-    return not wanted or any(one in turns for one in wanted)
+    texts = _wanted(step)
+    return not texts or any(nonce in turns for nonce in texts)
 
 
 def _wanted(step: Json) -> list[str]:
     """Return the texts that a call must contain for a model step to be for it."""
-    return [text(one) for one in arr(obj(step.get("when")).get("input_contains"))]
+    return [text(nonce) for nonce in arr(obj(step.get("when")).get("input_contains"))]
 
 
 def _spoken(step: Json, turns: set[str]) -> Json:
@@ -351,17 +370,17 @@ def _spoken(step: Json, turns: set[str]) -> Json:
     when = obj(step.get("when"))
     if not when:
         return step
-    lacks = [one for one in arr(when.get("input_lacks")) if one in turns]
-    kept = {name: one for name, one in when.items() if name != "input_lacks"}
-    return {**step, "when": kept | ({"input_lacks": lacks} if lacks else {})}
+    lacks = [nonce for nonce in arr(when.get("input_lacks")) if nonce in turns]
+    conditions = {name: condition for name, condition in when.items() if name != "input_lacks"}
+    return {**step, "when": conditions | ({"input_lacks": lacks} if lacks else {})}
 
 
 def _gates(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for key, one in cast(Json, value).items():
+        for key, inner in cast(Json, value).items():
             if key == "hold":
-                yield one
-            yield from _gates(one)
+                yield inner
+            yield from _gates(inner)
     elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _gates(one)
+        for inner in cast("list[Any]", value):
+            yield from _gates(inner)

@@ -16,22 +16,24 @@ from harness.search.fuzz.sessions.turns import Json
 
 def demanding(document: Json, problem: Problem, book: Book) -> Json:
     """A copy with a title that names the cause, and with what the problem says was missing."""
-    found: Json = {"title": f"Found by fuzzing: {problem.cause}"}
+    new_document: Json = {"title": f"Found by fuzzing: {problem.cause}"}
     needs = needed(document, book)
-    found |= {"needs": needs} if needs else {}
-    found |= {name: one for name, one in copy.deepcopy(document).items() if name != "title"}
+    new_document |= {"needs": needs} if needs else {}
+    new_document |= {
+        name: value for name, value in copy.deepcopy(document).items() if name != "title"
+    }
     if (problem.where or problem.cause == REFUSED) and problem.step:
-        _answer(found, problem)
+        _answer(new_document, problem)
     output = problem.output
     if output is not None and output.index < 0 and output.thread is None:
         item = {"commandExecution": {"aggregatedOutput": {"contains": output.nonce}}}
-        found["expect"] = {"items": [item]}
+        new_document["expect"] = {"items": [item]}
     elif output is not None:
-        scripts = obj(found.get("model"))
+        scripts = obj(new_document.get("model"))
         script = arr(scripts.get(output.thread or next(iter(scripts), "")))
         if 0 <= output.index < len(script):
             script[output.index]["expect"] = {"input_contains": [output.nonce]}
-    return found
+    return new_document
 
 
 def _answer(document: Json, problem: Problem) -> None:

@@ -47,12 +47,14 @@ def asked_again(steps: list[Json], at: int) -> bool:
         if only(step)[0] == "start_turn" and only(step)[1].get("as") == turn
     ]
     kinds = [only(step) for step in steps[since[-1] if since else 0 : at]]
-    left = next((number for number, one in enumerate(kinds) if one[0] == "disconnect"), at)
+    disconnected_at = next(
+        (number for number, step in enumerate(kinds) if step[0] == "disconnect"), at
+    )
     return any(
-        one[0] == "request"
-        and one[1]["method"] == "thread/resume"
-        and one[1].get("on") == body.get("on")
-        for one in kinds[left:]
+        step[0] == "request"
+        and step[1]["method"] == "thread/resume"
+        and step[1].get("on") == body.get("on")
+        for step in kinds[disconnected_at:]
     )
 
 

@@ -80,13 +80,13 @@ class _Following:
         self._mark = mark
 
     def follow(self, document: Json) -> Small | None:
-        found = self._confirmed(document)
-        if found is None:
+        small = self._confirmed(document)
+        if small is None:
             return None
-        found = replace(self._pinned(found), flaky=True)  # until it was seen again, each time
+        small = replace(self._pinned(small), flaky=True)  # until it was seen again, each time
         # A process that was used before answers sooner; what it shows must show on a fresh one too.
         for fresh in (False, True):
-            ladder = self._ladder(found, fresh=fresh)
+            ladder = self._ladder(small, fresh=fresh)
             last = self._again(ladder[-1])
             if last is not None and (last.flaky or last.played.run.unmet is not None):
                 last = self._again(self._pinned(last).document) or last
@@ -95,8 +95,8 @@ class _Following:
             steady = self._latest(ladder)
             if last is not None:
                 return steady or last
-            found = steady or found
-        return found
+            small = steady or small
+        return small
 
     def _fresh(self, document: Json) -> Small | None:
         """A play on a fresh process, None where nothing goes wrong."""
@@ -112,10 +112,10 @@ class _Following:
         return None if problem is None else Small(played.document, played, problem, flaky=False)
 
     def _confirmed(self, document: Json) -> Small | None:
-        found = self._fresh(document)
-        if found is not None:
-            return found
-        return next((one for one in self._fresh_ones(document, CONFIRMATIONS) if one), None)
+        small = self._fresh(document)
+        if small is not None:
+            return small
+        return next((small for small in self._fresh_ones(document, CONFIRMATIONS) if small), None)
 
     def _pinned(self, found: Small) -> Small:
         """The same with waits for the questions that had come, if it goes wrong with them too.
@@ -128,9 +128,9 @@ class _Following:
             if document == found.document or not sound(document):
                 break
             played = self._player.play(document, fresh=True)
-            seen = self._seen(played)
-            if seen is not None:
-                return seen
+            retried = self._seen(played)
+            if retried is not None:
+                return retried
         return found
 
     def _ladder(self, found: Small, *, fresh: bool) -> list[Json]:
@@ -141,11 +141,11 @@ class _Following:
 
         def fails(candidates: list[Json]) -> list[Wrong | None]:
             plays = self._player.play_some(candidates, fresh=fresh, bound=bound)
-            shown = [(one, self._shows(one)) for one in plays]
-            ladder.extend(one.document for one, problem in shown if problem is not None)
+            results = [(played, self._shows(played)) for played in plays]
+            ladder.extend(played.document for played, problem in results if problem is not None)
             return [
-                None if problem is None else Wrong(steps_begun(one), problem.step)
-                for one, problem in shown
+                None if problem is None else Wrong(steps_begun(played), problem.step)
+                for played, problem in results
             ]
 
         small = shrunk(
@@ -166,20 +166,20 @@ class _Following:
         tries = [self._fresh(document)]
         if time.monotonic() < self._end:
             tries += self._fresh_ones(document, CONFIRMATIONS - 1)
-        hits = [one for one in tries if one is not None]
+        hits = [small for small in tries if small is not None]
         return replace(hits[-1], flaky=len(hits) < len(tries)) if hits else None
 
     def _latest(self, ladder: list[Json]) -> Small | None:
         """The smallest that goes wrong each time, of documents of which the last one does not."""
-        low, high, found = 0, len(ladder) - 1, None
+        low, high, steady = 0, len(ladder) - 1, None
         while high - low > 1 and time.monotonic() < self._end:
             middle = (low + high) // 2
-            seen = self._again(ladder[middle])
-            if seen is None or seen.flaky:
+            retried = self._again(ladder[middle])
+            if retried is None or retried.flaky:
                 high = middle
             else:
-                low, found = middle, seen
-        return found
+                low, steady = middle, retried
+        return steady
 
 
 def steps_begun(played: Played) -> int:

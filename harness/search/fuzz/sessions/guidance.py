@@ -38,24 +38,24 @@ class Corpus:
 
     def chooser(self) -> Chooser:
         """The choices of the next session."""
-        made: list[int] = []
+        choices: list[int] = []
         source = random.Random(self._random.getrandbits(64))
-        again: list[int] = []
+        replayed: list[int] = []
         if self._guided and self._kept and source.randrange(100) < FROM_ANOTHER:
             other = source.choice(self._kept)
-            again = list(other[: source.randrange(len(other))])[::-1]
+            replayed = list(other[: source.randrange(len(other))])[::-1]
 
         def below(number: int) -> int:
-            made.append(again.pop() % number if again else source.randrange(number))
-            return made[-1]
+            choices.append(replayed.pop() % number if replayed else source.randrange(number))
+            return choices[-1]
 
-        return Chooser(below, made)
+        return Chooser(below, choices)
 
     def reached(self, played: Played, chooser: Chooser) -> int:
         """Note what the session of these choices reached; gives how much of it is rare."""
-        mine = marks_of(played)
-        rare = sum(self._seen[one] < RARE for one in mine)
-        self._seen.update(mine)
+        marks = marks_of(played)
+        rare = sum(self._seen[mark] < RARE for mark in marks)
+        self._seen.update(marks)
         if rare and chooser.made and not played.unmet:
             self._kept.append(chooser.made)
             del self._kept[:-KEPT]
@@ -64,9 +64,9 @@ class Corpus:
 
 def marks_of(played: Played) -> set[Mark]:
     """Return the rules that a session gave something to judge, and its messages in a row."""
-    found: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
+    rule_marks: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
     names = [_name(frame) for frame in played.run.trace.frames]
-    return found | set(pairwise(names))
+    return rule_marks | set(pairwise(names))
 
 
 def _name(frame: Frame) -> str:

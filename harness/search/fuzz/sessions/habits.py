@@ -27,24 +27,24 @@ class Habits:
 
     def serious(self, played: Played) -> list[Problem]:
         """The problems of a session that count, one for each occasion of a cause."""
-        found: dict[tuple[str, str], Problem] = {}
+        problems: dict[tuple[str, str], Problem] = {}
         for problem in played.problems:
             if problem.habit:
                 if self._unusual(problem.cause, problem.habit) and problem.where:
-                    found.setdefault((problem.cause, problem.occasion), problem)
+                    problems.setdefault((problem.cause, problem.occasion), problem)
             elif problem.level is Level.MUST or self._habit(problem.cause):
-                found.setdefault((problem.cause, problem.occasion), problem)
+                problems.setdefault((problem.cause, problem.occasion), problem)
         self._kept.update(played.kept)
-        return list(found.values())
+        return list(problems.values())
 
     def _unusual(self, cause: str, done: str) -> bool:
         """Return whether the server mostly does otherwise where it has this choice."""
         if f"{cause} {done}" in self._news:
             return True  # It is being tried again.
-        seen = self._done.setdefault(cause, Counter())
-        seen[done] += 1
-        others = sum(seen.values()) - seen[done]
-        if others < SEEN or others <= seen[done]:
+        counts = self._done.setdefault(cause, Counter())
+        counts[done] += 1
+        other_count = sum(counts.values()) - counts[done]
+        if other_count < SEEN or other_count <= counts[done]:
             return False
         self._news.add(f"{cause} {done}")
         return True

@@ -24,10 +24,10 @@ _BY_METHOD = {"turn/plan/updated": "plan", COMMAND: "approvals", FILE: "approval
 
 def shown(trace: Trace) -> set[str]:
     """Return what the server did by itself, as `Offers` names it; requests alone show nothing."""
-    told = [frame for frame in trace.frames if frame.from_target]
-    found = {_BY_METHOD.get(frame.method, "") for frame in told}
-    found |= {_BY_ITEM.get(text(dig(frame.params, "item", "type")), "") for frame in told}
-    return found - {""}
+    messages = [frame for frame in trace.frames if frame.from_target]
+    features = {_BY_METHOD.get(frame.method, "") for frame in messages}
+    features |= {_BY_ITEM.get(text(dig(frame.params, "item", "type")), "") for frame in messages}
+    return features - {""}
 
 
 def tells(document: Json, run: Run) -> bool:
@@ -41,14 +41,14 @@ def tells(document: Json, run: Run) -> bool:
     if unmet is None:
         return False
     steps = document["client"]
-    at = min(unmet.line, len(steps)) - 1
+    index = min(unmet.line, len(steps)) - 1
     if unmet.capability:
-        return only(steps[at])[0] == "connect" or not any(map(_changes, steps[:at]))
-    if _question(steps[at]) and policy_at(steps, at) != UNTRUSTED:
+        return only(steps[index])[0] == "connect" or not any(map(_changes, steps[:index]))
+    if _question(steps[index]) and policy_at(steps, index) != UNTRUSTED:
         return False
     if unmet.kind is not UnmetKind.TIMEOUT:
         return True
-    return run.ended.end is End.QUIESCENT and _never_came(steps[at], run.trace)
+    return run.ending.end is End.QUIESCENT and _never_came(steps[index], run.trace)
 
 
 def unasked(document: Json, run: Run) -> str:
@@ -57,11 +57,11 @@ def unasked(document: Json, run: Run) -> str:
     The text leaves it to the server what it asks about under such a policy.
     """
     unmet, steps = run.unmet, document["client"]
-    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT or run.ended.end is not End.QUIESCENT:
+    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT or run.ending.end is not End.QUIESCENT:
         return ""
-    at = min(unmet.line, len(steps)) - 1
-    policy = policy_at(steps, at) if _question(steps[at]) else ""
-    return policy if policy != UNTRUSTED and _never_came(steps[at], run.trace) else ""
+    index = min(unmet.line, len(steps)) - 1
+    policy = policy_at(steps, index) if _question(steps[index]) else ""
+    return policy if policy != UNTRUSTED and _never_came(steps[index], run.trace) else ""
 
 
 def _changes(step: Json) -> bool:
@@ -76,15 +76,17 @@ def _never_came(step: Json, trace: Trace) -> bool:
     """
     begun = [mark.after for mark in trace.marks_of(StepBegins)]
     since = [frame for frame in trace.frames if frame.seq > begun[-1]] if begun else []
-    kind, whole = only(step)
-    body, asked = obj(whole), _question(step)
-    if asked:
-        return not any(frame.from_target and frame.method == asked for frame in since)
+    kind, body_value = only(step)
+    body, question = obj(body_value), _question(step)
+    if question:
+        return not any(frame.from_target and frame.method == question for frame in since)
     if kind == "request":
         exchanges = Correlation(trace.frames)
-        sent = [one for one in since if one.kind is Kind.REQUEST and not one.from_target]
-        mine = [one for one in sent if one.method == body["method"]]
-        return all(exchanges.answer_of(one) is None for one in mine)
+        requests = [
+            frame for frame in since if frame.kind is Kind.REQUEST and not frame.from_target
+        ]
+        same_requests = [request for request in requests if request.method == body["method"]]
+        return all(exchanges.answer_of(request) is None for request in same_requests)
     return "notification" in body and not any(_is_told(frame, body) for frame in since)
 
 
@@ -102,8 +104,8 @@ def _is_told(frame: Frame, body: Json) -> bool:
 
 def _question(step: Json) -> str:
     """The server request that a step waits for, "" for none."""
-    kind, whole = only(step)
-    body = obj(whole)
+    kind, body_value = only(step)
+    body = obj(body_value)
     return text(body.get("to") if kind == "answer" else body.get("request"))
 
 
@@ -112,8 +114,8 @@ def policy_at(steps: Sequence[Json], at: int) -> str:
     turn = _named(obj(obj(only(steps[at])[1]).get("where")).get("turnId"))
     policy, thread = "", ""
     for step in reversed(steps[:at]):
-        kind, whole = only(step)
-        body = obj(whole)
+        kind, body_value = only(step)
+        body = obj(body_value)
         if kind == "start_turn" and turn and body.get("as") == turn:
             thread, turn = text(body.get("thread")), ""
         elif not thread or body.get("as") != thread:

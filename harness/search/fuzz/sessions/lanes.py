@@ -55,24 +55,24 @@ class Lanes:
         used no more; with `fresh` none is used twice. `bound` is that of each step, in seconds.
         Raises `SetupFailed` where the server cannot be used at all.
         """
-        found: list[Played | None] = [None] * len(documents)
+        results: list[Played | None] = [None] * len(documents)
         waiting, gone = deque(enumerate(documents)), list[SetupFailed]()
 
         async def work(bench: Bench) -> None:
             while waiting and not gone and time.monotonic() < end:
-                at, document = waiting.popleft()
+                index, document = waiting.popleft()
                 try:
                     if fresh:
                         await bench.servers.retire_all()
                     played = await play(bench, self._config, document, bound=bound)
                 except SetupFailed as failed:
-                    waiting.appendleft((at, document))
+                    waiting.appendleft((index, document))
                     if bench is self._benches[0]:
                         gone.append(failed)
                     else:
                         self._benches.remove(bench)
                     return
-                found[at] = played
+                results[index] = played
                 if spoils is not None and spoils(played):
                     await bench.servers.retire_all()
 
@@ -89,7 +89,7 @@ class Lanes:
             await work(self._benches[0])
         if gone:
             raise gone[0]
-        return found
+        return results
 
 
 @contextmanager

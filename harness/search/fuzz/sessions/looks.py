@@ -138,7 +138,9 @@ class _Walk:
         if thread.open:
             thread.shown, thread.disturbed = None, True
         thread.open[key] = frame
-        if len(thread.open) > 1 and any(one.method in _DROPPING for one in thread.open.values()):
+        if len(thread.open) > 1 and any(
+            request.method in _DROPPING for request in thread.open.values()
+        ):
             thread.across |= thread.open.keys()
 
     def _received(self, frame: Frame) -> Iterator[Seen]:
@@ -180,8 +182,8 @@ class _Walk:
                 and alone
                 and not (thread.disturbed or thread.running)
             ):
-                said = text(dig(answer.failure, "message"))
-                words = f"turn/start on the idle thread {thread_id} was refused: {said}"
+                message = text(dig(answer.failure, "message"))
+                words = f"turn/start on the idle thread {thread_id} was refused: {message}"
                 yield Seen(REFUSED, words, self._step(request), {})
         elif method not in _HARMLESS:
             thread.disturbed = True
@@ -195,11 +197,11 @@ class _Walk:
         """Note a new name, or that a thread went to the archive or came back."""
         method = request.method
         alike = [
-            one
-            for one in self._requests.values()
-            if one.method in _MOVING
-            and (one.method == NAME) is (method == NAME)
-            and dig(one.params, "threadId") == thread_id
+            request
+            for request in self._requests.values()
+            if request.method in _MOVING
+            and (request.method == NAME) is (method == NAME)
+            and dig(request.params, "threadId") == thread_id
         ]
         if method == NAME:
             thread.name = "" if alike else text(dig(request.params, "name"))
@@ -212,22 +214,26 @@ class _Walk:
         What a title is, is not said.
         """
         term, archived = dig(request.params, "searchTerm"), dig(request.params, "archived") is True
-        shown = [text(obj(one).get("id")) for one in arr(dig(answer.result, "data"))]
-        moving = {dig(one.params, "threadId") for one in self._requests.values()}
+        listed_ids = [text(obj(listed).get("id")) for listed in arr(dig(answer.result, "data"))]
+        moving = {dig(request.params, "threadId") for request in self._requests.values()}
         for thread_id, thread in self._threads.items():
             listed = bool(thread.stored and thread.name)
             if not listed or thread.name != term or thread_id in moving:
                 continue
-            found = thread_id in shown
-            whole = dig(answer.result, "nextCursor") is None
-            if thread.archived is archived and (found or whole):
-                words = f"a search for the name {term!r} of thread {thread_id} finds it: {found}"
+            is_listed = thread_id in listed_ids
+            is_last_page = dig(answer.result, "nextCursor") is None
+            if thread.archived is archived and (is_listed or is_last_page):
+                words = (
+                    f"a search for the name {term!r} of thread {thread_id} finds it: {is_listed}"
+                )
                 aliases = [
-                    one for one, known in self._run.cast.threads.items() if known == thread_id
+                    alias
+                    for alias, known_id in self._run.cast.threads.items()
+                    if known_id == thread_id
                 ]
-                demanded = bool(aliases) and not found
-                where = {"data.*.id": f"${aliases[0]}.thread.id"} if demanded else {}
-                yield Seen(NAMED, words, self._step(request), where, habit=str(found))
+                demanded = bool(aliases) and not is_listed
+                expected = {"data.*.id": f"${aliases[0]}.thread.id"} if demanded else {}
+                yield Seen(NAMED, words, self._step(request), expected, habit=str(is_listed))
 
     def _shown(self, thread: _Thread, request: Frame, answer: Frame) -> Iterator[Seen]:
         """Compare the turns of an answer with those that were shown before."""
@@ -244,29 +250,29 @@ class _Walk:
             counted = counts_own_turns(before, now, number) if number else None
             if counted is not None:
                 words = f"{request.method} of {number} counts turns that no user began: {counted}"
-                kept = before[: len(before) - number] if number else before
-                said = next((one.said for one in reversed(kept) if one.user), "")
-                where = {} if counted or not said else {_SAID: said}
-                yield Seen(COUNTED, words, self._step(request), where, str(counted))
-            left = _left(before, len(before) if number is None else number)
-            yield from self._lost(request, left, now)
+                kept_turns = before[: len(before) - number] if number else before
+                user_text = next((turn.said for turn in reversed(kept_turns) if turn.user), "")
+                expected = {} if counted or not user_text else {_SAID: user_text}
+                yield Seen(COUNTED, words, self._step(request), expected, str(counted))
+            left_turns = _left(before, len(before) if number is None else number)
+            yield from self._lost(request, left_turns, now)
         thread.shown = now if certain else None
         if request.method == "thread/fork" and certain:
             self._thread(text(dig(answer.result, "thread", "id"))).shown = list(now)
 
     def _lost(self, request: Frame, left: list[ShownTurn], now: list[ShownTurn]) -> Iterator[Seen]:
-        at = lost_turn(left, now)
-        if at is None:
+        index = lost_turn(left, now)
+        if index is None:
             return
-        said = left[at].said
-        where = {_SAID: said}
-        if not said:
-            where = {f"thread.turns.{len(left) - 1}.status": "completed"}
+        user_text = left[index].said
+        expected = {_SAID: user_text}
+        if not user_text:
+            expected = {f"thread.turns.{len(left) - 1}.status": "completed"}
         words = (
-            f"{request.method} shows {len(now)} turn(s), and not turn {at + 1} of the {len(left)} "
-            f"completed ones that must be left{f', which said {said!r}' if said else ''}"
+            f"{request.method} shows {len(now)} turn(s), and not turn {index + 1} of the {len(left)} "
+            f"completed ones that must be left{f', which said {user_text!r}' if user_text else ''}"
         )
-        yield Seen(LOST, words, self._step(request), where)
+        yield Seen(LOST, words, self._step(request), expected)
 
     def _step(self, frame: Frame) -> int:
         """The number of the step that sent a message."""
@@ -275,25 +281,25 @@ class _Walk:
 
 def shown_turns(turns: list[Any]) -> list[ShownTurn]:
     """The turns of a thread object. One that shows no items can be anybody's."""
-    found: list[ShownTurn] = []
+    shown: list[ShownTurn] = []
     for turn in map(obj, turns):
         items = [obj(item) for item in arr(turn.get("items"))]
-        said = [
-            text(one.get("text"))
+        user_texts = [
+            text(content.get("text"))
             for item in items
             if item.get("type") == "userMessage"
-            for one in map(obj, arr(item.get("content")))
+            for content in map(obj, arr(item.get("content")))
         ]
-        texts = [one for one in said if one and not one.startswith("[thread ")]
+        texts = [line for line in user_texts if line and not line.startswith("[thread ")]
         completed = turn.get("status") == "completed"
-        found.append(ShownTurn(texts[0] if texts else "", bool(said or not items), completed))
-    return found
+        shown.append(ShownTurn(texts[0] if texts else "", bool(user_texts or not items), completed))
+    return shown
 
 
 def _left(before: list[ShownTurn], dropped: int) -> list[ShownTurn]:
     """The completed turns that a rollback of so many must leave, whatever else it counts."""
-    users = [one for one in before if one.user]
-    return [one for one in users[: max(0, len(users) - dropped)] if one.completed]
+    users = [turn for turn in before if turn.user]
+    return [turn for turn in users[: max(0, len(users) - dropped)] if turn.completed]
 
 
 def lost_turn(left: list[ShownTurn], now: list[ShownTurn]) -> int | None:
@@ -301,12 +307,12 @@ def lost_turn(left: list[ShownTurn], now: list[ShownTurn]) -> int | None:
 
     Turns that say what they are about are looked for; of others the number counts.
     """
-    if not all(one.said for one in left):
+    if not all(turn.said for turn in left):
         return len(now) if len(now) < len(left) else None
-    there = {one.said for one in now}
-    if any(one.user and not one.said for one in now):
+    current_texts = {turn.said for turn in now}
+    if any(turn.user and not turn.said for turn in now):
         return None
-    return next((at for at, one in enumerate(left) if one.said not in there), None)
+    return next((index for index, turn in enumerate(left) if turn.said not in current_texts), None)
 
 
 def counts_own_turns(before: list[ShownTurn], now: list[ShownTurn], number: int) -> bool | None:
@@ -315,41 +321,41 @@ def counts_own_turns(before: list[ShownTurn], now: list[ShownTurn], number: int)
     None where that does not show: the text does not say, but a server does the one or the other.
     """
     gone = before[len(now) :]
-    if before[: len(now)] != now or all(one.user for one in gone):
+    if before[: len(now)] != now or all(turn.user for turn in gone):
         return None
     if len(gone) == number:
         return True
-    return False if sum(one.user for one in gone) == number else None
+    return False if sum(turn.user for turn in gone) == number else None
 
 
 def _number(request: Frame) -> int | None:
-    values = [one for one in obj(request.params).values() if type(one) is int]
+    values = [value for value in obj(request.params).values() if type(value) is int]
     return values[0] if len(values) == 1 else None
 
 
 def mixed_outputs(run: Run) -> Iterator[Seen]:
     """Outputs that are told of another command than the one that printed them."""
-    said: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for frame in run.trace.frames:
         item = obj(dig(frame.params, "item"))
         if frame.method == "item/completed" and item.get("type") == "commandExecution":
             other = _foreign(text(item.get("command")), text(item.get("aggregatedOutput")))
-            if other is not None and other not in said:
-                said.add(other)
+            if other is not None and other not in reported:
+                reported.add(other)
                 step = step_at(run, frame.seq)
                 words = f"item {item.get('id')}: {_mixed(*other)}"
                 yield Seen(MIXED, words, step, output=Output(other[0]))
-    asked, encoder = asked_for(run), ResponsesEncoder()
+    arguments, encoder = asked_for(run), ResponsesEncoder()
     after = {mark.body.call: mark.after for mark in run.trace.marks_of(ModelCall)}
     for call in run.model.calls:
         for call_id, output in encoder.outputs(call.body).items():
-            other = _foreign(asked.get(call_id, ""), output)
-            if other is not None and other not in said:
-                said.add(other)
+            other = _foreign(arguments.get(call_id, ""), output)
+            if other is not None and other not in reported:
+                reported.add(other)
                 step = step_at(run, after.get(call.number, -1) + 1)
                 words = f"model call {call.number}, {call_id}: {_mixed(*other)}"
-                wanted = Output(other[0], call.thread or None, call.index)
-                yield Seen(MIXED, words, step, output=wanted)
+                missing_output = Output(other[0], call.thread or None, call.index)
+                yield Seen(MIXED, words, step, output=missing_output)
 
 
 def _mixed(own: str, other: str) -> str:
@@ -358,18 +364,21 @@ def _mixed(own: str, other: str) -> str:
 
 def asked_for(run: Run) -> dict[str, str]:
     """The arguments of each tool call that the model's side made, by its id."""
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for call in run.model.calls:
         for entry in map(obj, arr(call.body.get("input"))):
             if text(entry.get("type")).endswith("_call"):
-                given = text(entry.get("arguments")) or text(entry.get("input"))
-                found[text(entry.get("call_id"))] = given
-    return found
+                call_arguments = text(entry.get("arguments")) or text(entry.get("input"))
+                arguments[text(entry.get("call_id"))] = call_arguments
+    return arguments
 
 
 def _foreign(command: str, output: str) -> tuple[str, str] | None:
     """The nonces of a command and of its output, where the output has another one alone."""
-    own, found = set(_NONCE.findall(command.replace("'", ""))), set(_NONCE.findall(output))
-    if own and found and not own & found:
-        return min(own), min(found)
+    own_nonces, printed_nonces = (
+        set(_NONCE.findall(command.replace("'", ""))),
+        set(_NONCE.findall(output)),
+    )
+    if own_nonces and printed_nonces and not own_nonces & printed_nonces:
+        return min(own_nonces), min(printed_nonces)
     return None

@@ -34,7 +34,9 @@ class Drawn:
 
     def worth(self, seen: Counter[Meeting]) -> float:
         """Weigh what is seldom seen in it against the time that it takes."""
-        news = sum(_WORTH[seen[one]] for one in self.meetings if seen[one] < len(_WORTH))
+        news = sum(
+            _WORTH[seen[meeting]] for meeting in self.meetings if seen[meeting] < len(_WORTH)
+        )
         return news / (self.steps + _FIXED_COST)
 
 
@@ -44,18 +46,18 @@ def chosen(drawn: Sequence[Drawn], number: int, seen: Counter[Meeting]) -> list[
     What one of them brings together is no news in the next. Since a session is never worth more
     after another was chosen, only the foremost is weighed again (Minoux's lazy greedy choice).
     """
-    waiting = [(-one.worth(seen), place) for place, one in enumerate(drawn)]
+    waiting = [(-session.worth(seen), place) for place, session in enumerate(drawn)]
     heapq.heapify(waiting)
-    found: list[int] = []
-    while waiting and len(found) < number:
+    places: list[int] = []
+    while waiting and len(places) < number:
         _, place = heapq.heappop(waiting)
         now = -drawn[place].worth(seen)
         if waiting and now > waiting[0][0]:
             heapq.heappush(waiting, (now, place))
             continue
-        found.append(place)
+        places.append(place)
         seen.update(drawn[place].meetings)
-    return found
+    return places
 
 
 class Meetings:
@@ -80,19 +82,19 @@ class Meetings:
             return
         on = text(body.get("on")) or MAIN
         last, before = self._last
-        done = text(body.get("method")) or f"{kind} {_decision(kind, body)}"
-        at = "here" if before == thread else "elsewhere"
+        step_name = text(body.get("method")) or f"{kind} {_decision(kind, body)}"
+        where_from = "here" if before == thread else "elsewhere"
         around = tuple(sorted(set(others)))
-        self.found.add(("next", self._asked.get(on, ""), done, at, moment, around))
-        self.found.add(("after", last, done, moment, around))
+        self.found.add(("next", self._asked.get(on, ""), step_name, where_from, moment, around))
+        self.found.add(("after", last, step_name, moment, around))
         if thread:
             row = self._rows[thread]
-            self.found.add(("row", *row[-2:], done))
-            self.found.add(("who", done, moment, follows))
-            row.append(done)
-        self._last = (done, thread)
+            self.found.add(("row", *row[-2:], step_name))
+            self.found.add(("who", step_name, moment, follows))
+            row.append(step_name)
+        self._last = (step_name, thread)
         if kind != "answer":
-            self._asked[on] = done
+            self._asked[on] = step_name
 
 
 def _decision(kind: str, body: Json) -> str:

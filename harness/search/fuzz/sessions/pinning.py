@@ -33,20 +33,20 @@ def pinned(played: Played) -> Json:
     waits: defaultdict[int, list[Json]] = defaultdict(list)
     come: defaultdict[tuple[str, str], int] = defaultdict(int)
     # Answers of the harness itself, once the script is over, come after what is looked at here.
-    over = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
+    ends_after = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
     for alias, frame in _questions(played):
-        if frame.seq > over:
+        if frame.seq > ends_after:
             break
         name = frame.method or "", alias
         come[name] += 1
-        at = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
-        at = min(at, len(steps))
+        index = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
+        index = min(index, len(steps))
         wait = _wait(played, *name)
-        if wait is not None and not _awaited(steps[: at + 1], *name, come[name]):
-            waits[at].append(wait)
-    found = [one for at, step in enumerate(steps) for one in (*waits.get(at, ()), step)]
-    found += waits.get(len(steps), ())
-    return {**document, "client": found} if found != document["client"] else document
+        if wait is not None and not _awaited(steps[: index + 1], *name, come[name]):
+            waits[index].append(wait)
+    client = [inner for index, step in enumerate(steps) for inner in (*waits.get(index, ()), step)]
+    client += waits.get(len(steps), ())
+    return {**document, "client": client} if client != document["client"] else document
 
 
 def _played_steps(played: Played) -> list[Json]:
@@ -55,8 +55,8 @@ def _played_steps(played: Played) -> list[Json]:
     unmet = played.run.unmet
     if unmet is None or unmet.kind is not UnmetKind.TIMEOUT:
         return steps
-    at = min(unmet.line, len(steps)) - 1
-    return steps[:at] if only(steps[at])[0] in ("wait", "answer") else steps
+    index = min(unmet.line, len(steps)) - 1
+    return steps[:index] if only(steps[index])[0] in ("wait", "answer") else steps
 
 
 def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
@@ -83,13 +83,13 @@ def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> boo
     """
     answers, waits, begun = 0, False, False
     for step in steps:
-        kind, whole = only(step)
-        body = obj(whole)
+        kind, body_value = only(step)
+        body = obj(body_value)
         begun = begun or (kind in BEGINNING and body.get("as") == alias)
-        asked = text(body.get("to") if kind == "answer" else body.get("request"))
+        question = text(body.get("to") if kind == "answer" else body.get("request"))
         # Without `where` it may be a question of any turn that has begun.
-        where = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
-        if asked != method or where != f"${alias}.turn.id" or not begun:
+        turn_reference = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
+        if question != method or turn_reference != f"${alias}.turn.id" or not begun:
             continue
         if kind == "wait":
             waits = True
@@ -101,16 +101,16 @@ def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> boo
 def _wait(played: Played, method: str, alias: str) -> Json | None:
     """A step of who began the turn, that waits for the question; None where no step names it."""
     steps = [only(step) for step in played.document["client"]]
-    named = (body for kind, body in steps if kind in BEGINNING and body.get("as") == alias)
-    began = next(named, None)
+    beginnings = (body for kind, body in steps if kind in BEGINNING and body.get("as") == alias)
+    began = next(beginnings, None)
     if began is None:
         return None
     thread = f"${began['thread']}.thread.id" if "thread" in began else began["params"]["threadId"]
-    where = {"turnId": f"${alias}.turn.id", "threadId": thread}
+    condition = {"turnId": f"${alias}.turn.id", "threadId": thread}
     return {
         "wait": {
             "request": method,
-            "where": where,
+            "where": condition,
             **({"on": began["on"]} if "on" in began else {}),
         }
     }

@@ -44,10 +44,10 @@ class PlannedTurn:
     def asks_no_more_about(self, allowed: set[str]) -> None:
         """Leave out the questions about commands that need no approval any more."""
         pairs = list(zip(self.asks, self.commands, strict=True))
-        kept = [(asked, command) for asked, command in pairs if command not in allowed]
-        self.asks_first = self.asks_first and kept[:1] == pairs[:1]
-        self.asks = [asked for asked, _ in kept]
-        self.commands = [command for _, command in kept]
+        kept_pairs = [(question, command) for question, command in pairs if command not in allowed]
+        self.asks_first = self.asks_first and kept_pairs[:1] == pairs[:1]
+        self.asks = [question for question, _ in kept_pairs]
+        self.commands = [command for _, command in kept_pairs]
 
 
 @dataclass(slots=True)
@@ -166,11 +166,11 @@ class Plan:
     def step(self, kind: str, **body: Any) -> None:
         """Add a step of the client's side; members that are None are left out."""
         on = body.get("on")
-        kept = {name: one for name, one in body.items() if one is not None}
+        members = {name: value for name, value in body.items() if value is not None}
         if on == MAIN:
-            del kept["on"]
-        self._note(kind, kept)
-        self.client.append({kind: kept})
+            del members["on"]
+        self._note(kind, members)
+        self.client.append({kind: members})
 
     def bare(self, kind: str, value: Any) -> None:
         """Add a step that is about no thread."""
@@ -180,29 +180,29 @@ class Plan:
     def _note(self, kind: str, body: Json) -> None:
         """Note what a step meets."""
         thread = self._concerned(body)
-        others = [one.moment for one in self.threads if one is not thread and one.running]
+        moments = [other.moment for other in self.threads if other is not thread and other.running]
         if thread is None:
-            self.meetings.note(kind, body, "", "", others, 0)
+            self.meetings.note(kind, body, "", "", moments, 0)
             return
         number = len(thread.followers)
         follows = number if (body.get("on") or MAIN) in thread.followers else -number - 1
-        self.meetings.note(kind, body, thread.alias, thread.moment, others, follows)
+        self.meetings.note(kind, body, thread.alias, thread.moment, moments, follows)
 
     def _concerned(self, body: Json) -> PlannedThread | None:
         """The thread that a step is about."""
-        named = body.get("thread"), obj(body.get("params")).get("threadId")
+        references = body.get("thread"), obj(body.get("params")).get("threadId")
         turn = text(obj(body.get("where")).get("turnId"))
         for thread in self.threads:
-            if thread.alias == named[0] or thread.reference == named[1]:
+            if thread.alias == references[0] or thread.reference == references[1]:
                 return thread
-            if turn and any(f"${one.alias}.turn.id" == turn for one in thread.turns):
+            if turn and any(f"${known_turn.alias}.turn.id" == turn for known_turn in thread.turns):
                 return thread
         return None
 
     def request(self, method: str, *, expect: str = "any", **body: Any) -> None:
         """Add a request."""
-        given = None if expect == "result" else expect
-        self.step("request", method=method, expect=given, **body)
+        expectation = None if expect == "result" else expect
+        self.step("request", method=method, expect=expectation, **body)
 
     def thread(self, policy: str) -> PlannedThread:
         """Note a further thread, with its approval policy."""
@@ -212,8 +212,8 @@ class Plan:
 
     def where(self, thread: PlannedThread, turn: PlannedTurn) -> Json:
         """Return a condition that selects the questions of a turn which nobody answered."""
-        where: Json = {"turnId": f"${turn.alias}.turn.id"}
-        return where | ({"threadId": thread.reference} if len(self.threads) > 1 else {})
+        condition: Json = {"turnId": f"${turn.alias}.turn.id"}
+        return condition | ({"threadId": thread.reference} if len(self.threads) > 1 else {})
 
     def answer(self, thread: PlannedThread, turn: PlannedTurn, asked: str, **body: Any) -> None:
         """Answer a question of a turn."""
@@ -222,8 +222,8 @@ class Plan:
     def meet(self, thread: PlannedThread, turn: PlannedTurn) -> None:
         """Wait for the next question of a turn, unless that was done."""
         if not turn.met:
-            where = self.where(thread, turn)
-            self.step("wait", request=turn.asks[0], where=where, on=thread.home)
+            condition = self.where(thread, turn)
+            self.step("wait", request=turn.asks[0], where=condition, on=thread.home)
         turn.met = True
 
     def open_gates(self, turn: PlannedTurn, number: int | None = None) -> None:
@@ -241,8 +241,8 @@ class Plan:
                 # Which of its questions come is open: nobody may wait for them, nor it for answers.
                 ids = {"threadId": thread.reference, "turnId": f"${turn.alias}.turn.id"}
                 self.request("turn/interrupt", params=ids, on=thread.home)
-            for asked in turn.asks if not thread.doubtful else ():
-                self.answer(thread, turn, asked, decision="accept")
+            for question in turn.asks if not thread.doubtful else ():
+                self.answer(thread, turn, question, decision="accept")
             turn.asks.clear()
             turn.commands.clear()
         if thread.doubtful:
@@ -279,9 +279,9 @@ def conditioned(script: Sequence[ModelTurn]) -> list[Json]:
     A turn that is cut short leaves steps that nobody asked for; no later turn may get them.
     """
     steps: list[Json] = []
-    for at, turn in enumerate(script):
+    for index, turn in enumerate(script):
         when: Json = {"input_contains": [turn.nonce]}
-        later = [one.nonce for one in script[at + 1 :]]
+        later = [later_turn.nonce for later_turn in script[index + 1 :]]
         when |= {"input_lacks": later} if later else {}
         steps += [{"when": when, **step} for step in turn.steps]
     return steps

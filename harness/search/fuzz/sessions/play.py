@@ -107,29 +107,31 @@ async def play_loaded(
         run = await bench.run(loaded)
     else:
         run = await _hurried(bench, loaded, bound)
-    rules = {name: one for name, one in config.rules.items() if one.surface == SESSION}
+    rules = {name: rule for name, rule in config.rules.items() if rule.surface == SESSION}
     outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
-    kept: dict[str, int] = {}
+    kept_rules: dict[str, int] = {}
     for row in outcome.rows:
         if row.verdict is Verdict.PASS and row.level is Level.SHOULD:
-            kept[row.rule] = kept.get(row.rule, 0) + 1
-    return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept)
+            kept_rules[row.rule] = kept_rules.get(row.rule, 0) + 1
+    return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept_rules)
 
 
 def needed(document: Json, book: Book) -> list[str]:
     """The capabilities that a document uses: a server without them has not to be judged by it."""
-    found: set[str] = set()
+    capabilities: set[str] = set()
     for kind, body in (next(iter(step.items())) for step in document["client"]):
         if kind == "request":
             row = book.method(body["method"])
-            found |= {row.capability} if row is not None else set()
+            capabilities |= {row.capability} if row is not None else set()
         elif kind == "answer":
-            found.add(_OF_QUESTION.get(body["to"], ""))
+            capabilities.add(_OF_QUESTION.get(body["to"], ""))
         elif kind == "connect":
-            found.add("several-clients")
-    for step in (one for script in document.get("model", {}).values() for one in script):
-        found |= {_OF_PART.get(next(iter(part)), "") for part in step.get("reply", ())}
-    return sorted(found - {"", "core"})
+            capabilities.add("several-clients")
+    for step in (
+        model_step for script in document.get("model", {}).values() for model_step in script
+    ):
+        capabilities |= {_OF_PART.get(next(iter(part)), "") for part in step.get("reply", ())}
+    return sorted(capabilities - {"", "core"})
 
 
 _OF_QUESTION = {COMMAND: "command-approval", FILE: "file-change-approval"}
@@ -155,9 +157,11 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
     for finding in outcome.findings:
         if finding.id.startswith(_SERIOUS) and not finding.known:
             yield Problem(finding.id, finding.message, occasion=_end_of(run))
-    for seen in looked_at(run) if looks else ():
-        level = Level.INFO if seen.habit else Level.MUST
-        yield Problem(seen.cause, seen.text, level, seen.step, seen.habit, seen.where, seen.output)
+    for check in looked_at(run) if looks else ():
+        level = Level.INFO if check.habit else Level.MUST
+        yield Problem(
+            check.cause, check.text, level, check.step, check.habit, check.where, check.output
+        )
 
 
 def _method_of(run: Run, seqs: Collection[int]) -> str:
@@ -172,9 +176,9 @@ def _method_of(run: Run, seqs: Collection[int]) -> str:
 
 def _end_of(run: Run) -> str:
     """Return the end of the server, if it ended, and what it was sent last."""
-    sent = [frame for frame in run.trace.frames if not frame.from_target]
-    last = (sent[-1].method or "a message without a method") if sent else "its start"
-    return f"{last}, exit status {run.status}" if run.died else last
+    sent_frames = [frame for frame in run.trace.frames if not frame.from_target]
+    last = (sent_frames[-1].method or "a message without a method") if sent_frames else "its start"
+    return f"{last}, exit status {run.status}" if run.has_died else last
 
 
 def told(row: Row) -> str:

@@ -202,7 +202,7 @@ class Searcher:
         corpus = Corpus(campaign.seed, guided=cases is None)
         ahead: list[Planned] = []
         try:
-            with self._interruption.ours():
+            with self._interruption.defer_signals():
                 while time.monotonic() < began + seconds and campaign.cases != cases:
                     some = ahead or self._draw(corpus, campaign.cases, cases)
                     all_of_them = self._portal.start_task_soon(
@@ -212,8 +212,12 @@ class Searcher:
                         self._spoils,
                     )
                     # While the first ones are played it is still open what the server offers.
-                    known = campaign.cases >= AT_ONCE
-                    ahead = self._draw(corpus, campaign.cases + len(some), cases) if known else []
+                    offers_known = campaign.cases >= AT_ONCE
+                    ahead = (
+                        self._draw(corpus, campaign.cases + len(some), cases)
+                        if offers_known
+                        else []
+                    )
                     plays = self._interruption.wait(all_of_them)
                     for (chooser, _), played in zip(some, plays, strict=True):
                         if played is not None:
@@ -231,9 +235,9 @@ class Searcher:
         number = min(AT_ONCE, AT_FIRST + before)
         number = number if cases is None else min(number, cases - before)
         choosers = [corpus.chooser() for _ in range(number * DRAWN_FOR_ONE)]
-        sessions = [drawn(one, self._offers) for one in choosers]
+        sessions = [drawn(chooser, self._offers) for chooser in choosers]
         places = chosen(sessions, number, self._met)
-        return [(choosers[at], sessions[at].document()) for at in places]
+        return [(choosers[place], sessions[place].document()) for place in places]
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """Play a document, on the shared process or on one of its own. Raises `Interrupted`.
@@ -256,13 +260,13 @@ class Searcher:
     def play_some(self, documents: list[Json], *, fresh: bool, bound: float) -> list[Played]:
         """Play some documents side by side. Raises `Interrupted`."""
         if self._lanes is None:
-            return [self.play(one, fresh=fresh, bound=bound) for one in documents]
+            return [self.play(document, fresh=fresh, bound=bound) for document in documents]
         # A process on which something went wrong may go on to do so, whatever it is asked.
         once = partial(
             self._lanes.play_all, documents, math.inf, _went_wrong, fresh=fresh, bound=bound
         )
         plays = self._interruption.wait(self._portal.start_task_soon(once))
-        return [one for one in plays if one is not None]
+        return [played for played in plays if played is not None]
 
     def _shows(self, cause: str, occasion: str, played: Played) -> Problem | None:
         """The problem of this cause in a play, on that occasion; None for none.
@@ -270,11 +274,19 @@ class Searcher:
         Else, in sessions, any other that is news: one defect shows in many ways, in a script that
         is cut and hurried in others than before.
         """
-        mine = [one for one in self._habits.serious(played) if occasion in ("", one.occasion)]
-        found = [one for one in mine if one.cause == cause]
-        if not found and self.most_occasions == 1:
-            found = [one for one in mine if one.level is Level.MUST and self._is_news(one)]
-        return found[0] if found else None
+        problems = [
+            problem
+            for problem in self._habits.serious(played)
+            if occasion in ("", problem.occasion)
+        ]
+        matching = [problem for problem in problems if problem.cause == cause]
+        if not matching and self.most_occasions == 1:
+            matching = [
+                problem
+                for problem in problems
+                if problem.level is Level.MUST and self._is_news(problem)
+            ]
+        return matching[0] if matching else None
 
     def _mark(self) -> Mark | None:
         """Return the mark of a request whose params are made smaller; None if there is none."""
@@ -311,8 +323,8 @@ class Searcher:
 
     def _spoils(self, played: Played) -> bool:
         """Return whether nothing more should be played on the process of this play."""
-        new = (one for one in played.problems if self._is_news(one))
-        return any(one.level is not Level.INFO for one in new)
+        new = (problem for problem in played.problems if self._is_news(problem))
+        return any(problem.level is not Level.INFO for problem in new)
 
     def _count(self, played: Played) -> None:
         """Count the requests that were granted, and note methods that never were."""
@@ -326,7 +338,7 @@ class Searcher:
             elif frame.from_target and frame.kind is Kind.ERROR:
                 self.campaign.errors += 1
                 self._refusals[feature] += 1
-        never = {one for one, times in self._refusals.items() if times >= REFUSED_ALWAYS}
+        never = {refused for refused, times in self._refusals.items() if times >= REFUSED_ALWAYS}
         # Steers and interrupts come too late, again and again, where turns are short.
         self._offers.lacks |= never - self._works - {"", "steer", "interrupt"}
         self.campaign.rules |= {row.rule for row in played.outcome.rows}
@@ -347,10 +359,10 @@ class Searcher:
                 self._offers.lacks.add(feature)
         number = played.run.unmet.line - 1 if played.run.unmet else len(played.document["client"])
         steps = played.document["client"]
-        for at, step in enumerate(steps[:number]):
+        for index, step in enumerate(steps[:number]):
             if obj(only(step)[1]).get("expect") != "any":
-                self._works.add(feature_at(steps, at))
-                self._works.add(approvals_under(policy_at(steps, at)))
+                self._works.add(feature_at(steps, index))
+                self._works.add(approvals_under(policy_at(steps, index)))
 
     def _follow(self, document: Json, problem: Problem, occasion: str) -> None:
         """Confirm a problem, make its document small, tell it.
@@ -363,37 +375,41 @@ class Searcher:
             self._unsteady.setdefault(problem.cause, problem.text)
             self.campaign.unsteady = list(self._unsteady.values())
             return
-        shown = small.problem
-        if shown.cause != problem.cause:
-            self._causes.follow(shown.cause, shown.occasion)
-        found = self._tell(small)
-        for cause in (problem.cause, shown.cause):
+        shown_problem = small.problem
+        if shown_problem.cause != problem.cause:
+            self._causes.follow(shown_problem.cause, shown_problem.occasion)
+        failure = self._tell(small)
+        for cause in (problem.cause, shown_problem.cause):
             self._unsteady.pop(cause, None)
-            if self.most_occasions == 1 and _is_poor(found):
-                self._poor[cause] = found
+            if self.most_occasions == 1 and _is_poor(failure):
+                self._poor[cause] = failure
         self.campaign.unsteady = list(self._unsteady.values())
 
     def _improve(self, document: Json, problems: list[Problem]) -> None:
         """Follow up once more what was found flaky, or as a long case, now that it came again."""
-        earlier = next((self._poor[one.cause] for one in problems if one.cause in self._poor), None)
+        earlier = next(
+            (self._poor[problem.cause] for problem in problems if problem.cause in self._poor), None
+        )
         if earlier is None or time.monotonic() + MIN_SHRINK_SECONDS > self._end:
             return
-        causes = {cause for cause, found in self._poor.items() if found is earlier}
-        self._poor = {cause: one for cause, one in self._poor.items() if one is not earlier}
+        causes = {cause for cause, failure in self._poor.items() if failure is earlier}
+        self._poor = {
+            cause: failure for cause, failure in self._poor.items() if failure is not earlier
+        }
         self._better(earlier, document, causes)
 
     def _polish(self) -> None:
         """Follow up once more what is flaky, or a long case, when the time is over."""
-        for found in [one for one in self.campaign.found if _is_poor(one)]:
+        for failure in [failure for failure in self.campaign.found if _is_poor(failure)]:
             if time.monotonic() < self._end + self.shrinking:
-                self._better(found, found.played, {found.cause})
+                self._better(failure, failure.played, {failure.cause})
 
     def _better(self, earlier: Found, document: Json, causes: set[str]) -> None:
         """Make a document small that shows what was found before; the better case is kept."""
 
         def shows(played: Played) -> Problem | None:
             serious = self._habits.serious(played)
-            return next((one for one in serious if one.cause in causes), None)
+            return next((problem for problem in serious if problem.cause in causes), None)
 
         small = self._small(document, shows)
         if small is not None and _rank(small.flaky, small.document) < _rank(
@@ -404,27 +420,27 @@ class Searcher:
 
     def _small(self, document: Json, shows: Callable[[Played], Problem | None]) -> Small | None:
         # What is found at the very end has as much time as any other; what is found later, less.
-        left = max(MIN_SHRINK_SECONDS, self._end + self.shrinking - time.monotonic())
-        return made_small(self, document, shows, min(self.shrinking, left), self._mark())
+        seconds_left = max(MIN_SHRINK_SECONDS, self._end + self.shrinking - time.monotonic())
+        return made_small(self, document, shows, min(self.shrinking, seconds_left), self._mark())
 
     def _tell(self, small: Small, instead_of: Found | None = None) -> Found:
         """Tell a failure, in the place of another one if so."""
-        shown = small.problem
-        self._causes.tell(shown.cause, shown.occasion)
-        found = Found(
-            demanding(small.document, shown, self._config.book),
-            shown.cause,
-            shown.text,
+        problem = small.problem
+        self._causes.tell(problem.cause, problem.occasion)
+        failure = Found(
+            demanding(small.document, problem, self._config.book),
+            problem.cause,
+            problem.text,
             small.played.run.trace,
             small.flaky,
-            shown.occasion,
+            problem.occasion,
             instead_of,
             small.document,
         )
-        self.campaign.found.append(found)
+        self.campaign.found.append(failure)
         if self._on_found is not None:
-            self._on_found(found)
-        return found
+            self._on_found(failure)
+        return failure
 
 
 def _is_poor(found: Found) -> bool:
@@ -438,4 +454,4 @@ def _rank(flaky: bool, document: Json) -> tuple[bool, int]:
 
 
 def _went_wrong(played: Played) -> bool:
-    return any(one.level is not Level.INFO for one in played.problems)
+    return any(problem.level is not Level.INFO for problem in played.problems)

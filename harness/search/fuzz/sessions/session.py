@@ -104,14 +104,18 @@ class Session:
         self.lacks = lacks = (offers or Offers()).lacks
         self._on = MAIN
         self._restarts = 0
-        parts = set(chooser.some([one for one in PARTS if one not in lacks], 65))
-        faults = set(chooser.some([one for one in FAULTS if one not in lacks], 35))
+        parts = set(chooser.some([part for part in PARTS if part not in lacks], 65))
+        faults = set(chooser.some([fault for fault in FAULTS if fault not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
         self.asking = "approvals" not in lacks and chooser.chance(80)
-        offered = [one for one in actions if not lacks.intersection(one.name.split("+"))]
-        kept = [one for one in offered if one.name in _ALWAYS or chooser.chance(70)]
-        self.pairs = [one for one in _PAIRS if not lacks.intersection(map(FEATURES.get, one))]
-        self._weights = [(one, one.weight * chooser.one((1, 1, 2, 4))) for one in kept]
+        offered = [action for action in actions if not lacks.intersection(action.name.split("+"))]
+        kept_actions = [
+            action for action in offered if action.name in _ALWAYS or chooser.chance(70)
+        ]
+        self.pairs = [pair for pair in _PAIRS if not lacks.intersection(map(FEATURES.get, pair))]
+        self._weights = [
+            (action, action.weight * chooser.one((1, 1, 2, 4))) for action in kept_actions
+        ]
         self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
         self._most = chooser.weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
 
@@ -128,11 +132,11 @@ class Session:
                 self._restarted()
                 self._begins(self)
                 for _ in range(self.choose.one((1, 2, 2, 3))):
-                    running = [one for one in self.plan.threads if one.running is not None]
+                    running = [thread for thread in self.plan.threads if thread.running is not None]
                     some = running if running and self.choose.chance(80) else self.plan.threads
                     self._act(self.choose.one(some))
         if self.choose.chance(85):
-            next(one for one, _ in self._weights if one.name == "start_turn").do(
+            next(action for action, _ in self._weights if action.name == "start_turn").do(
                 self, self.plan.threads[0]
             )
         while len(self.plan.client) < length:
@@ -157,22 +161,24 @@ class Session:
 
     def _act(self, thread: PlannedThread) -> None:
         self.acts(thread)
-        possible = [(one, weight) for one, weight in self._weights if one.sensible(thread)]
+        possible = [(action, weight) for action, weight in self._weights if action.sensible(thread)]
         self.choose.weighted(possible).do(self, thread)
 
     def start_thread(self) -> None:
         """A new thread; every second one asks about each command, where the session does that."""
         asks = self.asking and self.choose.chance(85)
-        policies = [one for one in ASKING if approvals_under(one) not in self.lacks]
+        policies = [policy for policy in ASKING if approvals_under(policy) not in self.lacks]
         thread = self.plan.thread(self.choose.one(policies) if asks else "never")
         params = {"approvalPolicy": thread.policy} if asks else None
         on = self._on = self.any_connection()
         thread.followed_on(on)
         self.plan.step("start_thread", **{"as": thread.alias}, on=on, params=params)
-        others = [one for one in self.plan.connections if one != on]
-        if others and self.choose.chance(40):
-            self.plan.request("thread/resume", params={"threadId": thread.reference}, on=others[0])
-            thread.followed_on(others[0])
+        other_connections = [connection for connection in self.plan.connections if connection != on]
+        if other_connections and self.choose.chance(40):
+            self.plan.request(
+                "thread/resume", params={"threadId": thread.reference}, on=other_connections[0]
+            )
+            thread.followed_on(other_connections[0])
             thread.changed = True
 
     @property
@@ -221,23 +227,29 @@ class Session:
         """
         plan, back = self.plan, self.choose.chance(70)
         plan.bare("disconnect", "b")
-        mine = [one for one in plan.threads if "b" in one.followers]
+        followed = [other for other in plan.threads if "b" in other.followers]
         if back:
             plan.bare("connect", "b")
         else:
             plan.connections.remove("b")
         on = "b" if back else MAIN
-        for one in mine:
+        for followed_thread in followed:
             # An open question is put again; else the turn may end while nobody follows it.
-            again = one.running is not None and one.running.asks and not one.doubtful
-            one.left_on("b")
-            one.doubtful = one.doubtful and (not again or "asked-again" in self.lacks)
-        for one in mine if thread in mine else [*mine, thread]:
-            if one.archived:
+            asks_again = (
+                followed_thread.running is not None
+                and followed_thread.running.asks
+                and not followed_thread.doubtful
+            )
+            followed_thread.left_on("b")
+            followed_thread.doubtful = followed_thread.doubtful and (
+                not asks_again or "asked-again" in self.lacks
+            )
+        for followed_thread in followed if thread in followed else [*followed, thread]:
+            if followed_thread.archived:
                 continue
-            plan.request("thread/resume", params={"threadId": one.reference}, on=on)
-            one.followed_on(on)
-            one.changed = True
+            plan.request("thread/resume", params={"threadId": followed_thread.reference}, on=on)
+            followed_thread.followed_on(on)
+            followed_thread.changed = True
 
     def look(self, thread: PlannedThread) -> None:
         """Look at the stored files of a thread."""

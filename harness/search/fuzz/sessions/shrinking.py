@@ -75,8 +75,8 @@ class _Shrinker:
             self._any([cuts.with_one_client(self._best)])
             self._each(lambda document: len(cuts.kinds(document)), cuts.without_kind)
             self._each(cuts.steps_of, cuts.without_fork)
-            for whole in ("start_thread", "connect", "request", "start_turn"):
-                self._each(cuts.steps_of, partial(cuts.without_whole, whole))
+            for kind in ("start_thread", "connect", "request", "start_turn"):
+                self._each(cuts.steps_of, partial(cuts.without_whole, kind))
             self._earlier()
             self._each(cuts.steps_of, cuts.with_plain_turn)
             size = max(1, len(cuts.others(self._best)) // 2)
@@ -108,7 +108,7 @@ class _Shrinker:
         while hit and not self._stop() and number != cuts.steps_of(self._best):
             number = cuts.steps_of(self._best)
             places = [number - number // part for part in (8, 4, 2)] + [number // 4]
-            hit = self._any([cuts.since(self._best, at) for at in places])
+            hit = self._any([cuts.since(self._best, index) for index in places])
 
     def _less_order(self) -> None:
         """Leave out waits and answers of the client, where it then goes wrong each time.
@@ -116,19 +116,19 @@ class _Shrinker:
         They say what comes before what, and without one of them it may well go wrong by chance: a
         small case keeps all that it has.
         """
-        at = len(cuts.ordering(self._best))
-        while at and cuts.steps_of(self._best) > SMALL and not self._stop():
-            at -= 1
-            self._steadily(cuts.without_steps(self._best, [cuts.ordering(self._best)[at]]))
-            at = min(at, len(cuts.ordering(self._best)))
+        index = len(cuts.ordering(self._best))
+        while index and cuts.steps_of(self._best) > SMALL and not self._stop():
+            index -= 1
+            self._steadily(cuts.without_steps(self._best, [cuts.ordering(self._best)[index]]))
+            index = min(index, len(cuts.ordering(self._best)))
 
     def _steadily(self, candidate: Json) -> None:
         """Play a candidate several times; if it goes wrong each time, go on with it."""
         if self._stop() or not self._is_new(candidate):
             return
         plays = self._fails([candidate] * STEADY)
-        if all(one is not None for one in plays):
-            self._take(candidate, max(one for one in plays if one is not None))
+        if all(played is not None for played in plays):
+            self._take(candidate, max(played for played in plays if played is not None))
 
     def _take(self, candidate: Json, wrong: Wrong) -> None:
         """Go on with a candidate; what was not begun has no part in it."""
@@ -141,14 +141,14 @@ class _Shrinker:
         if not self._any([cuts.unconditioned(self._best, cuts.conditions(self._best))]):
             self._each(
                 lambda document: len(cuts.conditions(document)),
-                lambda document, at: cuts.unconditioned(
-                    document, cuts.conditions(document)[at : at + 1]
+                lambda document, index: cuts.unconditioned(
+                    document, cuts.conditions(document)[index : index + 1]
                 ),
             )
 
     def _any(self, candidates: Sequence[Json | None]) -> bool:
         """Play candidates; the first one that goes wrong is the best from now on."""
-        return self._first((0, one) for one in candidates) is not None
+        return self._first((0, candidate) for candidate in candidates) is not None
 
     def _each(self, count: Callable[[Json], int], edit: Edit) -> None:
         """Try an edit at each of so many places of the best document, the last ones before."""
@@ -156,7 +156,7 @@ class _Shrinker:
         while end > 0 and not self._stop():
             document = self._best
             places = range(end - 1, -1, -1)
-            hit = self._first((at, edit(document, at)) for at in places)
+            hit = self._first((index, edit(document, index)) for index in places)
             if hit is None:
                 return
             end = min(hit, count(self._best))
@@ -166,8 +166,10 @@ class _Shrinker:
         waiting = True
         while waiting and not self._stop():
             some: list[tuple[int, Json]] = []
-            while len(some) < self._at_once and (waiting := bool(one := next(candidates, None))):
-                place, candidate = one or (0, None)
+            while len(some) < self._at_once and (
+                waiting := bool(numbered := next(candidates, None))
+            ):
+                place, candidate = numbered or (0, None)
                 if candidate is not None and self._is_new(candidate):
                     some.append((place, candidate))
             plays = self._fails([candidate for _, candidate in some]) if some else []

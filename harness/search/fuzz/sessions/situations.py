@@ -44,15 +44,15 @@ def begin(session: Session) -> None:
         session.start_thread()
     number = 2 if len(plan.threads) > 1 and choose.chance(75) else 1
     first = choose.below(len(plan.threads))
-    for at in range(number):
-        thread = plan.threads[(first + at) % len(plan.threads)]
+    for offset in range(number):
+        thread = plan.threads[(first + offset) % len(plan.threads)]
         session.acts(thread)
         _bring(session, thread, choose.weighted(_SITUATIONS if thread.asks else _UNASKED))
 
 
 def ask(session: Session, thread: PlannedThread) -> None:
     """A turn that asks about a command or a patch, where none asks yet and the thread takes one."""
-    tools = [one for one in ("run", "patch") if one not in session.lacks]
+    tools = [tool for tool in ("run", "patch") if tool not in session.lacks]
     if tools and thread.asks and thread.ready and not thread.plain:
         _turn(session, thread, session.choose.one(tools))
 
@@ -60,7 +60,7 @@ def ask(session: Session, thread: PlannedThread) -> None:
 def ask_again(session: Session, thread: PlannedThread) -> None:
     """Run once more what was accepted for the session: whether that still holds shows only so."""
     plan = session.plan
-    allowed = [one for one in thread.commands if one in thread.allowed]
+    allowed = [command for command in thread.commands if command in thread.allowed]
     if allowed and thread.ready and not thread.plain and "run" not in session.lacks:
         take_turn(session, thread, session.writer.again(plan.nonce(), session.choose.one(allowed)))
         plan.settle(thread)

@@ -68,7 +68,7 @@ class TurnWriter:
         turn, choose = ModelTurn(nonce), self._chooser
         self._before, self._writes = before, policy == UNTRUSTED
         asks = policy != "never"
-        tools = [one for one in TOOLS if one in self._parts]
+        tools = [tool for tool in TOOLS if tool in self._parts]
         rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
         for _ in range(choose.weighted(rounds) if tools else 0):
             self._call(turn, tools)
@@ -92,7 +92,7 @@ class TurnWriter:
             turn.commands.append("")
         elif part != "hold":
             first = "run" if part == "approved" else part
-            kinds = [first, *choose.some([one for one in TOOLS if one in self._parts], 15)]
+            kinds = [first, *choose.some([tool for tool in TOOLS if tool in self._parts], 15)]
             turn.steps.append({"reply": [self._tool(turn, kind) for kind in kinds]})
         turn.asks_first = part != "hold"
         hold = part in ("hold", "approved") or choose.chance(60)
@@ -180,9 +180,9 @@ class TurnWriter:
                 bad = {"bytes": "data: {broken\n\n"}
                 turn.steps.append({"reply": [{"malformed": bad}, {"disconnect": True}]})
             case _:
-                said: list[Json] = [{"message": {"deltas": [self._text(turn)]}}]
-                said = said if self._chooser.chance(50) else []
-                turn.steps.append({"reply": [*said, {"disconnect": True}]})
+                message: list[Json] = [{"message": {"deltas": [self._text(turn)]}}]
+                message = message if self._chooser.chance(50) else []
+                turn.steps.append({"reply": [*message, {"disconnect": True}]})
 
     def _message(self, turn: ModelTurn, *, hold: bool) -> Json:
         deltas: list[str | Json] = [f"{self._text(turn)} "]
