@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # five seconds in each worker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint check mutate real bugs kills attacks runs wheel readings more hunts race bench status docs clean sandbox bare
+.PHONY: demo test lint check rule prove mutate real bugs kills attacks runs wheel readings more hunts race bench status docs clean sandbox bare
 .DEFAULT_GOAL := demo
 
 $(STAMP): pyproject.toml constraints.txt sdk/python/pyproject.toml
@@ -50,6 +50,12 @@ lint: $(STAMP) ## format, lint, types, and the lines that each room may have
 
 check: lint sandbox ## the fast inner loop: format, lint, types, layers, fast tests
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not fuzz" tests/architecture tests/unit tests/rules tests/faults tests/agreement tests/docs
+
+rule: $(STAMP) ## begin a rule: RULE=family.slug NEXT_TO=a-rule-that-exists
+	@$(BIN)/python -m tools.scaffold "$(RULE)" "$(NEXT_TO)"
+
+prove: $(STAMP) ## prove one rule and write its rows: RULE=family.slug
+	@$(BIN)/python -m tools.prove "$(RULE)"
 
 bare: $(STAMP) ## the scenarios about commands and the tests of the sandbox, as on a machine without bubblewrap
 	@tools/bare.sh

@@ -1,6 +1,6 @@
-"""Standard output that may lose its reader: `harness list | head` ends quietly.
+"""Standard output that may lose its reader, so that `harness list | head` ends quietly.
 
-Imported before anything else of the harness, so it imports nothing of ours.
+It is imported before any other module of the harness, so it imports none of them.
 """
 
 import io
@@ -10,11 +10,11 @@ import sys
 from types import FrameType
 
 READER_GONE_STATUS = 141
-"""The exit status of whoever wrote into a pipe that nobody reads: 128 + SIGPIPE, as of a shell."""
+"""The exit status after writing to a pipe without a reader: 128 + SIGPIPE, as in a shell."""
 
 
 class _Output(io.RawIOBase):
-    """File descriptor 1. Without a reader it ends the command, or goes on writing to nowhere."""
+    """File descriptor 1. When its reader is gone, end the command, or discard what is written."""
 
     gone = False
 
@@ -29,7 +29,7 @@ class _Output(io.RawIOBase):
                 return os.write(1, view)
             except BrokenPipeError:
                 self.gone = True
-                # Whatever is flushed later, by whomever, meets no closed pipe.
+                # Later flushes must not meet the closed pipe.
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, 1)
                 os.close(nowhere)
@@ -51,7 +51,7 @@ _outputs: list[_Output] = []
 
 
 def guard_output(*, exits: bool) -> None:
-    """Make standard output bear the loss of its reader. With `ends` the command ends then."""
+    """Let standard output lose its reader. With `exits` the command ends at that moment."""
     out = sys.stdout
     if _outputs or out is None or not _is_descriptor_1(out):
         return
@@ -66,8 +66,8 @@ def guard_output(*, exits: bool) -> None:
 
 
 def reader_is_gone() -> bool:
-    """Return whether what is printed is read by nobody any more."""
-    return any(one.gone for one in _outputs)
+    """Return whether the reader of standard output is gone."""
+    return any(output.gone for output in _outputs)
 
 
 def _is_descriptor_1(stream: object) -> bool:
@@ -78,23 +78,23 @@ def _is_descriptor_1(stream: object) -> bool:
 
 
 def exit_quietly(number: int, frame: FrameType | None) -> None:
-    """A signal handler where nothing was started that would have to be ended."""
+    """Exit from a signal handler, when nothing that was started needs cleaning up."""
     os._exit(128 + number)
 
 
 def exit_quietly_on_interrupt() -> None:
-    """Until there is a run, Ctrl-C ends this process at once, without a traceback of imports."""
+    """Exit at once on Ctrl-C, without a traceback of imports, until there is a run."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, exit_quietly)
 
 
 def restore_interrupt() -> None:
-    """Ctrl-C is an exception again, for what cleans up behind itself."""
+    """Raise KeyboardInterrupt on Ctrl-C again, for code that cleans up."""
     if signal.getsignal(signal.SIGINT) is exit_quietly:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def hold_interrupt(*, blocked: bool) -> None:
-    """Keep Ctrl-C waiting, while this process becomes another, or take it now."""
+def block_interrupt(*, blocked: bool) -> None:
+    """Block Ctrl-C while this process becomes another, or unblock it."""
     how = signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK
     signal.pthread_sigmask(how, [signal.SIGINT])

@@ -1,17 +1,17 @@
 """Errors of the harness: one tree, so that a command catches a branch and not a list of classes.
 
     HarnessError
-        UsageError     the user asked for what cannot be done; the text is for the user
+        UsageError     the request of the user is impossible; the text is for the user
         TargetError    the server under test cannot be used, or is gone
             TargetGone     its connection ended
 
-Each package may add classes below these, where somebody must tell one case from another. Wrong
-arguments of our own code raise ValueError; what never leaves its module is private there.
+Packages add classes below these where callers must tell cases apart. Wrong arguments of our own
+code raise ValueError; an exception that never leaves its module is private there.
 """
 
 
 class HarnessError(Exception):
-    """Something that the harness raises on purpose."""
+    """An error that the harness raises on purpose."""
 
 
 class UsageError(HarnessError):
@@ -23,4 +23,4 @@ class TargetError(HarnessError):
 
 
 class TargetGone(TargetError):
-    """The connection to the server ended, from either side; nothing more will come."""
+    """The connection to the server ended, from either side; no more messages will arrive."""

@@ -1,4 +1,4 @@
-"""Short quotations of what a client or a model sent, for error messages and the log."""
+"""Short quotations of a client's or a model's text, for error messages and the log."""
 
 QUOTE_LIMIT = 120
 """Characters of a quotation; of a longer text the middle is left out."""

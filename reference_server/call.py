@@ -37,7 +37,7 @@ class Call:
         return self._services()
 
     def answer(self, result: WireModel) -> None:
-        """Queue the response, exactly once; what is sent afterwards comes after it."""
+        """Queue the response, exactly once; later messages come after it."""
         self._put(encode_result(self._id, result))
 
     def refuse(self, code: ErrorCode, message: str) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def not_collecting() -> Generator[None]:
+def garbage_collection_paused() -> Generator[None]:
     """Turn the collector off for the block, in all threads.
 
     Of several blocks at once, the one that has turned it off turns it on again at its end, and the

@@ -1,6 +1,6 @@
 """One client: its messages in, its messages out.
 
-What a request does is not known here: the server takes it (`Receiver`). Source: session-protocol
+Requests are handed to the server (`Receiver`). Source: session-protocol
 "What the service does"; framing and malformed lines are not shown there: a malformed line gets one
 error, with its id if it has one, else `id: null`, and the connection lives on.
 """
@@ -26,7 +26,7 @@ from reference_server.transport.base import Incoming, Oversized, Transport, Unus
 _log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 64
-"""Unanswered requests of a connection; with so many, nothing is read until one is answered."""
+"""Unanswered requests at which a connection is not read until one is answered."""
 ANSWERS_WAITING = 1 << 23
 """Bytes that wait for the client, above which nothing is read. A client may send thousands of
 requests before it reads an answer; it must not be stuck while it writes them."""
@@ -60,18 +60,18 @@ class Connection:
     def __init__(self, transport: Transport, *, may_give_up: bool = False) -> None:
         self._transport = transport
         self._pending = 0
-        self._one_done = anyio.Event()
+        self._request_done = anyio.Event()
         self._reading = anyio.CancelScope()
         self._answering = anyio.CancelScope()
         self._farewell = anyio.CancelScope()
-        self._read_to_its_end = anyio.Event()
+        self._input_read = anyio.Event()
         self._hurried = False
         self.outbox = Outbox(transport, may_give_up=may_give_up)
         self.initialized = False
         self.in_use = False
         """Whether it has sent a request that was taken: from then on it is sent news of threads."""
         self.client_name: str | None = None
-        """What the client calls itself in `initialize`."""
+        """The client's name in `initialize`."""
 
     async def run(self, receiver: Receiver, before_closing: Callable[[], Awaitable[None]]) -> None:
         """Serve until the client's input ends, or it no longer reads.
@@ -81,19 +81,19 @@ class Connection:
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write, tasks.cancel_scope)
-            tasks.start_soon(self._leave_with_the_client, tasks.cancel_scope)
-            tasks.start_soon(self._leave_when_given_up, tasks.cancel_scope)
+            tasks.start_soon(self._end_with_client, tasks.cancel_scope)
+            tasks.start_soon(self._end_when_given_up, tasks.cancel_scope)
             with self._reading:
                 await self._read(receiver)
-            self._read_to_its_end.set()
+            self._input_read.set()
             with self._answering:
-                await self._requests_below(1)
+                await self._wait_for_requests_below(1)
             await before_closing()
             self.outbox.close()
             self._farewell = tasks.cancel_scope
             if self._hurried:
                 self._hurry()
-        # Messages that are still queued go nowhere, and nobody may wait for room in the queue.
+        # Messages that are still queued are lost; stop all waiting for room in the queue.
         self.outbox.give_up()
 
     def stop_reading(self) -> None:
@@ -113,42 +113,44 @@ class Connection:
     def end_request(self) -> None:
         """Note that a request that waited in a lane is answered."""
         self._pending -= 1
-        done, self._one_done = self._one_done, anyio.Event()
-        done.set()
+        request_done, self._request_done = self._request_done, anyio.Event()
+        request_done.set()
 
     async def _write(self, scope: anyio.CancelScope) -> None:
         await self.outbox.run()
-        # Everything is written, or nobody reads it: there is nothing left to do.
+        # Everything is written, or the client reads no more.
         scope.cancel()
 
-    async def _leave_with_the_client(self, scope: anyio.CancelScope) -> None:
+    async def _end_with_client(self, scope: anyio.CancelScope) -> None:
         """End the connection when the client has ended its input and has stopped reading too.
 
         As long as it reads, however slowly, it gets every answer.
         """
         async with anyio.create_task_group() as either:
-            either.start_soon(self._first, self._transport.ended, either.cancel_scope)
-            either.start_soon(self._first, self._read_to_its_end.wait, either.cancel_scope)
+            either.start_soon(self._cancel_after, self._transport.wait_for_end, either.cancel_scope)
+            either.start_soon(self._cancel_after, self._input_read.wait, either.cancel_scope)
         while not self.outbox.gone:
             with anyio.move_on_after(ANSWER_TIME) as silence:
-                await self.outbox.queued()
+                await self.outbox.wait_until_queued()
             if silence.cancelled_caught:
                 scope.cancel()
                 return
-            amount_taken = self._transport.taken
+            amount_taken = self._transport.amount_read
             with anyio.move_on_after(FAREWELL_TIME) as patience:
-                await self.outbox.written()
-            if patience.cancelled_caught and self._transport.taken == amount_taken:
+                await self.outbox.wait_until_written()
+            if patience.cancelled_caught and self._transport.amount_read == amount_taken:
                 scope.cancel()
                 return
 
-    async def _leave_when_given_up(self, scope: anyio.CancelScope) -> None:
+    async def _end_when_given_up(self, scope: anyio.CancelScope) -> None:
         await self.outbox.given_up.wait()
-        # What is being written, and why, may still reach the client.
+        # The current write, and the reason, may still reach the client.
         scope.deadline = anyio.current_time() + FAREWELL_TIME
 
     @staticmethod
-    async def _first(wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope) -> None:
+    async def _cancel_after(
+        wait: Callable[[], Awaitable[object]], scope: anyio.CancelScope
+    ) -> None:
         await wait()
         scope.cancel()
 
@@ -156,21 +158,21 @@ class Connection:
         while messages := await self._transport.receive():
             for message in messages:
                 await self._accept(message, receiver)
-                await self._requests_below(REQUESTS_AT_ONCE)
-                await self.outbox.room(ANSWERS_WAITING)
+                await self._wait_for_requests_below(REQUESTS_AT_ONCE)
+                await self.outbox.wait_for_room(ANSWERS_WAITING)
 
-    async def _requests_below(self, limit: int) -> None:
+    async def _wait_for_requests_below(self, limit: int) -> None:
         while self._pending >= limit:
-            await self._one_done.wait()
+            await self._request_done.wait()
 
     async def _accept(self, message: Incoming, receiver: Receiver) -> None:
         if isinstance(message, Oversized):
-            self._complain(
+            self._send_error(
                 ErrorCode.INVALID_REQUEST, f"the line is longer than {message.limit} bytes"
             )
             return
         if isinstance(message, Unusable):
-            self._complain(ErrorCode.INVALID_REQUEST, message.words)
+            self._send_error(ErrorCode.INVALID_REQUEST, message.words)
             return
         match decode(message):
             case IncomingRequest() as request:
@@ -181,7 +183,9 @@ class Connection:
             case IncomingAnswer() as answer:
                 receiver.take_answer(self, answer)
             case Malformed(code, words, usable_id):
-                self._complain(code, words, usable_id)
+                self._send_error(code, words, usable_id)
 
-    def _complain(self, code: ErrorCode, words: str, request_id: "RequestId | None" = None) -> None:
+    def _send_error(
+        self, code: ErrorCode, words: str, request_id: "RequestId | None" = None
+    ) -> None:
         self.outbox.put(encode_error(request_id, code, words))

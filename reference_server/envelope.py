@@ -56,13 +56,13 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-LONG = 1 << 18
+LONG_LINE = 1 << 18
 """Characters of a line; the garbage collector is off while a longer one is parsed."""
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _parsed(text: str) -> Json:
-    if len(text) < LONG:
+def _parse_json(text: str) -> Json:
+    if len(text) < LONG_LINE:
         return _decoder.decode(text)
     # None of its values is garbage yet. With millions of values, most of the time would go into
     # collections that find nothing.
@@ -79,7 +79,7 @@ def decode(line: bytes) -> Envelope:
     """Read one line. Never raises."""
     try:
         text = line.decode()
-        value = _parsed(text.strip())
+        value = _parse_json(text.strip())
         # A lone surrogate has no UTF-8 form: it could be neither stored nor echoed.
         if ("\\ud" in text or "\\uD" in text) and not _has_utf8(value):
             return Malformed(
@@ -109,7 +109,9 @@ def _has_utf8(value: Json) -> bool:
 
 def _usable_id(message: Json) -> RequestId | None:
     """Return the id of a message that is wrong otherwise, if it has one that can be echoed."""
-    request_id: Json = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    request_id: Json = (
+        cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    )
     return request_id if is_request_id(request_id) and _has_utf8(request_id) else None
 
 

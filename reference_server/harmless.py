@@ -1,4 +1,4 @@
-"""Words of others for a terminal: what they hold must not change what it shows.
+"""Foreign text for a terminal, whose control characters must not take effect.
 
 Imported where something is written for people, so it imports nothing of this package.
 """
@@ -9,6 +9,6 @@ import re
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def harmless(text: str) -> str:
-    """Make the control characters of others visible, which could change what a terminal shows."""
+def escape_controls(text: str) -> str:
+    """Replace control characters by visible escapes."""
     return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -30,12 +30,12 @@ _THREAD = re.compile(f"thr_{NUMBER}")
 
 
 def is_thread_id(text: str) -> bool:
-    """Return whether a text has the shape of a thread's id; another could be a path, for example."""
+    """Return whether a text has the shape of a thread's id (other text could be a path)."""
     return _THREAD.fullmatch(text) is not None
 
 
 def thread_number(thread_id: str) -> int:
-    """Return the number in a `thr_<n>` of this server's own making."""
+    """Return the number in a `thr_<n>`."""
     return int(thread_id.removeprefix("thr_"))
 
 
@@ -47,7 +47,7 @@ class Counters(NamedTuple):
 
 
 class IdAllocator:
-    """Hands out ids; `seed` finds the highest numbers in use where the file does not give them.
+    """Hands out ids; `seed` finds the highest numbers in use if the file does not have them.
 
     The file is changed in a worker thread, once for a whole block of numbers: the seed reads every
     rollout, and another server may hold the lock while it does so.
@@ -59,31 +59,31 @@ class IdAllocator:
         self._threads = iter(range(0))
         self._turns = iter(range(0))
 
-    async def thread_id(self) -> str:
+    async def new_thread_id(self) -> str:
         """Return a new `thr_<n>`. Raises OSError."""
         while (number := next(self._threads, None)) is None:
-            old = await _apart(partial(self._take, THREADS_AT_ONCE, 0))
+            old = await _take_in_thread(partial(self._take, THREADS_AT_ONCE, 0))
             self._threads = iter(range(old.threads + 1, old.threads + 1 + THREADS_AT_ONCE))
         return f"thr_{number}"
 
-    async def turn_id(self) -> str:
+    async def new_turn_id(self) -> str:
         """Return a new `turn_<n>`. Raises OSError."""
         while (number := next(self._turns, None)) is None:
-            old = await _apart(partial(self._take, 0, TURNS_AT_ONCE))
+            old = await _take_in_thread(partial(self._take, 0, TURNS_AT_ONCE))
             self._turns = iter(range(old.turns + 1, old.turns + 1 + TURNS_AT_ONCE))
         return f"turn_{number}"
 
-    async def turn_ids(self, count: int) -> list[str]:
-        """Return so many new `turn_<n>`, in order. Raises OSError."""
+    async def new_turn_ids(self, count: int) -> list[str]:
+        """Return `count` new `turn_<n>`, in order. Raises OSError."""
         if not count:
             return []
-        old = await _apart(partial(self._take, 0, count))
+        old = await _take_in_thread(partial(self._take, 0, count))
         return [f"turn_{number}" for number in range(old.turns + 1, old.turns + 1 + count)]
 
     def _take(self, threads: int, turns: int) -> Counters:
         """Add to the counters in the file, and give their values from before."""
         make_private(self._path.parent)
-        with _locked(self._path) as descriptor:
+        with _locked_file(self._path) as descriptor:
             match = _SHAPE.fullmatch(os.pread(descriptor, _MAX_FILE_BYTES, 0))
             old = Counters(int(match[1]), int(match[2])) if match else self._seed()
             line = f"threads {old.threads + threads} turns {old.turns + turns}\n".encode()
@@ -97,13 +97,13 @@ class IdAllocator:
         return old
 
 
-async def _apart(take: Callable[[], Counters]) -> Counters:
+async def _take_in_thread(take: Callable[[], Counters]) -> Counters:
     """Take numbers in a worker thread; a caller that is cancelled leaves a gap in the numbers."""
     return await to_thread.run_sync(take, abandon_on_cancel=True)
 
 
 @contextmanager
-def _locked(path: Path) -> Generator[int]:
+def _locked_file(path: Path) -> Generator[int]:
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         lock(descriptor, path)

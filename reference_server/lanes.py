@@ -1,7 +1,7 @@
 """Lanes: queues that keep the requests of one thread in order.
 
 Jobs of one lane run one after the other, in the order in which they came; jobs of different lanes
-run side by side. What a job does is not known here.
+run side by side.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ class Lanes:
         self._waiting[lane] = deque([job])
         self._tasks.start_soon(self._run, lane)
 
-    def run_beside(self, job: Job) -> None:
+    def run_at_once(self, job: Job) -> None:
         """Run a job that waits for no other."""
         self._tasks.start_soon(job)
 

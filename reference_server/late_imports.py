@@ -1,4 +1,4 @@
-"""Imports that wait until something needs them, so that a short session pays only for its own.
+"""Imports that are deferred until needed, so that a short session pays only for its own.
 
 What is imported late, and when, lives where it is needed: the services with the first thread, the
 tools with the first call, and so on.
@@ -15,7 +15,7 @@ _USUAL_SWITCH_SECONDS = sys.getswitchinterval()
 
 
 @contextmanager
-def importing() -> Generator[None]:
+def fast_imports() -> Generator[None]:
     """Import fast, and without keeping the event loop waiting where a worker thread imports.
 
     The garbage collector is off meanwhile: it would take a tenth of the time and find nothing. What

@@ -39,7 +39,7 @@ def check_lists(value: Any, field: str = "params", depth: int = _DEPTH) -> None:
             check_lists(inner, name, depth - 1)
 
 
-def too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
+def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     """Return whether a JSON value has more levels of arrays and objects in one another."""
     if isinstance(value, dict):
         inner = list(cast("dict[str, Any]", value).values())
@@ -47,4 +47,4 @@ def too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
         inner = cast("list[Any]", value)
     else:
         return False
-    return levels == 0 or any(too_deep(one, levels - 1) for one in inner)
+    return levels == 0 or any(is_too_deep(one, levels - 1) for one in inner)

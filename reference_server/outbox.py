@@ -1,8 +1,8 @@
 """The only writer of a connection: messages are written in the order in which they are put.
 
 Messages put during a write go out together in the next one. Where the queue is full, producers are
-asked to wait (`room`). They need not, where others read faster: then deltas that wait are joined,
-and a client that lags too far behind is given up. No message is left out before that.
+asked to wait (`wait_for_room`). They need not, where others read faster: then deltas that wait are
+joined, and a client that lags too far behind is given up. No message is left out before that.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ Large answers, which it asked for, do not count; nor does the largest notificati
 one is never too much.
 """
 BATCH = 1 << 18
-"""Bytes of one write, or one message that is longer; what is not handed over can be joined."""
+"""Bytes of one write, unless one message is longer; deltas that still wait can be joined."""
 _LARGE = 1 << 16
 OVERLOADED = -32001
 """Not shown in the document; the shipping server's code where it has too much to do."""
@@ -34,25 +34,25 @@ TOO_SLOW = (
 )
 
 
-class _Large(NamedTuple):
+class _LargeMessage(NamedTuple):
     """A long message: where it ends among all bytes ever put, and its own bytes."""
 
     end: int
     size: int
-    asked_for: bool
+    is_answer: bool
 
 
 class Outbox:
-    """The queue of one connection. With `may_give_up` a client that lags too far behind is lost."""
+    """The queue of one connection. With `may_give_up` a client that lags too far is dropped."""
 
     def __init__(self, transport: Transport, *, may_give_up: bool = False) -> None:
         self._transport = transport
         self._may_give_up = may_give_up
         self._queue: deque[bytes | MergedDeltas] = deque()
         self._size = 0
-        self._put_ever = 0
-        self._large: deque[_Large] = deque()
-        self._asked_for = False
+        self._total_put = 0
+        self._large: deque[_LargeMessage] = deque()
+        self._putting_answer = False
         self._merging: dict[bytes, MergedDeltas] = {}
         self._wake = anyio.Event()
         self._written = anyio.Event()
@@ -60,7 +60,7 @@ class Outbox:
         self.gone = False
         """True once the peer no longer reads; everything put from then on is discarded."""
         self.given_up = anyio.Event()
-        """Set when the client was too slow; it is still told why."""
+        """Set when the client was too slow; it still gets an error with the reason."""
 
     def put(self, message: bytes) -> None:
         """Queue one encoded message; never waits."""
@@ -73,7 +73,7 @@ class Outbox:
         self._append(message, size)
         if size > _LARGE:
             self._forget_written()
-            self._large.append(_Large(self._put_ever, size, self._asked_for))
+            self._large.append(_LargeMessage(self._total_put, size, self._putting_answer))
 
     def put_delta(self, prefix: bytes, line: bytes) -> None:
         """Queue the line of a delta, joined to earlier ones if much is waiting."""
@@ -91,15 +91,15 @@ class Outbox:
 
     def put_answer(self, message: bytes) -> None:
         """Queue the answer to a request: a large one was asked for, and is not held against it."""
-        self._asked_for = True
+        self._putting_answer = True
         try:
             self.put(message)
         finally:
-            self._asked_for = False
+            self._putting_answer = False
 
     def _append(self, message: bytes | MergedDeltas, size: int) -> None:
         if self._size > WAITING_LIMIT and self._may_give_up and self._lags_too_far():
-            self._let_go()
+            self._drop_client()
             return
         if not self._queue:
             self._wake.set()
@@ -108,21 +108,21 @@ class Outbox:
 
     def _count(self, size: int) -> None:
         self._size += size
-        self._put_ever += size
+        self._total_put += size
 
     def _forget_written(self) -> None:
-        written = self._put_ever - self._size
+        written = self._total_put - self._size
         while self._large and self._large[0].end <= written:
             self._large.popleft()
 
     def _lags_too_far(self) -> bool:
         self._forget_written()
-        asked_for = sum(one.size for one in self._large if one.asked_for)
-        largest = max((one.size for one in self._large if not one.asked_for), default=0)
+        asked_for = sum(one.size for one in self._large if one.is_answer)
+        largest = max((one.size for one in self._large if not one.is_answer), default=0)
         return self._size - asked_for - largest > WAITING_LIMIT
 
-    def _let_go(self) -> None:
-        """Discard what waits, and what will come; tell the client why and end."""
+    def _drop_client(self) -> None:
+        """Discard all queued and later messages, send the client the reason, and end."""
         self.gone = True
         self._queue.clear()
         self._queue.append(encode_error(None, OVERLOADED, TOO_SLOW))
@@ -135,17 +135,17 @@ class Outbox:
         """Return whether producers are asked to wait."""
         return self._size > HIGH_WATER and not self.gone
 
-    async def room(self, limit: int = HIGH_WATER) -> None:
+    async def wait_for_room(self, limit: int = HIGH_WATER) -> None:
         """Wait until at most `limit` bytes are queued."""
         while self._size > limit and not self.gone:
             await self._written.wait()
 
-    async def queued(self) -> None:
+    async def wait_until_queued(self) -> None:
         """Wait until something is queued."""
         while not self._size and not self.gone:
             await self._wake.wait()
 
-    async def written(self) -> None:
+    async def wait_until_written(self) -> None:
         """Wait until everything queued so far is written."""
         while self._size and not self.gone:
             await self._written.wait()
@@ -160,7 +160,7 @@ class Outbox:
         try:
             while True:
                 await self._wake.wait()
-                # What is put a moment later goes out in the same write: half as many of them.
+                # Messages put a moment later join the same write, which halves their number.
                 await anyio.lowlevel.checkpoint()
                 if not self._queue:
                     return
@@ -184,7 +184,7 @@ class Outbox:
             message = self._queue.popleft()
             batch.append(message if isinstance(message, bytes) else message.line())
             size += len(batch[-1])
-        # What is being written can be joined no more.
+        # Deltas cannot be joined to one that is being written.
         self._merging.clear()
         await self._transport.send(batch)
         self._size -= size

@@ -1,8 +1,8 @@
 """Running servers of a home.
 
 A server holds the lock `servers/<id>.lock` as long as it runs: the system releases it however the
-server ends. By trying to take the lock, other servers tell one that is running from one that was
-killed. What a killed server has left is settled by `recovery`.
+server ends. By trying to take the lock, other servers can see whether it is running or was killed.
+The leftovers of a killed server are settled by `recovery`.
 """
 
 import contextlib
@@ -34,10 +34,10 @@ class Presence:
         """Return this server's id; the first call takes its lock. Raises OSError."""
         with self._lock:
             while self._held is None:
-                self._held = self._taken()
+                self._held = self._take_lock()
             return self._held[0]
 
-    def _taken(self) -> tuple[str, int] | None:
+    def _take_lock(self) -> tuple[str, int] | None:
         """Take the lock of a new id; None where another server was just removing that lock file."""
         make_private(self._folder)
         server = os.urandom(8).hex()
@@ -53,7 +53,7 @@ class Presence:
         return None
 
     def new_journal(self) -> Path:
-        """Return a new path for the journal of a patch, by which others can finish what it began."""
+        """Return a new path for the journal of a patch, with which others can finish the patch."""
         return self._folder / f"{self.id()}.{next(self._journals)}{JOURNAL}"
 
     def release(self) -> None:
@@ -100,7 +100,7 @@ def leftovers(home: Home) -> dict[str, list[Path]]:
 
 @contextlib.contextmanager
 def taking_over(home: Home, server: str) -> Generator[bool]:
-    """Hold the lock of a server that is gone, to settle what it has left. Raises OSError.
+    """Hold the lock of a server that is gone, to settle its leftovers. Raises OSError.
 
     Gives False, without the lock, where that server is running or another one settles it. The lock
     file is removed at the end.
@@ -108,7 +108,7 @@ def taking_over(home: Home, server: str) -> Generator[bool]:
     path = _lock_file(home.servers, server)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
-        gone = _locked_instead(descriptor) and _is_at(descriptor, path)
+        gone = _take_over_lock(descriptor) and _is_at(descriptor, path)
         yield gone
         if gone:
             path.unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def taking_over(home: Home, server: str) -> Generator[bool]:
         os.close(descriptor)
 
 
-def _locked_instead(descriptor: int) -> bool:
+def _take_over_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -36,14 +36,14 @@ class Host(Protocol):
     """A server of the clients that were let in."""
 
     @property
-    def told_to_stop(self) -> anyio.Event:
-        """Set when no client is to be taken any more, and all are told to leave."""
+    def stop_requested(self) -> anyio.Event:
+        """Set when no more clients are accepted, and all must leave."""
         ...
 
     async def host(self, transport: Transport, path: str, /) -> bool:
-        """Serve one client until it leaves and return whether it was let go as too slow.
+        """Serve one client until it leaves; return whether it was dropped as too slow.
 
-        `path` is that of its request for a WebSocket, "" where there is none.
+        `path` is that of its request for a WebSocket, else "".
         """
         ...
 
@@ -61,11 +61,11 @@ class Reception:
         self._is_websocket = isinstance(address, TcpAddress) or address.websocket
 
     async def run(self) -> None:
-        """Serve until the server is told to stop and every client has been told."""
+        """Serve until the server stops and every client was notified."""
         async with anyio.create_task_group() as connections:
             async with anyio.create_task_group() as accepting:
                 accepting.start_soon(self._accept, connections)
-                await self._server.told_to_stop.wait()
+                await self._server.stop_requested.wait()
                 accepting.cancel_scope.cancel()
             self._listener.close()
             for handshake in list(self._admitting):
@@ -88,9 +88,9 @@ class Reception:
             self._count -= 1
 
     async def _serve(self, stream: Descriptors) -> None:
-        overload = self._too_many()
+        overload = self._overload_error()
         if self._is_websocket:
-            transport = await self._admitted(stream, overload)
+            transport = await self._admit(stream, overload)
             if transport is not None:
                 too_slow = await self._server.host(transport, transport.path)
                 await transport.close(*self._farewell(too_slow=too_slow))
@@ -100,7 +100,7 @@ class Reception:
         else:
             await self._server.host(StdioTransport(stream), "")
 
-    def _too_many(self) -> str | None:
+    def _overload_error(self) -> str | None:
         if self._count <= CONNECTIONS:
             return None
         words = f"there are {CONNECTIONS} connections, and no more are taken"
@@ -109,13 +109,11 @@ class Reception:
             _log.warning("a connection was refused: %s", words)
         return words
 
-    async def _admitted(
-        self, stream: Descriptors, too_many: str | None
-    ) -> WebSocketTransport | None:
+    async def _admit(self, stream: Descriptors, overload: str | None) -> WebSocketTransport | None:
         with anyio.CancelScope() as handshake:
             self._admitting.add(handshake)
             try:
-                return await admit(stream, self._admission, too_many)
+                return await admit(stream, self._admission, overload)
             finally:
                 self._admitting.discard(handshake)
         return None
@@ -123,4 +121,4 @@ class Reception:
     def _farewell(self, *, too_slow: bool) -> tuple[int, str]:
         if too_slow:
             return _TRY_AGAIN_LATER
-        return _GOING_AWAY if self._server.told_to_stop.is_set() else _DONE
+        return _GOING_AWAY if self._server.stop_requested.is_set() else _DONE

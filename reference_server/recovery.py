@@ -1,4 +1,4 @@
-"""Settling what killed servers of this home have left behind.
+"""Settling the leftovers of killed servers of this home.
 
 A server does so when it starts. Each patch that was under way is completed or undone, so that its
 files are all old or all new, and its item is added to the rollout. Modules that take time to import
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def recover(home: Home) -> None:
-    """Settle what killed servers have left. Blocks. Never raises, whatever is on the disk."""
+    """Settle the leftovers of killed servers. Blocks. Never raises, whatever is on the disk."""
     try:
         journals_of = leftovers(home)
     except OSError as error:
@@ -31,13 +31,13 @@ def recover(home: Home) -> None:
                 # Another server may have settled it since the folder was read.
                 waiting = [path for path in journals if gone and path.exists()]
                 for path in reversed(waiting):
-                    _settle(home, path)
+                    _settle_patch(home, path)
         except OSError as error:
             # The files of one killed server must not keep those of the others from being settled.
             _log.warning("what the killed server %s has left was not settled: %s", server, error)
 
 
-def _settle(home: Home, path: Path) -> None:
+def _settle_patch(home: Home, path: Path) -> None:
     from reference_server.patch.journal import read_journal
     from reference_server.patch.settle import settle
 
@@ -52,7 +52,7 @@ def _settle(home: Home, path: Path) -> None:
         return
     try:
         warnings = settle(entry)
-        _record(home, entry)
+        _record_patch(home, entry)
     except (OSError, ValueError, RecursionError) as error:
         # Whatever the file says, the server starts.
         _log.warning("%s: a patch was not settled, the next server tries again: %s", path, error)
@@ -62,7 +62,7 @@ def _settle(home: Home, path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _record(home: Home, entry: "Entry") -> None:
+def _record_patch(home: Home, entry: "Entry") -> None:
     """Append the patch's item to its thread, unless it is there. Raises OSError."""
     from harness.protocol.wire.item import FileChangeItem
     from reference_server.patch.journal import State

@@ -39,8 +39,8 @@ _REMEDIES = {
 """What the user can do, added to the system's own error text (errors of our own say it already)."""
 
 
-def disk_failure(cause: OSError) -> str:
-    """Put an error of the disk in words: the file, what went wrong, what to do."""
+def describe_disk_error(cause: OSError) -> str:
+    """Describe an error of the disk: the file, the problem, the remedy."""
     problem = cause.strerror or type(cause).__name__
     place = f"{cause.filename}: " if cause.filename else ""
     return f"{place}{problem}{_REMEDIES.get(cause.errno or 0, '')}"

@@ -1,7 +1,4 @@
-"""From a request to its handler.
-
-What a method does lives in `handlers`.
-"""
+"""Routing requests to their handlers, which live in `handlers`."""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +18,7 @@ from reference_server.handlers import handler_of
 from reference_server.handlers.registry import AnyHandler
 from reference_server.lanes import Lanes
 from reference_server.limits import LimitExceeded, check_lists
-from reference_server.refusal import Refusal, disk_failure, invalid_params, invalid_request
+from reference_server.refusal import Refusal, describe_disk_error, invalid_params, invalid_request
 
 if TYPE_CHECKING:
     from reference_server.services import Services
@@ -58,10 +55,10 @@ class Router:
         lane: Json = getattr(params, "thread_id", None)
         if spec.scope is Scope.THREAD and isinstance(lane, str):
             connection.begin_request()
-            self._lanes.submit(lane, partial(_ending_request, connection, job))
+            self._lanes.submit(lane, partial(_run_request, connection, job))
         elif spec.scope is Scope.NONE:
             connection.begin_request()
-            self._lanes.run_beside(partial(_ending_request, connection, job))
+            self._lanes.run_at_once(partial(_run_request, connection, job))
         else:
             await job()
 
@@ -77,7 +74,7 @@ class Router:
         return spec, handler
 
 
-async def _ending_request(connection: Connection, job: "partial[Any]") -> None:
+async def _run_request(connection: Connection, job: "partial[Any]") -> None:
     try:
         await job()
     finally:
@@ -94,7 +91,7 @@ async def _carry_out(call: Call, handler: AnyHandler, params: WireModel) -> None
     except OSError as error:
         _log.warning("%s failed: %s", call.method, error)
         if not call.answered:
-            call.refuse(ErrorCode.INTERNAL_ERROR, disk_failure(error))
+            call.refuse(ErrorCode.INTERNAL_ERROR, describe_disk_error(error))
     except Exception as error:
         _log.exception("%s failed", call.method)
         if not call.answered:
@@ -120,8 +117,8 @@ def check_params(spec: MethodSpec, params: Json) -> WireModel:
 def field_path(location: tuple[int | str, ...], value: Json) -> str:
     """Write the path of a field: `input[0].text`.
 
-    The validator also names the member of a union that it tried, which is left out: it is no step
-    in the JSON.
+    The validator also names the member of a union that it tried, which is left out: the JSON has
+    no such step.
     """
     path = ""
     for position, step in enumerate(location):
@@ -136,6 +133,6 @@ def field_path(location: tuple[int | str, ...], value: Json) -> str:
 
 
 def _has_container(value: Json, name: str) -> bool:
-    """Return whether the JSON has an object or array of this name: else it names a union's member."""
+    """Return whether the JSON has an object or array of this name (else a union's member)."""
     inner: Json = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return isinstance(inner, dict | list)

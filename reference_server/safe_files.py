@@ -2,7 +2,7 @@
 
 Of the home only regular files are opened, and never through a symbolic link: reading a pipe would
 wait for a writer, a device may never end, and a link may lead out of the home. Files elsewhere, to
-which links may lead, are opened by `open_judged`.
+which links may lead, are opened by `open_checked`.
 """
 
 import contextlib
@@ -21,29 +21,29 @@ LINE_LIMIT = 1 << 27
 """Bytes of a line that is read at once; no record that a server writes comes near."""
 LOCK_TIME = 5.0
 """Seconds to wait for a lock; a server holds one for milliseconds."""
-_LOOK_AGAIN = 0.01
+_RETRY_SECONDS = 0.01
 # Not blocking: a pipe may have taken the file's place since it was looked at.
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(path: Path, flags: int) -> int:
     """Open a file, or make one if `flags` say so (0600). Raises OSError, which names the file."""
     try:
         # Checked before it is opened too: opening a device can have an effect by itself.
-        _check(os.stat(path, follow_symlinks=False), path)
+        _check_regular(os.stat(path, follow_symlinks=False), path)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    descriptor = os.open(path, flags | _SAFELY, 0o600)
+    descriptor = os.open(path, flags | _SAFE_FLAGS, 0o600)
     try:
-        _check(os.fstat(descriptor), path)
+        _check_regular(os.fstat(descriptor), path)
     except OSError:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def open_judged(path: str, check: Callable[[str, os.stat_result], None]) -> int:
+def open_checked(path: str, check: Callable[[str, os.stat_result], None]) -> int:
     """Open a file for reading after `check` has approved its real path and its status.
 
     Links are followed. The file that was checked is the one that is opened, even if names change
@@ -53,7 +53,7 @@ def open_judged(path: str, check: Callable[[str, os.stat_result], None]) -> int:
     if sys.platform != "linux":
         real = os.path.realpath(path)
         check(real, os.stat(real))
-        return os.open(real, os.O_RDONLY | _SAFELY)
+        return os.open(real, os.O_RDONLY | _SAFE_FLAGS)
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         name = f"/proc/self/fd/{handle}"
@@ -89,12 +89,12 @@ def lock(descriptor: int, path: Path, patience: float | None = None) -> None:
                 words = f"another process has had it locked for {limit:g} s; end that one"
                 raise OSError(errno.EAGAIN, words, str(path)) from None
             # The only other way to learn that it is free is a wait without a time limit.
-            threading.Event().wait(_LOOK_AGAIN)
+            threading.Event().wait(_RETRY_SECONDS)
         else:
             return
 
 
-def _check(status: os.stat_result, path: Path) -> None:
+def _check_regular(status: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if stat.S_ISLNK(status.st_mode):

@@ -1,7 +1,7 @@
 """The server: one per process, for any number of connections.
 
-The bulk of the server (`services`) is imported when a request first needs it. What a request does
-is not known here.
+The bulk of the server (`services`) is imported when a request first needs it. Requests are carried
+out in `handlers`.
 """
 
 import time
@@ -18,7 +18,7 @@ from reference_server.config.model import Config
 from reference_server.connection import Connection
 from reference_server.envelope import IncomingAnswer, IncomingRequest
 from reference_server.lanes import Lanes
-from reference_server.late_imports import importing
+from reference_server.late_imports import fast_imports
 from reference_server.outbox import Outbox
 from reference_server.router import Router
 from reference_server.transport.base import Transport
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """Threads and turns, which live until the server is told to stop; connections come and go."""
+    """Threads and turns, which live until the server stops; connections come and go."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Server:
             Lanes(tasks), lambda: self.services, requires_initialize=requires_initialize
         )
         self._connections: set[Connection] = set()
-        self.told_to_stop = anyio.Event()
+        self.stop_requested = anyio.Event()
         self._tasks = tasks
         self._home = home
         self._config = config
@@ -56,7 +56,7 @@ class Server:
     @cached_property
     def services(self) -> "Services":
         """Return the services of every request but the handshake; first used on the event loop."""
-        with importing():
+        with fast_imports():
             from reference_server.services import Services
 
         return Services(
@@ -72,7 +72,7 @@ class Server:
         return [connection.outbox for connection in self._connections if connection.in_use]
 
     async def host(self, transport: Transport, _path: str) -> bool:
-        """Serve one of several clients until it leaves and return whether it was let go as too slow."""
+        """Serve one of several clients until it leaves; return whether it was too slow."""
         connection = Connection(transport, may_give_up=True)
         await self.serve(connection)
         return connection.outbox.given_up.is_set()
@@ -86,12 +86,12 @@ class Server:
         """
 
         async def leave() -> None:
-            if then_stop or self.told_to_stop.is_set():
+            if then_stop or self.stop_requested.is_set():
                 await self.end_turns()
             self._unsubscribe(connection)
 
         self._connections.add(connection)
-        if self.told_to_stop.is_set():
+        if self.stop_requested.is_set():
             connection.stop_reading()
         try:
             await connection.run(self, before_closing=leave)
@@ -103,11 +103,11 @@ class Server:
                 self.stop()
 
     def stop(self) -> None:
-        """Read no client any more, interrupt running turns and tell the clients; does not wait.
+        """Stop reading from clients, interrupt running turns and notify the clients; do not wait.
 
         Every call of `serve` returns soon afterwards.
         """
-        self.told_to_stop.set()
+        self.stop_requested.set()
         for connection in self._connections:
             connection.stop_reading()
 

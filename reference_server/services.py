@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-GRACE = 2.0
+GRACE_SECONDS = 2.0
 """Seconds that interrupted turns have to end when the server does."""
 
 
@@ -63,19 +63,21 @@ class Services:
         self.forks = Forks(self.threads, ids, rollouts, clock)
         self.lists = self.threads.watcher = ThreadLists(tasks, home, clock)
         self.server_requests = ServerRequests()
-        self.tools = ToolProvider(home, config, self.server_requests, _mcp(tasks, home, config))
+        self.tools = ToolProvider(
+            home, config, self.server_requests, _mcp_servers(tasks, home, config)
+        )
         support = TurnSupport(self.model, self.tools, ContextWindow.of(config))
         self.engine = Engine(tasks, config, ids, support, self.syncer)
         tasks.start_soon(self.syncer.run)
 
     async def end_turns(self) -> None:
         """Interrupt the running turns; wait until their ends are queued and recorded."""
-        running = [thread.turn for thread in self.threads.loaded if thread.turn is not None]
+        running = [thread.turn for thread in self.threads.loaded_threads if thread.turn is not None]
         for turn in running:
             turn.interrupt()
-        with anyio.move_on_after(GRACE):
+        with anyio.move_on_after(GRACE_SECONDS):
             for turn in running:
-                await turn.done.wait()
+                await turn.end_event.wait()
 
     async def close(self) -> None:
         """End the turns, then everything else; rollouts are on the disk afterwards."""
@@ -84,25 +86,25 @@ class Services:
         await to_thread.run_sync(self._close_rollouts)
         self.threads.claims.close()
         await self.lists.close()
-        self._be_gone()
+        self._release_presence()
         await self.model.close()
 
-    def _be_gone(self) -> None:
+    def _release_presence(self) -> None:
         try:
             self.presence.release()
         except OSError as error:
             _log.warning("%s", error)
 
     def _close_rollouts(self) -> None:
-        for thread in self.threads.loaded:
+        for thread in self.threads.loaded_threads:
             try:
                 thread.recorder.close()
             except OSError as error:
                 _log.error("%s: not synced to disk: %s", thread.recorder.path, error)
 
 
-def _mcp(tasks: TaskGroup, home: Home, config: Config) -> "McpServers | None":
-    """Return the MCP servers; where none is configured, nothing of them is imported."""
+def _mcp_servers(tasks: TaskGroup, home: Home, config: Config) -> "McpServers | None":
+    """Return the MCP servers; if none is configured, their modules are not imported."""
     if not config.mcp_servers:
         return None
     from reference_server.mcp.servers import McpServers

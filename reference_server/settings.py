@@ -47,7 +47,7 @@ class ThreadSettings(WireModel):
 
 
 def sandbox_policy(mode: SandboxMode, config: Config | None = None) -> SandboxPolicy:
-    """Return the policy object of a sandbox mode, in either spelling, as the configuration has it."""
+    """Return the configured policy object of a sandbox mode, in either spelling."""
     match mode:
         case "danger-full-access" | "dangerFullAccess":
             return DangerFullAccess()

@@ -20,12 +20,12 @@ Fields = dict[str, Any]
 class SkillTexts(NamedTuple):
     """Texts for the model about the skills that an input names.
 
-    `blocks`: the text of each; `refused`: name and path of each `skill` item that is not used, and
+    `blocks`: the text of each; `refusals`: name and path of each `skill` item that is not used, and
     why; `notes`: what else there is to say.
     """
 
     blocks: Sequence[str] = ()
-    refused: Mapping[tuple[str, str], str] = MappingProxyType({})
+    refusals: Mapping[tuple[str, str], str] = MappingProxyType({})
     notes: Sequence[str] = ()
 
 
@@ -38,15 +38,15 @@ def user_message(
     """
     local = iter(images)
     skills = skills or SkillTexts()
-    parts = [_text(one) for one in skills.blocks]
+    parts = [_text_part(one) for one in skills.blocks]
     named_items: set[tuple[str, str, str]] = set()
-    for one in content:
-        if isinstance(one, SkillInput | MentionInput):
-            if (key := (one.type, one.name, one.path)) in named_items:
+    for item in content:
+        if isinstance(item, SkillInput | MentionInput):
+            if (key := (item.type, item.name, item.path)) in named_items:
                 continue
             named_items.add(key)
-        parts.append(_part(one, local, skills))
-    parts += [_text(one) for one in skills.notes]
+        parts.append(_content_part(item, local, skills))
+    parts += [_text_part(one) for one in skills.notes]
     return {"type": "message", "role": "user", "content": parts}
 
 
@@ -63,14 +63,14 @@ def without_known_skills(message: Fields, history: Iterable[Fields]) -> Fields:
         for part in item["content"]
         if "text" in part
     ]
-    known = {block for block in blocks if any(block in text for text in earlier_texts)}
-    new_parts = [part for part in parts if part.get("text") not in known]
+    known_blocks = {block for block in blocks if any(block in text for text in earlier_texts)}
+    new_parts = [part for part in parts if part.get("text") not in known_blocks]
     # Never all of it: a user may write what looks like the text of a skill.
     return {**message, "content": new_parts} if new_parts else message
 
 
 def is_skill_text(text: str) -> bool:
-    """Return whether a text of a user's message is that of a skill, which the server put there."""
+    """Return whether a text of a user's message is that of a skill, added by the server."""
     return text.startswith("<skill>\n")
 
 
@@ -81,7 +81,7 @@ def local_images(content: list[UserInput]) -> list[str]:
 
 def unread_image(path: str, reason: str) -> Fields:
     """Return the text that is sent in place of an image that cannot be read."""
-    return _text(f"The image {brief(path)} could not be read: {reason}")
+    return _text_part(f"The image {brief(path)} could not be read: {reason}")
 
 
 def assistant_message(text: str) -> Fields:
@@ -93,21 +93,21 @@ def assistant_message(text: str) -> Fields:
     }
 
 
-def _part(item: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields:
+def _content_part(item: UserInput, local: Iterator[Fields], skills: SkillTexts) -> Fields:
     match item:
         case TextInput(text=text):
-            return _text(text)
+            return _text_part(text)
         case ImageInput(url=url):
             return {"type": "input_image", "image_url": url}
         case LocalImageInput():
             return next(local)
         case SkillInput(name=name, path=path):
-            if reason := skills.refused.get((name, path)):
-                return _text(f"The skill ${name}, described in {path}, is not used: {reason}.")
-            return _text(f"Use the skill ${name}, described in {path}.")
+            if reason := skills.refusals.get((name, path)):
+                return _text_part(f"The skill ${name}, described in {path}, is not used: {reason}.")
+            return _text_part(f"Use the skill ${name}, described in {path}.")
         case MentionInput(name=name, path=path):
-            return _text(f"Use the app ${name} ({path}).")
+            return _text_part(f"Use the app ${name} ({path}).")
 
 
-def _text(text: str) -> Fields:
+def _text_part(text: str) -> Fields:
     return {"type": "input_text", "text": text}

@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 
 STORED = Path(__file__).parents[1] / "fixtures" / "bad_scenarios.txt"
 
@@ -31,5 +31,5 @@ def write_bad(folder: Path, *names: str) -> list[Path]:
 
 if __name__ == "__main__":
     if sys.argv[1] not in bad_scenarios():
-        raise SystemExit(unknown("bad scenario", sys.argv[1], bad_scenarios()))
+        raise SystemExit(unknown_name("bad scenario", sys.argv[1], bad_scenarios()))
     sys.stdout.write(bad_scenarios()[sys.argv[1]])

@@ -31,10 +31,10 @@ import harness
 from harness import console
 from harness.__main__ import main as command
 from harness.cli.suite.__main__ import main as run_command
-from harness.play.session.capability_prober import probes
+from harness.play.session.capability_prober import load_probes
 from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_files
-from harness.scenario.filler import filler
+from harness.scenario.filler import filler_text
 
 OTHERS = (
     "anyio._backends._asyncio",
@@ -228,9 +228,9 @@ def main() -> None:
         importlib.import_module(name)
     # What a process reads once of its own files.
     load_book()
-    probes()
+    load_probes()
     bundled_files()
-    filler("sentence", seed=0)
+    filler_text("sentence", seed=0)
     gc.freeze()
     gc.enable()
     work = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,6 +1,6 @@
-"""A check that every line of the documents is accounted for in the judge's book.
+"""Checks that the judge's book accounts for every line of the documents.
 
-`python -m tools.citations FOLDER` writes lines.yaml anew from them.
+`python -m tools.citations FOLDER` rewrites lines.yaml from them.
 """
 
 import sys
@@ -26,7 +26,7 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Uncited:
-    """A line that states nothing: `hash` says which line was meant, `why` what it is there for."""
+    """A line that states no requirement; `hash` identifies its text, `why` gives its purpose."""
 
     document: str
     line: int
@@ -35,42 +35,42 @@ class Uncited:
 
 
 def hash_of(line: str) -> str:
-    """The 12 digits that stand for a line."""
+    """Return the 12 digits that stand for a line."""
     return sha256(line.strip().encode()).hexdigest()[:12]
 
 
 def hashes_of(text: str) -> dict[int, str]:
-    """The hashes of the lines of a document that are not blank, by line number from 1."""
+    """Return the hashes of the lines of a document that are not blank, by line number from 1."""
     lines = enumerate(text.split("\n"), 1)
     return {number: hash_of(line) for number, line in lines if line.strip()}
 
 
 @cache
 def committed_hashes() -> Mapping[str, Hashes]:
-    """The hashes in lines.yaml by document. Raises BookError."""
-    found: dict[str, Hashes] = {}
+    """Return the hashes in lines.yaml by document. Raises BookError."""
+    hashes: dict[str, Hashes] = {}
     for row in parse_rows("lines.yaml", read_text("lines.yaml")):
         check_keys("lines.yaml", row, ("document", "lines"))
-        found[row["document"]] = cast(dict[int, str], row["lines"])
-    return found
+        hashes[row["document"]] = cast(dict[int, str], row["lines"])
+    return hashes
 
 
 @cache
 def uncited_lines() -> tuple[Uncited, ...]:
-    """The rows of uncited.yaml, one for each line. Raises BookError."""
+    """Return the rows of uncited.yaml, one for each line. Raises BookError."""
     return tuple(
         one
         for row in parse_rows("uncited.yaml", read_text("uncited.yaml"))
-        for one in _uncited("uncited.yaml", row)
+        for one in _uncited_lines("uncited.yaml", row)
     )
 
 
-def _uncited(where: str, row: Row) -> Iterator[Uncited]:
-    """A row gives one reason for one line or several: `lines` maps each to its hash."""
-    check_keys(where, row, ("document", "why", "lines"))
+def _uncited_lines(file: str, row: Row) -> Iterator[Uncited]:
+    """Yield the lines of a row, which all have its reason; `lines` maps each to its hash."""
+    check_keys(file, row, ("document", "why", "lines"))
     lines: Any = row["lines"]
     if not isinstance(lines, dict) or not isinstance(row["why"], str):
-        raise BookError(f"{where}: expected a text in why and a mapping in lines, found {row!r}")
+        raise BookError(f"{file}: expected a text in why and a mapping in lines, found {row!r}")
     for line, digits in cast(dict[int, str], lines).items():
         yield Uncited(row["document"], line, digits, row["why"])
 
@@ -80,15 +80,16 @@ def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...])
     rows = [(one.clause.document, one.clause.line) for one in book.requirements]
     cited = {*rows, *((point.document, point.line) for point in book.unspecified)}
     listed: set[tuple[str, int]] = set()
-    for one in uncited:
-        place = (one.document, one.line)
+    for uncited_line in uncited:
+        place = (uncited_line.document, uncited_line.line)
+        name = f"{uncited_line.document}:{uncited_line.line}"
         if place in listed:
-            yield f"{one.document}:{one.line}: listed twice in uncited.yaml"
+            yield f"{name}: listed twice in uncited.yaml"
         listed.add(place)
-        if hashes.get(one.document, {}).get(one.line) != one.hash:
-            yield f"{one.document}:{one.line}: uncited.yaml means another line"
+        if hashes.get(uncited_line.document, {}).get(uncited_line.line) != uncited_line.hash:
+            yield f"{name}: uncited.yaml means another line"
         if place in cited:
-            yield f"{one.document}:{one.line}: cited by a row and listed as stating nothing"
+            yield f"{name}: cited by a row and listed as stating nothing"
     present = {(document, line) for document, lines in hashes.items() for line in lines}
     for document, line in sorted(present - cited - listed):
         yield f"{document}:{line}: no row cites it and uncited.yaml does not list it"
@@ -97,7 +98,7 @@ def gaps(book: Book, hashes: Mapping[str, Hashes], uncited: tuple[Uncited, ...])
 
 
 def lines_yaml(texts: Mapping[str, str]) -> str:
-    """The text of lines.yaml for documents by name."""
+    """Return the text of lines.yaml for documents by name."""
     parts = [_HEAD]
     for name, text in texts.items():
         parts.append(f"- document: {name}\n  lines:\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.cli.commands.compare import find_run
 from harness.report.compare.between import compare
 from harness.report.compare.text import markdown
-from harness.report.compare.values import Comparison, Where
+from harness.report.compare.values import Comparison, TracePlace
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "versions.md"
@@ -36,19 +36,19 @@ that are run by `exec`, and what the command `mcp` does.
 
 
 def page(sessions: Comparison, programs: Comparison) -> str:
-    """The page of both comparisons."""
-    return "\n".join([HEAD, *_bare(sessions), SECOND, *_bare(programs), ""])
+    """Return the page of both comparisons."""
+    return "\n".join([HEAD, *_page_lines(sessions), SECOND, *_page_lines(programs), ""])
 
 
-def _bare(found: Comparison) -> Iterator[str]:
-    """The lines, with scenarios in the place of traces, which nobody else has."""
-    for line in markdown(found, _scenario):
+def _page_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines, with scenarios in place of traces, which exist only here."""
+    for line in markdown(comparison, _scenario):
         yield line.replace("; ; ", "; ")
 
 
-def _scenario(where: Where) -> str:
-    """The scenario that a kept trace is of: `…/history/RUN/turns/plain-turn.jsonl`."""
-    parts = Path(where.trace).parts
+def _scenario(place: TracePlace) -> str:
+    """Return the scenario that a kept trace is of: `…/history/RUN/turns/plain-turn.jsonl`."""
+    parts = Path(place.trace).parts
     if "history" not in parts:
         return ""
     scenario = "/".join(parts[parts.index("history") + 2 :]).removesuffix(".jsonl")

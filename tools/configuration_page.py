@@ -66,7 +66,7 @@ TABLES: tuple[tuple[str, type[BaseModel], type | None], ...] = (
 
 
 def configuration_page() -> str:
-    """The page."""
+    """Return the page."""
     parts = [HEAD]
     for heading, model, defaults in TABLES:
         title = f"`{heading}`" if heading.startswith("[") else heading
@@ -77,7 +77,7 @@ def configuration_page() -> str:
 
 
 def _sentence(doc: str) -> str:
-    """A docstring on one line."""
+    """Return a docstring on one line."""
     return " ".join(doc.split())
 
 
@@ -90,7 +90,7 @@ def _rows(model: type[BaseModel], defaults: type | None) -> Iterator[str]:
         default = elsewhere.get(name, field.get_default(call_default_factory=True))
         words = _words(field) or "anything"
         key = field.alias or name
-        yield f"| `{key}` | {words} | {_shown(default)} | {meanings[name]} |"
+        yield f"| `{key}` | {words} | {_format_default(default)} | {meanings[name]} |"
 
 
 def _defaults(values: type | None) -> Mapping[str, object]:
@@ -99,7 +99,7 @@ def _defaults(values: type | None) -> Mapping[str, object]:
     return {one.name: one.default for one in fields(values) if one.default is not MISSING}
 
 
-def _shown(default: object) -> str:
+def _format_default(default: object) -> str:
     if default in (None, "", [], {}):
         return "none"
     text = str(default).lower() if isinstance(default, bool) else f"{default!r}".replace("'", '"')
@@ -114,10 +114,10 @@ def _is_table(annotation: Any) -> bool:
 
 def _words(field: FieldInfo) -> str:
     """Return the allowed values, in the words of the error message."""
-    found = [*field.metadata, *_within(field.annotation)]
+    annotations = [*field.metadata, *_annotations_within(field.annotation)]
     words = [
         one.func.words
-        for one in found
+        for one in annotations
         if isinstance(one, WrapValidator) and isinstance(one.func, Expectation)
     ]
     if not words:
@@ -129,16 +129,16 @@ def _is_mapping(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is dict
 
 
-def _within(annotation: Any) -> Iterator[Any]:
+def _annotations_within(annotation: Any) -> Iterator[Any]:
     for part in get_args(annotation):
         if get_origin(annotation) is Annotated:
             yield part
-        yield from _within(part)
+        yield from _annotations_within(part)
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Key -> the docstring below it. A key without one is an error: it would have no meaning."""
-    found: dict[str, str] = {}
+    """Return the docstring below each key. A key without one is an error."""
+    meanings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base is BaseModel:
             continue
@@ -150,7 +150,7 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(words))),
                 ):
-                    found[name] = " ".join(words.split())
+                    meanings[name] = " ".join(words.split())
                 case _:
                     pass
-    return found
+    return meanings

@@ -7,7 +7,7 @@ from harness.protocol.spec.machines import COUPLINGS, INVARIANTS, ITEM_STATUS, M
 
 
 def state_diagram(machine: Machine) -> Iterator[str]:
-    """The lines of one Mermaid state diagram; several events between two states share an arrow."""
+    """Yield the lines of a Mermaid state diagram; events between the same states share an arrow."""
     yield "stateDiagram-v2"
     for state in sorted(machine.states):
         if _id(state) != state:
@@ -23,7 +23,7 @@ def state_diagram(machine: Machine) -> Iterator[str]:
 
 
 def machine_pages() -> Iterator[str]:
-    """Every machine with its diagram, then what ties them together, as lines of Markdown."""
+    """Yield every machine with its diagram, then their couplings, as lines of Markdown."""
     for name, machine in MACHINES.items():
         yield f"## {name}"
         yield ""
@@ -57,5 +57,5 @@ def machine_pages() -> Iterator[str]:
 
 
 def _id(state: str) -> str:
-    """A state's name as Mermaid takes it."""
+    """Return a state's name as Mermaid takes it."""
     return re.sub(r"\W", "_", state)

@@ -40,7 +40,7 @@ that is missing from it.
 
 
 def pages() -> dict[str, Callable[[], str]]:
-    """Path below the project's root -> what makes the page as it should be."""
+    """Return the function that makes each page, by its path below the project's root."""
     return {
         "docs/protocol.md": lambda: protocol_page(load_book()),
         "docs/configuration.md": configuration_page,
@@ -62,11 +62,11 @@ def _rules() -> str:
 
 
 def _with_findings(page: str) -> str:
-    """The page with its tables of findings made anew: those of a scenario, and all others."""
+    """Return the page with new tables of findings: those of a scenario, and all others."""
     kinds = finding_kinds().values()
     scenario = [one for one in kinds if one.family == "scenario"]
-    others = [one for one in kinds if one.family != "scenario"]
-    for name, rows in (("a scenario", scenario), ("a run", others)):
+    other_kinds = [one for one in kinds if one.family != "scenario"]
+    for name, rows in (("a scenario", scenario), ("a run", other_kinds)):
         head, mark, rest = page.partition(f"<!-- findings of {name}:")
         first, _, rest = rest.partition("\n")
         _, end, rest = rest.partition("<!-- end of the findings -->")
@@ -82,8 +82,8 @@ def _page(head: str, *lines: str) -> str:
 
 def main() -> None:
     """Write every page."""
-    for name, made in pages().items():
-        (ROOT / name).write_text(made(), encoding="utf-8")
+    for name, make_page in pages().items():
+        (ROOT / name).write_text(make_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The reviewed table of which rules fire for which fault on its stored trace.
 
-`python -m tools.matrix` writes fixtures/matrix.yaml anew; a test compares. A change of
+`python -m tools.matrix` rewrites fixtures/matrix.yaml; a test compares. A change of
 that file is to be read: a rule that fires more often than before judges too much, or more than one
 rule speaks of one cause.
 """
@@ -29,33 +29,35 @@ HEADER = """\
 
 
 def mutations(book: Book | None = None) -> dict[str, Mutation]:
-    """Each fault on its own stored trace, by fault id."""
+    """Return each fault on its own stored trace, by fault id."""
     book = load_book() if book is None else book
-    on: dict[str, list[Fault]] = defaultdict(list)
+    faults_by_trace: dict[str, list[Fault]] = defaultdict(list)
     for fault in all_faults().values():
-        on[fault.on].append(fault)
-    found = {
+        faults_by_trace[fault.on].append(fault)
+    results = {
         one.fault_id: one
-        for name, faults in on.items()
+        for name, faults in faults_by_trace.items()
         for one in mutate(book, load(GOOD / f"{name}.jsonl", classify_of=classify_of), faults)
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))
 
 
-def table(found: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
+def table(mutations: dict[str, Mutation]) -> dict[str, dict[str, Any]]:
     """Return the content of the file: fault id -> trace and rules, the primary rule first."""
     faults = all_faults()
     return {
         fault_id: {
             "trace": faults[fault_id].on,
-            "fires": sorted(mutation.fired, key=lambda rule: (rule != mutation.rule, rule)),
+            "fires": sorted(
+                mutation.noticing_rules, key=lambda rule: (rule != mutation.rule, rule)
+            ),
         }
-        for fault_id, mutation in found.items()
+        for fault_id, mutation in mutations.items()
     }
 
 
-def stored() -> dict[str, dict[str, Any]]:
-    """The table in the file."""
+def read_table() -> dict[str, dict[str, Any]]:
+    """Return the table in the file."""
     return yaml.safe_load(MATRIX.read_text("utf-8"))
 
 

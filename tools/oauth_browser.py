@@ -28,11 +28,11 @@ AGENT = [sys.executable, "-m", "reference_server"]
 
 
 class Wrong(Exception):
-    """Something is not as it should be; str() says what."""
+    """A check failed; str() says which."""
 
 
 async def _login(home: Path, browser: Sequence[str], button: str) -> tuple[int, str, str]:
-    """Run `agent mcp login` with somebody who clicks and return its status, its output and the page."""
+    """Run `agent mcp login` and click the button; return its status, its output and the page."""
     command = [*AGENT, "mcp", "login", "docs"]
     with anyio.fail_after(BOUND):
         async with await anyio.open_process(command, env=_variables(home), stderr=None) as process:
@@ -55,8 +55,8 @@ async def _address(process: Process) -> str:
 
 
 def _variables(home: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
-    return {**kept, "HOME": str(home), "AGENT_HOME": str(home)}
+    variables = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
+    return {**variables, "HOME": str(home), "AGENT_HOME": str(home)}
 
 
 async def _turn(home: Path) -> dict[str, object]:
@@ -71,14 +71,14 @@ async def _turn(home: Path) -> dict[str, object]:
         "add",
     ]
     with anyio.fail_after(BOUND):
-        done = await anyio.run_process(
+        finished = await anyio.run_process(
             command, env=_variables(home), cwd=home, stderr=None, check=False
         )
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    events = [json.loads(line) for line in finished.stdout.splitlines()]
     items = [one["item"] for one in events if one["type"] == "item.completed"]
     calls = [item for item in items if item["type"] == "mcp_tool_call"]
-    if done.returncode != 0 or len(calls) != 1:
-        raise Wrong(f"the turn made {len(calls)} calls, status {done.returncode}: {events}")
+    if finished.returncode != 0 or len(calls) != 1:
+        raise Wrong(f"the turn made {len(calls)} calls, status {finished.returncode}: {events}")
     return calls[0]
 
 
@@ -101,8 +101,8 @@ async def _run(home: Path, servers: Pair, browser: Sequence[str]) -> None:
     print(f"allowed in the browser: {out.strip()}")  # noqa: T201
     item = await _turn(home)
     _want("the sum is 5" in json.dumps(item), f"the call gave {item}")
-    sent = {one for one in servers.server.tokens if one is not None}
-    _want(len(sent) == 1, f"the server got {len(sent)} tokens")
+    tokens = {one for one in servers.server.tokens if one is not None}
+    _want(len(tokens) == 1, f"the server got {len(tokens)} tokens")
     print("a turn called the tool with the token: the sum is 5")  # noqa: T201
 
 

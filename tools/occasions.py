@@ -9,11 +9,12 @@ that it had.
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.faults.base import all_faults
-from harness.search.mutation.occasions import covering, known_occasions
+from harness.search.mutation.occasions import covering_scenarios, known_occasions
 
 PAGE = Path("harness/search/mutation/occasions.yaml")
 # So many scenarios are kept of a fault.
@@ -25,23 +26,23 @@ HEAD = """\
 
 
 def occasions(results: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The scenarios of each fault, by what a run found."""
-    places = {one["fault"]: _places(one) for one in results}
+    """Return the scenarios of each fault, from the results of a run."""
+    places = {result["fault"]: _places(result) for result in results}
     seconds: dict[str, float] = {}
-    for one in results:
-        for made in one["attempts"]:
-            taken = seconds.get(made["scenario"], made["seconds"])
-            seconds[made["scenario"]] = max(taken, made["seconds"])
-    chosen = covering(places, seconds)
-    found = {
+    for result in results:
+        for attempt in result["attempts"]:
+            slowest = seconds.get(attempt["scenario"], attempt["seconds"])
+            seconds[attempt["scenario"]] = max(slowest, attempt["seconds"])
+    chosen = covering_scenarios(places, seconds)
+    places_kept = {
         fault: [scenario for scenario in ids if scenario in chosen][:MAX_SCENARIOS]
         for fault, ids in places.items()
     }
-    known = known_occasions()
+    earlier = known_occasions()
     return {
-        fault: found.get(fault) or list(known.get(fault, ()))
+        fault: places_kept.get(fault) or list(earlier.get(fault, ()))
         for fault in all_faults()
-        if found.get(fault) or known.get(fault)
+        if places_kept.get(fault) or earlier.get(fault)
     }
 
 
@@ -54,12 +55,11 @@ def _places(result: dict[str, Any]) -> list[str]:
     return [one for one in places if one == killed or one not in missed]
 
 
-def main() -> None:
+def write(table: Mapping[str, Sequence[str]]) -> None:
     """Write the table."""
-    results = json.loads(Path(sys.argv[1]).read_text("utf-8"))["faults"]
-    lines = [f"{fault}: [{', '.join(ids)}]\n" for fault, ids in occasions(results).items()]
+    lines = [f"{fault}: [{', '.join(ids)}]\n" for fault, ids in table.items()]
     PAGE.write_text(HEAD + "".join(lines), "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(occasions(json.loads(Path(sys.argv[1]).read_text("utf-8"))["faults"]))

@@ -78,7 +78,7 @@ def run(command: list[str]) -> int:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     arguments = sys.argv[1:]
     if arguments == ["--probe"]:
         return 0 if run(["true"]) == 0 else 1

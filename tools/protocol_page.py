@@ -47,7 +47,7 @@ DIAGRAMS = {
 
 
 def protocol_page(book: Book) -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     sections = [section for section in sections_of(book) if section.groups or section.points]
     lines = HEAD.format(
         requirements=len(book.requirements), open=len(book.unspecified)
@@ -63,7 +63,7 @@ def protocol_page(book: Book) -> str:
 
 
 def slug(heading: str) -> str:
-    """The anchor that a forge makes of a heading."""
+    """Return the anchor that a forge makes of a heading."""
     bare = re.sub(r"[^\w\- ]", "", heading.lower())
     return bare.strip().replace(" ", "-")
 
@@ -111,11 +111,11 @@ def _group_lines(book: Book, group: Group) -> Iterator[str]:
 
 def _operation_lines(book: Book, row: MethodRow | EventRow) -> Iterator[str]:
     if isinstance(row, EventRow):
-        what = "Notification"
+        title = "Notification"
     else:
-        what = f"Request, {row.direction.replace('-', ' ')}"
+        title = f"Request, {row.direction.replace('-', ' ')}"
     kind = "" if row.stability == "stable" else f", {row.stability.replace('-', ' ')}"
-    yield from ("", f"{what}{kind}. Capability: {row.capability}.")
+    yield from ("", f"{title}{kind}. Capability: {row.capability}.")
     yield from _payload(book, "Params", row.params)
     if isinstance(row, MethodRow):
         yield from _payload(book, "Result", row.result)
@@ -147,25 +147,25 @@ def _table(members: Iterable[Member]) -> Iterator[str]:
     yield "| member | type | there |"
     yield "|---|---|---|"
     for member in members:
-        there = "always" if member.required else "optional"
-        yield f"| `{member.name}` | {member.type} | {there} |"
+        presence = "always" if member.required else "optional"
+        yield f"| `{member.name}` | {member.type} | {presence} |"
 
 
 def _requirement(row: Requirement) -> Iterator[str]:
     clause = row.clause
-    said = [row.id, f"line {clause.line}", clause.basis.lower()]
+    notes = [row.id, f"line {clause.line}", clause.basis.lower()]
     if row.drawn_from:
-        said[-1] += f" from {' and '.join(row.drawn_from)}"
+        notes[-1] += f" from {' and '.join(row.drawn_from)}"
     if row.lighter:
-        said.append(f"no MUST, since: {row.lighter}")
+        notes.append(f"no MUST, since: {row.lighter}")
     if clause.bound != "server":
-        said.append("the client is bound" if clause.bound == "client" else "both are bound")
-    said.append(_judged(row))
+        notes.append("the client is bound" if clause.bound == "client" else "both are bound")
+    notes.append(_rule_note(row))
     yield from _wrap(f'- <a id="{row.id}"></a>**{clause.level}** {clause.statement}')
-    yield from _wrap(f"  <br><sub>{'; '.join(said)}</sub>")
+    yield from _wrap(f"  <br><sub>{'; '.join(notes)}</sub>")
 
 
-def _judged(row: Requirement) -> str:
+def _rule_note(row: Requirement) -> str:
     if row.rules:
         return "rules " + ", ".join(f"`{rule}`" for rule in row.rules)
     return "not judged yet" if row.owed else f"no rule: {row.excluded}"
@@ -184,10 +184,11 @@ def _capabilities(book: Book) -> Iterator[str]:
         "What a server may or may not offer. What it does not offer is not applicable to it, and "
         "never a failure."
     )
-    for one in book.capabilities:
+    for capability in book.capabilities:
         yield ""
         yield from _wrap(
-            f"- **{one.id}**: {one.title}. {one.description} Asked for so: {one.probe}"
+            f"- **{capability.id}**: {capability.title}. {capability.description} "
+            f"Asked for so: {capability.probe}"
         )
 
 

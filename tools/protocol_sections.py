@@ -80,13 +80,13 @@ class Section:
 
 
 def sections_of(book: Book) -> Iterator[Section]:
-    """A section for each heading of both documents, in order; many hold nothing."""
-    seen: set[str] = set()
+    """Yield a section for each heading of both documents, in order; many hold nothing."""
+    headings: set[str] = set()
     for document in book.documents:
         for line, heading in document.sections:
             # A heading that both documents have would otherwise be one anchor for two places.
-            title = heading if heading not in seen else f"{heading} (command and SDK)"
-            seen.add(heading)
+            title = heading if heading not in headings else f"{heading} (command and SDK)"
+            headings.add(heading)
             section = Section(document, line, heading, title)
             _fill(book, section)
             yield section
@@ -97,8 +97,8 @@ def _fill(book: Book, section: Section) -> None:
     groups = _special_groups(book, rows)
     lines = _lines_of_groups(rows, groups)
     for row in rows:
-        named = [one for one in groups.values() if row.id in _clauses_of(one)]
-        group = named[0] if named else lines.get(row.clause.line) or _family(groups, row.id)
+        matching = [one for one in groups.values() if row.id in _clauses_of(one)]
+        group = matching[0] if matching else lines.get(row.clause.line) or _family(groups, row.id)
         group.requirements.append(row)
     _place_shapes(book, rows, groups)
     for point in (one for one in book.unspecified if _belongs(section, one)):
@@ -123,7 +123,7 @@ def _operations(book: Book) -> Iterator[MethodRow | EventRow]:
 
 
 def _special_groups(book: Book, rows: Sequence[Requirement]) -> dict[str, Group]:
-    """The groups of a section for single operations and item types, after one for all of them.
+    """Return a section's groups: one for all, then those of single operations and item types.
 
     A section on one method alone is one group, found by the family of its rows.
     """
@@ -151,19 +151,19 @@ def _clauses_of(group: Group) -> tuple[str, ...]:
 
 
 def _lines_of_groups(rows: Sequence[Requirement], groups: dict[str, Group]) -> dict[int, Group]:
-    """The lines that speak of one operation or item type and of no other."""
+    """Return the lines that speak of one operation or item type and of no other."""
     line_of = {row.id: row.clause.line for row in rows}
-    found: dict[int, Group | None] = {}
+    group_of_line: dict[int, Group | None] = {}
     for group in groups.values():
         for clause in _clauses_of(group):
             line = line_of.get(clause)
             if line is not None and (len(groups) > 1 or group.operation is None):
-                found[line] = group if found.get(line, group) is group else None
-    return {line: group for line, group in found.items() if group is not None}
+                group_of_line[line] = group if group_of_line.get(line, group) is group else None
+    return {line: group for line, group in group_of_line.items() if group is not None}
 
 
 def _variants_here(book: Book, rows: Sequence[Requirement]) -> list[Variant]:
-    """The item types: the one union whose members fill a table of the text row by row."""
+    """Return the item types: the one union whose members fill a table of the text row by row."""
     shape = shape_of(book.schemas, "item.json#/$defs/ThreadItem")
     return list(shape.variants) if shape.clauses[0] in {row.id for row in rows} else []
 
@@ -179,15 +179,17 @@ def _place_shapes(
     rows: Sequence[Requirement],
     groups: dict[str, Group],
 ) -> None:
-    """Each type that is neither a payload nor an item type goes to the family that it cites."""
+    """Put each type that is neither a payload nor an item type into the family that it cites."""
     payloads = {reference for row in _operations(book) for reference in _references(row)}
     variants = {variant.clause for variant in _variants_here(book, rows)}
-    here = {row.id: row for row in rows}
+    rows_by_id = {row.id: row for row in rows}
     for reference, shape in all_shapes(book.schemas):
         first = shape.clauses[0] if shape.clauses else ""
-        if reference in payloads or first not in here or not (shape.members or shape.values):
+        if reference in payloads or first not in rows_by_id or not (shape.members or shape.values):
             continue
-        owner = next((one for one in groups.values() if here[first] in one.requirements), None)
+        owner = next(
+            (one for one in groups.values() if rows_by_id[first] in one.requirements), None
+        )
         if owner is not None and (first not in variants or shape.name == "FileUpdateChange"):
             owner.shapes.append(shape)
 

@@ -1,4 +1,4 @@
-"""`python -m tools.weight` tells how many lines of Python each room has, beside its budget.
+"""`python -m tools.weight` prints the lines of Python of each room, beside its budget.
 
 With `--budget` it fails where a room has more than its row of tools/weight.yaml: the row is raised
 by hand, in the commit that needs it, which says why. `--write` lowers rows to what is there.
@@ -46,16 +46,16 @@ def weigh(files: Iterable[Path], root: Path = ROOT) -> dict[str, int]:
     return dict(sorted(lines.items()))
 
 
-def tracked() -> list[Path]:
+def tracked_files() -> list[Path]:
     """Return the files that git knows and that exist."""
-    said = subprocess.run(
+    output = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
         capture_output=True,
         check=True,
         text=True,
     )
-    return [path for name in said.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+    return [path for name in output.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
 
 def excesses(weights: Mapping[str, int], budget: Mapping[str, int]) -> list[str]:
@@ -69,7 +69,7 @@ def excesses(weights: Mapping[str, int], budget: Mapping[str, int]) -> list[str]
     ]
 
 
-def lowered(weights: Mapping[str, int], budget: Mapping[str, int]) -> dict[str, int]:
+def lower_budget(weights: Mapping[str, int], budget: Mapping[str, int]) -> dict[str, int]:
     """Return the budget without what is not used, in whole steps; without rooms that are gone."""
     return {
         room: min(row, -(-weights[room] // STEP) * STEP)
@@ -100,18 +100,18 @@ def main(words: list[str]) -> int:
     parser.add_argument("--budget", action="store_true", help="fail where a room exceeds its row")
     parser.add_argument("--write", action="store_true", help="lower rows to what is there")
     options = parser.parse_args(words)
-    weights, budget = weigh(tracked()), budget_rows()
+    weights, budget = weigh(tracked_files()), budget_rows()
     if options.write:
-        budget = lowered(weights, budget)
+        budget = lower_budget(weights, budget)
         BUDGET.write_text(HEADER + yaml.safe_dump(budget), "utf-8")
     if not options.budget:
         sys.stdout.write(f"{table(weights, budget)}\n")
         return 0
-    found = excesses(weights, budget)
-    if found:
+    excess_messages = excesses(weights, budget)
+    if excess_messages:
         advice = "take away what is needless, or raise the row and say in the commit why"
-        sys.stdout.write("".join(f"{line}\n" for line in [*found, advice]))
-    return 1 if found else 0
+        sys.stdout.write("".join(f"{line}\n" for line in [*excess_messages, advice]))
+    return 1 if excess_messages else 0
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The ways in: the `harness` command (`main`), its commands, and pytest (`plugin`, `suite`)."""
+"""Entry points: the `harness` command (`main`), its commands, and pytest (`plugin`, `suite`)."""

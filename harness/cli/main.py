@@ -1,6 +1,6 @@
 """The `harness` command.
 
-Imports are inside the commands: `harness show` must not pay for a test run.
+Imports are inside the commands, so that `harness show` does not load pytest.
 """
 
 import sys
@@ -37,7 +37,7 @@ _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bund
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     from harness.console import guard_output
 
     guard_output(exits=True)
@@ -47,8 +47,8 @@ def main() -> None:
         sys.stdout.flush()
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(value: bool) -> None:
+    if value:
         from importlib.metadata import version
 
         typer.echo(f"harness {version('agent-session-harness')}")
@@ -92,7 +92,7 @@ def check(
     from harness.cli.commands.check import Sides, check_files
     from harness.errors import UsageError
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         if side not in tuple(Sides):
             raise UsageError(f"--side {side!r}: expected {', '.join(Sides)}")
         status = check_files(
@@ -111,14 +111,14 @@ def show(
     ] = None,
 ) -> None:
     """Show a trace: every message with its milliseconds, or with --stdin what we sent."""
-    from harness.cli.commands.stored_traces import sent_bytes, shown_lines
+    from harness.cli.commands.stored_traces import sent_bytes, trace_lines
     from harness.client.target.place import find_kept_file
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         if stdin:
             sys.stdout.buffer.write(sent_bytes(find_kept_file(trace)))
             return
-        for line in shown_lines(find_kept_file(trace), message):
+        for line in trace_lines(find_kept_file(trace), message):
             typer.echo(line)
 
 
@@ -129,7 +129,7 @@ def explain(
     """Explain an id: of a rule, requirement, finding, capability, scenario; or a verdict."""
     from harness.cli.commands.explain import explain as explanation
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         for line in explanation(name):
             typer.echo(line)
 
@@ -160,7 +160,7 @@ def doctor(
     from harness.play.config import configure
     from harness.play.interruption import Interruption
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         config = configure(
             target=target,
             server_cmd=server_cmd,
@@ -194,7 +194,7 @@ def example(
     """Print an example, or write it to a file or folder; without a name, list them."""
     from harness.cli.commands.shipped import example_lines, example_text, write_example
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         if not name and to is not None:
             raise typer.BadParameter("name an example to write", param_hint="--to")
         if not name:
@@ -216,7 +216,7 @@ def docs(
     """Print a page of the documents, or its part at an anchor; without a name, list them."""
     from harness.cli.commands.shipped import document_lines, document_text, documents, find_document
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         if page:
             file = find_document(page)[0]
             typer.echo(str(file) if path else document_text(page), nl=path)
@@ -250,7 +250,7 @@ def validate(scenarios: Annotated[list[str], typer.Argument(help=_SCENARIOS)]) -
     from harness.protocol.spec.loading import load_book
     from harness.scenario.loader import load_all
 
-    files, bad = _found(scenarios)
+    files, bad = _named_files(scenarios)
     rules, lexicon = set(all_rules()), protocol_lexicon()
     capabilities = {capability.id for capability in load_book().capabilities}
     for loaded in load_all(
@@ -270,7 +270,7 @@ def list_scenarios(
     """List scenarios, the bundled ones without arguments: id, what it needs, title."""
     from harness.scenario.loader import load_all
 
-    files, bad = _found(scenarios or ["bundled"])
+    files, bad = _named_files(scenarios or ["bundled"])
     for loaded in load_all(files, clientless=True):
         if isinstance(loaded, Exception):
             bad += 1
@@ -286,14 +286,14 @@ def show_scenario(
     name: Annotated[str, typer.Argument(help="the id of a bundled scenario: turns/plain-turn")],
 ) -> None:
     """Print a bundled scenario's file, to read or to begin one's own with."""
-    from harness.cli.commands.shipped import scenario_text
+    from harness.cli.commands.shipped import bundled_scenario_text
 
-    with recorded.errors():
-        typer.echo(scenario_text(name), nl=False)
+    with recorded.exit_on_error():
+        typer.echo(bundled_scenario_text(name), nl=False)
 
 
-def _found(words: list[str]) -> tuple[list[Path], int]:
-    """The files of all words; of each word that names none the reason is printed and counted."""
+def _named_files(words: list[str]) -> tuple[list[Path], int]:
+    """Return the files of all words, and the number of bad words, which are reported."""
     from harness.errors import UsageError
     from harness.scenario.named import named_files
 
@@ -319,14 +319,14 @@ def from_trace(
     force: Annotated[bool, typer.Option("--force", help="write over a file")] = False,
 ) -> None:
     """Make a scenario of a session: what its client did, with a model that says what it said."""
-    from harness.cli.commands.from_trace import from_trace, written
+    from harness.cli.commands.from_trace import from_trace, write_scenario
 
-    with recorded.errors():
+    with recorded.exit_on_error():
         new_scenario = from_trace(trace, title=title)
         if output is None:
             typer.echo(new_scenario.text, nl=False)
             return
-        path = written(new_scenario, output, force=force)
+        path = write_scenario(new_scenario, output, force=force)
     typer.echo(f"{path} written; play it: harness run {path} {new_scenario.played_by}")
     for note in new_scenario.notes:
         typer.echo(f"  - {note}")

@@ -1,10 +1,9 @@
-"""The pytest plugin: options, and nothing else until one of them names a target.
+"""The pytest plugin: options only, until one of them names a target.
 
-Registered by its entry point only. Without `--target` or `--server-cmd` it does nothing; with one
-of them `harness.cli.suite.hooks` takes over. It is imported by every pytest run of whoever installs
-the harness, so it imports nothing itself, and takes no name from them: every option is
-`--harness-…`, and has its short name only in a run that uses it and in which nobody else defines
-it.
+Without `--target` or `--server-cmd` it does nothing; with one of them `harness.cli.suite.hooks`
+takes over. Every pytest run of an environment with the harness imports it through its entry point,
+so it imports nothing itself, and reserves no names: every option is `--harness-…`, and has its
+short name only in a run that uses it and in which nobody else defines it.
 """
 
 import argparse
@@ -39,7 +38,7 @@ _PREFIX = "--harness-"
 
 
 class _Several(argparse.Action):
-    """A list of names with commas that may also be given name by name."""
+    """An option with comma-separated names that may be repeated."""
 
     def __call__(
         self,
@@ -48,7 +47,7 @@ class _Several(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        """Add what is given to what was given before."""
+        """Append the names to those given before."""
         before = getattr(namespace, self.dest, "")
         setattr(namespace, self.dest, f"{before},{values}" if before else values)
 
@@ -62,7 +61,7 @@ def _at_least_one(word: str) -> int:
 
 
 def _options(add: Callable[..., None]) -> None:
-    # None where it was not given: an empty command is a mistake, not a run without a target.
+    # None if it was not given: an empty command is a mistake, not a run without a target.
     add("--server-cmd", default=None, metavar="CMD", help="the server to judge; no shell runs it")
     add("--agent-cmd", default=None, metavar="CMD", help="the agent whose `exec` is to be judged")
     add("--sdk-cmd", default=None, metavar="CMD", help="the driver program of an SDK to be judged")
@@ -109,12 +108,12 @@ def _options(add: Callable[..., None]) -> None:
     add("--harness-json", default="", metavar="FILE", help="write the report as JSON")
     page = "write the report as a Markdown page, for a pull request or the summary of a CI job"
     add("--harness-markdown", default="", metavar="FILE", help=page)
-    # The command `harness run` has names of its own for some options, and plays scenarios only.
+    # Set by `harness run`, which plays scenarios only.
     add("--harness-run", action="store_true", help=argparse.SUPPRESS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the harness, by the names that are nobody else's."""
+    """Add the options of the harness under their unique long names."""
     group = parser.getgroup("harness", _TITLE)
 
     def add(name: str, **more: object) -> None:
@@ -128,7 +127,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> None:
-    """The short names, where this run uses them and no plugin or conftest of the user has them."""
+    """Add the short names that this run uses and that no other plugin or conftest defines."""
     group = parser.getgroup("harness", _TITLE)
     used = {word.split("=", 1)[0] for word in args}
 
@@ -139,13 +138,13 @@ def pytest_load_initial_conftests(parser: pytest.Parser, args: list[str]) -> Non
         try:
             group.addoption(name, **{**more, "dest": dest, "default": argparse.SUPPRESS})
         except (ValueError, argparse.ArgumentError):
-            return  # It is the user's: --harness-… is ours.
+            return  # The name is taken; --harness-… still works.
 
     _options(add)
 
 
 def _options_of(config: pytest.Config) -> argparse.Namespace:
-    """The options of a run, those of the harness by their short names too."""
+    """Return the options of a run, those of the harness under their short names too."""
     options = dict(vars(config.option))
     harness_options = {
         name: value for name, value in options.items() if name.startswith("harness_")
@@ -162,18 +161,20 @@ def agent_server(
 ) -> "Iterator[Factory]":
     """A server for the client under test: agent_server("turns/plain-turn").url, or .command.
 
-    It plays the script, and fails the test at its end where the client broke a duty, or the script
-    was not played as it is written. See `harness docs agent-server-fixture`.
+    It plays the script, and fails the test at its end if the client broke a duty, or the script
+    was not played as written. See `harness docs agent-server-fixture`.
     """
-    from harness.cli.suite.agent_server import serving
+    from harness.cli.suite.agent_server import agent_server_factory
 
-    with serving(request.path.parent, lambda: tmp_path_factory.mktemp("agent-server")) as factory:
+    with agent_server_factory(
+        request.path.parent, lambda: tmp_path_factory.mktemp("agent-server")
+    ) as factory:
         yield factory
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Without a server nobody collects scenario files: say what is missing where one is named."""
+    """Explain that a named scenario file needs a server, since otherwise nothing collects it."""
     try:
         return (yield)
     except pytest.UsageError as error:
@@ -188,7 +189,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options; nothing is started before they are right."""
+    """Check the options before anything is started, and register the plugins."""
     option = _options_of(config)
     commands = (option.server_cmd, option.agent_cmd, option.sdk_cmd, option.target)
     if all(command is None for command in commands):
@@ -198,7 +199,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name} needs a server: give --server-cmd or --target")
         return
     if option.harness_run and hasattr(config, "workerinput"):
-        # A process of our own too, started by pytest-xdist (see harness/cli/suite/__main__.py).
+        # A worker of `harness run`, started by pytest-xdist (see harness/cli/suite/__main__.py).
         gc.disable()
     config.addinivalue_line("markers", "race: an action at every position of a scenario's turn")
     from harness.cli.suite.hooks import PytestPlugin

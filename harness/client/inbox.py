@@ -1,4 +1,4 @@
-"""Waiting for frames by predicate; frames that a wait skips stay for the next one.
+"""Waits for frames by predicate; frames that a wait skips stay for the next one.
 
 The end of the connection wakes every waiter.
 """
@@ -31,7 +31,7 @@ class Inbox:
         self._waiters: list[_Waiter] = []
 
     def put(self, frame: Frame) -> None:
-        """Add a frame that arrived; wakes the waiters whose predicate it meets."""
+        """Add a frame that arrived; wake the waiters whose predicate it meets."""
         self.frames.append(frame)
         for waiter in list(self._waiters):
             if waiter.matches(frame):
@@ -40,20 +40,20 @@ class Inbox:
                 self._waiters.remove(waiter)
 
     def close(self) -> None:
-        """No more frames; every waiter wakes."""
+        """Wake every waiter: no more frames will arrive."""
         self.closed = True
         for waiter in self._waiters:
             waiter.event.set()
         self._waiters.clear()
 
     def restart(self) -> None:
-        """Forget what was received: the next scenario on a shared process begins."""
+        """Forget the received frames, before the next scenario on a shared process."""
         self.frames.clear()
 
     async def wait(self, matches: Predicate, *, start: int = 0) -> Frame:
-        """The first frame from index `start` on that matches, waiting for it if need be.
+        """Wait for the first frame from index `start` on that matches.
 
-        Without a time limit: the caller sets one. Raises `TargetGone` if the connection ends first.
+        There is no time limit: the caller sets one. Raises `TargetGone` if the connection ends.
         """
         for frame in self.frames[start:]:
             if matches(frame):

@@ -37,7 +37,7 @@ class Peer:
         self.questions: dict[Id, Frame] = {}
         self.overflow: str = ""
         self.was_slow = False
-        """Whether its client has ever stopped to read."""
+        """Whether its client ever stopped reading."""
         self.when_ended: Callable[[], None] | None = None
         """Called when the connection has ended, after its last message."""
         self.ended = anyio.Event()
@@ -56,7 +56,7 @@ class Peer:
     def set_reading(self, *, active: bool) -> None:
         """Stop reading what the server writes, or continue: simulates a slow reader.
 
-        What the transport has already taken (one chunk at most) is held back too.
+        A chunk that the transport has already received is held back too.
         """
         if not active and self._may_read.is_set():
             self.was_slow = True
@@ -96,24 +96,24 @@ class Peer:
     async def request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
         """Send a request and wait for its answer, a result or an error.
 
-        `deliberate` marks params that are wrong on purpose: they must still be answered, and are
-        no fault of the harness. It has no time limit: the caller sets one. Raises `TargetGone`.
+        `deliberate` marks params that are wrong on purpose: they must still be answered. There is
+        no time limit: the caller sets one. Raises `TargetGone`.
         """
         request = await self.send_request(method, params, deliberate=deliberate)
         return await self.wait_for_answer(request)
 
     async def send_request(self, method: str, params: Any, *, deliberate: bool = False) -> Frame:
-        """Send a request without waiting; gives the sent frame."""
+        """Send a request without waiting; return the sent frame."""
         self._next_id += 1
         message = {"method": method, "id": self._next_id, "params": params}
         return await self._send(message, deliberate=deliberate)
 
     async def wait_for_answer(self, request: Frame) -> Frame:
         """Wait for the answer to a request that was sent."""
-        wanted = request.id
+        request_id = request.id
 
         def matches(frame: Frame) -> bool:
-            return frame.kind in (Kind.RESPONSE, Kind.ERROR) and same_id(frame.id, wanted)
+            return frame.kind in (Kind.RESPONSE, Kind.ERROR) and same_id(frame.id, request_id)
 
         return await self.inbox.wait(matches)
 
@@ -138,7 +138,7 @@ class Peer:
         return await self._send({"id": question.id, "error": error})
 
     async def send_raw(self, raw: bytes) -> Frame:
-        """Send bytes as they are; the frame is marked deliberate: no fault of the harness."""
+        """Send bytes as they are, in a frame that is marked deliberate."""
         frame = self._record(raw.rstrip(b"\n"), deliberate=True)
         await self._write(raw, is_message=False)
         return frame

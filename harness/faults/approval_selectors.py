@@ -1,4 +1,4 @@
-"""Selectors of approvals' frames: the question, our answer, and what follows it."""
+"""Selectors of approvals' frames: the question, our answer, and the frames after it."""
 
 from harness.faults.selectors import Selector, Verdict, notification, turn_completed, turn_in
 from harness.faults.site import APPROVALS, Approval, FaultSite
@@ -6,33 +6,35 @@ from harness.trace.frame import Frame
 
 
 def question(*methods: str) -> Selector:
-    """A request of the target to approve an item, which has begun, of a turn of ours."""
-    wanted = methods or APPROVALS
+    """Select a request of the target to approve an item, which has begun, of a turn of ours."""
+    accepted = methods or APPROVALS
     return Selector(
         "request for an approval",
         lambda site, f: (
-            site.approval(lambda one: one.question is f and one.fits((), wanted)) is not None
+            site.find_approval(lambda a: a.question is f and a.fits((), accepted)) is not None
         ),
     )
 
 
 def decision(*methods: str) -> Selector:
-    """Our answer to such a request."""
-    wanted = methods or APPROVALS
+    """Select our answer to such a request."""
+    accepted = methods or APPROVALS
     return Selector(
         "answer to a request for an approval",
         lambda site, f: (
-            site.approval(lambda one: one.answer is f and one.fits((), wanted)) is not None
+            site.find_approval(lambda a: a.answer is f and a.fits((), accepted)) is not None
         ),
     )
 
 
-def resolved(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
+def approval_resolved(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selector:
     """serverRequest/resolved after an answer, one of these decisions if any is given."""
 
     def follows(site: FaultSite, frame: Frame) -> Verdict:
         return (
-            site.approval(lambda one: one.resolved[:1] == [frame] and one.fits(decisions, methods))
+            site.find_approval(
+                lambda a: a.resolutions[:1] == [frame] and a.fits(decisions, methods)
+            )
             is not None
         )
 
@@ -50,13 +52,15 @@ def decided_item(*decisions: str, methods: tuple[str, ...] = APPROVALS) -> Selec
 
 
 def decided_turn(decision: str) -> Selector:
-    """The end of a turn with an item that was completed after this decision."""
+    """Select the end of a turn with an item that was completed after this decision."""
 
     def had(site: FaultSite, frame: Frame) -> Verdict:
         turn = turn_in(site, frame)
         return any(
-            one.turn is turn and one.done and whole_approval(site, one.done, decision)
-            for one in site.approvals
+            approval.turn is turn
+            and approval.completion
+            and whole_approval(site, approval.completion, decision)
+            for approval in site.approvals
         )
 
     return turn_completed().where(had, f"after {decision}")
@@ -65,12 +69,12 @@ def decided_turn(decision: str) -> Selector:
 def whole_approval(
     site: FaultSite, frame: Frame, *decisions: str, methods: tuple[str, ...] = APPROVALS
 ) -> Approval | None:
-    """The whole approval that ended with a frame, None where there is none that fits."""
-    return site.approval(
-        lambda one: (
-            one.done is frame
-            and len(one.resolved) == 1
-            and len(one.item.started) == 1
-            and one.fits(decisions, methods)
+    """Return the whole approval that ended with a frame, None if there is none that fits."""
+    return site.find_approval(
+        lambda a: (
+            a.completion is frame
+            and len(a.resolutions) == 1
+            and len(a.item.starts) == 1
+            and a.fits(decisions, methods)
         )
     )

@@ -12,34 +12,34 @@ from harness.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A condition on the conversation for a rule to notice a fault in it; `what` names it.
+class Condition:
+    """A condition on the conversation for a rule to notice a fault; `description` names it.
 
-    It is asked of a stored trace, with the frames of one connection, before the fault is applied. A
-    live stream cannot be asked what is still to come.
+    It is checked on a stored trace, with the frames of one connection, before the fault is applied.
+    A live stream does not know its future.
     """
 
-    what: str
+    description: str
     holds: Callable[[Trace], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredOnly:
-    """A change that needs a whole stored trace; `why` says what a stream cannot give it.
+    """A change that needs a whole stored trace; `reason` says what a stream lacks.
 
-    `make` gets the site at the end of one connection, and the trace to change.
+    `apply` gets the site at the end of one connection, and the trace to change.
     """
 
-    why: str
-    make: Callable[[FaultSite, Trace], Trace]
+    reason: str
+    apply: Callable[[FaultSite, Trace], Trace]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way in which a server, or we, can be wrong.
+    """One error of a server, or of the harness.
 
     `reason` says why the output is illegal (or, for an INFO rule, worth recording), `rule` is the
-    rule that must notice, `on` the stored good trace it is proved on.
+    rule that must notice it, `on` the stored good trace that proves it.
     """
 
     id: str
@@ -47,28 +47,28 @@ class Fault:
     on: str
     reason: str
     change: Change | StoredOnly
-    given: Given | None = None
+    condition: Condition | None = None
 
 
 def all_faults() -> dict[str, Fault]:
-    """Every fault by id, sorted: those in `FAULTS` of each module of `harness.faults.tables`."""
+    """Return the faults in `FAULTS` of each module of `harness.faults.tables`, sorted by id."""
     package = importlib.import_module("harness.faults.tables")
     tables = [
         importlib.import_module(f"harness.faults.tables.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
     ]
     listed = [fault for table in tables for fault in cast("tuple[Fault, ...]", table.FAULTS)]
-    return dict(sorted(by_id(listed).items()))
+    return dict(sorted(faults_by_id(listed).items()))
 
 
-def by_id(faults: Iterable[Fault]) -> dict[str, Fault]:
-    """Faults by their ids. A duplicate id raises."""
-    found: dict[str, Fault] = {}
+def faults_by_id(faults: Iterable[Fault]) -> dict[str, Fault]:
+    """Return faults by their ids. Raises `ValueError` for a duplicate id."""
+    found_faults: dict[str, Fault] = {}
     for fault in faults:
-        if fault.id in found:
+        if fault.id in found_faults:
             raise ValueError(f"fault id {fault.id!r} is taken")
-        found[fault.id] = fault
-    return found
+        found_faults[fault.id] = fault
+    return found_faults
 
 
-__all__ = ["Fault", "Given", "NotApplied", "StoredOnly", "all_faults", "by_id"]
+__all__ = ["Condition", "Fault", "NotApplied", "StoredOnly", "all_faults", "faults_by_id"]

@@ -1,7 +1,7 @@
-"""The moments of a fault: the first frame that fits, every one, or one and those after it.
+"""The timing of faults: the first frame that fits, every one, or one and all later ones.
 
-A fault that has none of them is a function in its table with the same signature (`Change`), made of
-`until` and the queue.
+A fault with another timing is a function in its table with the same signature (`Change`), made
+of `wait_for` and the queue.
 """
 
 from collections.abc import Callable, Generator
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from harness.faults.base import Given
+from harness.faults.base import Condition
 from harness.faults.item_selectors import item_in
-from harness.faults.operators import Operator, renamed
+from harness.faults.operators import Operator, rename_ids
 from harness.faults.queue import Change, FrameQueue, Steps
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite, NotApplied
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 
-# Whether a frame that was set aside may follow the one that came now: (site, set aside, now).
+# Whether a frame that was set aside may follow the current one: (site, set aside, current).
 Follows: TypeAlias = Callable[[FaultSite, Frame, Frame], bool]
 
 
-def until(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None, Frame]:
-    """Wait for the first frame that fits. Raises `NotApplied` where the conversation ends first.
+def wait_for(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None, Frame]:
+    """Wait for the first frame that fits. Raises `NotApplied` if the conversation ends first.
 
-    A frame is held back while it is not known whether it fits, and so are later ones that may.
+    Frames are held back while it is unknown whether they fit.
     """
     waiting: list[Frame] = []
     while True:
@@ -42,7 +42,7 @@ def until(queue: FrameQueue, pick: Selector) -> Generator[None, Frame | None, Fr
                 return waiting[0]
             waiting.pop(0)
         if frame is None:
-            raise NotApplied(f"no {pick.what}")
+            raise NotApplied(f"no {pick.description}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class First:
     do: tuple[Operator, ...]
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
-        frame = yield from until(queue, self.pick)
+        """Run the change over a conversation."""
+        frame = yield from wait_for(queue, self.pick)
         _operate(queue, frame, self.do)
 
 
@@ -66,7 +66,7 @@ class Every:
     do: tuple[Operator, ...]
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
+        """Run the change over a conversation."""
         waiting: list[Frame] = []
         while True:
             frame = yield
@@ -79,8 +79,8 @@ class Every:
                 if fits:
                     _operate(queue, waiting[0], self.do)
                 waiting.pop(0)
-            if frame is None and not queue.changed:
-                raise NotApplied(f"no {self.pick.what}")
+            if frame is None and not queue.has_changed:
+                raise NotApplied(f"no {self.pick.description}")
             if frame is None:
                 return
 
@@ -93,10 +93,10 @@ class Throughout:
     do: tuple[Operator, ...]
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
-        frame = yield from until(queue, self.pick)
+        """Run the change over a conversation."""
+        frame = yield from wait_for(queue, self.pick)
         item = item_in(queue.site, frame)
-        yield from from_here(
+        yield from for_each_from(
             queue,
             frame,
             lambda now: _operate(queue, now, self.do) if queue.site.item_of(now) is item else None,
@@ -105,7 +105,7 @@ class Throughout:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Let the first frame that fits come late: behind the first frame that it may follow.
+    """Delay the first frame that fits until after the first frame that it may follow.
 
     `waits_for` names that frame.
     """
@@ -115,78 +115,78 @@ class Delay:
     follows: Follows
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
-        late = yield from until(queue, self.pick)
-        come = queue.since(late)[1:]
+        """Run the change over a conversation."""
+        late = yield from wait_for(queue, self.pick)
+        come = queue.pending_from(late)[1:]
         queue.set_aside(late)
         while True:
             for now in come:
                 if self.follows(queue.site, late, now):
-                    queue.put_behind(late, now)
+                    queue.move_behind(late, now)
                     return
             frame = yield
             if frame is None:
-                raise NotApplied(f"no {self.waits_for} after {self.pick.what}")
+                raise NotApplied(f"no {self.waits_for} after {self.pick.description}")
             come = [frame]
 
 
 @dataclass(frozen=True, slots=True)
 class DelayBy:
-    """Let the first frame that fits come late: behind so many later ones of its direction."""
+    """Delay the first frame that fits by `frames` later ones of its direction."""
 
     pick: Selector
     frames: int
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
-        late = yield from until(queue, self.pick)
-        come = queue.since(late)[1:]
+        """Run the change over a conversation."""
+        late = yield from wait_for(queue, self.pick)
+        come = queue.pending_from(late)[1:]
         queue.set_aside(late)
         passed = 0
         while True:
             for now in come:
                 passed += now.direction is late.direction
                 if passed == self.frames:
-                    queue.put_behind(late, now)
+                    queue.move_behind(late, now)
                     return
             frame = yield
             if frame is None:
-                raise NotApplied(f"only {passed} messages after {self.pick.what}")
+                raise NotApplied(f"only {passed} messages after {self.pick.description}")
             come = [frame]
 
 
 @dataclass(frozen=True, slots=True)
-class InTurn:
-    """One change, and then another one from the next frame on."""
+class Sequence:
+    """Several changes in sequence, each from the next frame on."""
 
     changes: tuple[Change, ...]
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
+        """Run the change over a conversation."""
         for change in self.changes:
             yield from change(queue)
 
 
-def from_here(queue: FrameQueue, start: Frame, act: Callable[[Frame], None]) -> Steps:
-    """Do something to a frame and to every later one, those that were held with it too."""
-    for frame in queue.since(start):
+def for_each_from(queue: FrameQueue, start: Frame, act: Callable[[Frame], None]) -> Steps:
+    """Do something to a frame and to every later one, including held ones."""
+    for frame in queue.pending_from(start):
         act(frame)
     while (now := (yield)) is not None:
         act(now)
 
 
 def rename_id(queue: FrameQueue, start: Frame, old: str, new: str) -> Steps:
-    """From a frame on, the target has another id: every value that is `old` is made `new`.
+    """Rename an id of the target from a frame on: every value `old` becomes `new`.
 
-    What the client sends back of the new id reaches the server as the old one.
+    The server gets the old id where the client sends the new one.
     """
 
     def rename(frame: Frame) -> None:
         names = {old: new} if frame.from_target else {new: old, old: new}
         if any(name.encode() in frame.raw for name in names):
-            queue.alter(frame, partial(renamed, names=names))
+            queue.alter(frame, partial(rename_ids, names=names))
 
-    yield from from_here(queue, start, rename)
+    yield from for_each_from(queue, start, rename)
 
 
 def first(pick: Selector, *do: Operator) -> Change:
@@ -205,21 +205,21 @@ def throughout(pick: Selector, *do: Operator) -> Change:
 
 
 def delay(pick: Selector, waits_for: str, follows: Follows) -> Change:
-    """Pass the first frame that fits on only behind the frame that this is true of."""
+    """Delay the first frame that fits until after a frame that `follows` accepts."""
     return Delay(pick, waits_for, follows)
 
 
-def in_turn(*changes: Change) -> Change:
+def in_sequence(*changes: Change) -> Change:
     """Make these changes one after the other."""
-    return InTurn(changes)
+    return Sequence(changes)
 
 
-def there_is(pick: Selector) -> Given:
-    """That some frame fits."""
+def requires(pick: Selector) -> Condition:
+    """Return the condition that some frame fits."""
 
     def holds(trace: Trace) -> bool:
         queue = FrameQueue(FaultSite(trace.marks))
-        search = until(queue, pick)
+        search = wait_for(queue, pick)
         next(search)
         try:
             for frame in trace.frames:
@@ -232,11 +232,11 @@ def there_is(pick: Selector) -> Given:
             return False
         return False
 
-    return Given(pick.what, holds)
+    return Condition(pick.description, holds)
 
 
 def _consider(queue: FrameQueue, pick: Selector, frame: Frame | None, waiting: list[Frame]) -> None:
-    """Add a frame that came to those that wait for their turn, if it may fit."""
+    """Hold a new frame with the waiting ones, if it may fit."""
     if frame is not None and pick.fits(queue.site, frame) is not False:
         queue.hold(frame)
         waiting.append(frame)

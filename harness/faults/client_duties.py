@@ -1,17 +1,17 @@
-"""Faults of clients: ways to break each duty, made on the stored trace of a client that keeps all.
+"""Faults of clients: violations of each duty, made on the stored trace of a dutiful client.
 
-They are no faults of servers, so they stand apart from `tables`, which `all_faults` reads.
+They are not faults of servers, so they are not in `tables`, which `all_faults` reads.
 """
 
 from typing import Any, Final
 
 from harness.faults import stored
 from harness.faults.approval_selectors import decision, question
-from harness.faults.base import Fault, NotApplied, StoredOnly, by_id
+from harness.faults.base import Fault, NotApplied, StoredOnly, faults_by_id
 from harness.faults.changes import first
 from harness.faults.operators import cut, duplicate, edit, insert, remove, rewrite
 from harness.faults.queue import Change
-from harness.faults.selectors import answer_to, sent
+from harness.faults.selectors import answer_to, our_request
 from harness.faults.site import COMMAND, FILE, FaultSite
 from harness.trace.frame import Origin
 from harness.trace.trace import Trace
@@ -21,39 +21,39 @@ _STRAY: Final[dict[str, Any]] = {"id": 4711, "result": {"decision": "accept"}}
 _TURN: Final[dict[str, Any]] = {"threadId": "thr_1", "turn": {"id": "turn_1"}}
 
 
-def _of_client(message: Any) -> Change:
-    """The client sends one message more, once its thread has begun."""
+def _send_extra(message: Any) -> Change:
+    """Return a change that sends one more message of the client, after thread/start."""
     return first(answer_to("thread/start"), insert(message, Origin.HARNESS))
 
 
 def _ask(method: str, identifier: Any = 4711, **params: Any) -> Change:
-    return _of_client({"method": method, "id": identifier, "params": params})
+    return _send_extra({"method": method, "id": identifier, "params": params})
 
 
-def _of_turn(*path: str | int, to: Any) -> Change:
-    return first(sent("turn/start"), edit("params", *path, to=to))
+def _edit_turn_start(*path: str | int, to: Any) -> Change:
+    return first(our_request("turn/start"), edit("params", *path, to=to))
 
 
 def _fault(name: str, duty: str, reason: str, change: Change | StoredOnly) -> Fault:
     return Fault(f"client-{name}", f"duty.{duty}", ON, reason, change)
 
 
-def unanswered(site: FaultSite, trace: Trace) -> Trace:
-    """The trace up to a question, which is never answered, though the server waits."""
-    asked = [one for one in site.frames if question().fits(site, one)]
-    if not asked:
+def stop_at_question(site: FaultSite, trace: Trace) -> Trace:
+    """Return the trace up to a question, which is never answered, though the server waits."""
+    questions = [frame for frame in site.frames if question().fits(site, frame)]
+    if not questions:
         raise NotApplied("no request for an approval")
-    return stored.drop(trace, *trace.frames[asked[0].seq + 1 :])
+    return stored.drop(trace, *trace.frames[questions[0].seq + 1 :])
 
 
-def late(site: FaultSite, trace: Trace) -> Trace:
-    """The trace with another request of the client before its initialize."""
-    greeting = next((one for one in site.frames if one.method == "initialize"), None)
-    if greeting is None or greeting.seq:
+def delay_initialize(site: FaultSite, trace: Trace) -> Trace:
+    """Return the trace with another request of the client before its initialize."""
+    initialize = next((frame for frame in site.frames if frame.method == "initialize"), None)
+    if initialize is None or initialize.seq:
         raise NotApplied("no initialize as the first message")
-    asked: dict[str, Any] = {"method": "thread/loaded/list", "id": greeting.id, "params": {}}
-    changed = stored.change(trace, [greeting], lambda _: asked)
-    again = {**greeting.json, "id": 4711}
+    request: dict[str, Any] = {"method": "thread/loaded/list", "id": initialize.id, "params": {}}
+    changed = stored.change(trace, [initialize], lambda _: request)
+    again = {**initialize.json, "id": 4711}
     return stored.insert(changed, after=changed.frames[1], message=again, origin=Origin.HARNESS)
 
 
@@ -62,7 +62,7 @@ FAULTS: Final = (
         "answers-what-nobody-asked",
         "answer-known",
         "An answer has the id of a request that the server sent.",
-        _of_client(_STRAY),
+        _send_extra(_STRAY),
     ),
     _fault(
         "answers-as-text",
@@ -116,37 +116,37 @@ FAULTS: Final = (
         "ignores-a-question",
         "answers",
         "The client answers every request of the server.",
-        StoredOnly("a stream does not end at a question", unanswered),
+        StoredOnly("a stream does not end at a question", stop_at_question),
     ),
     _fault(
         "sends-half-a-line",
         "message-form",
         "Half an object is no JSON.",
-        first(sent("skills/config/write"), cut),
+        first(our_request("skills/config/write"), cut),
     ),
     _fault(
         "sends-an-array",
         "message-form",
         "A message is one object; the forms have no batches.",
-        first(sent("skills/config/write"), rewrite(lambda message: [message])),
+        first(our_request("skills/config/write"), rewrite(lambda message: [message])),
     ),
     _fault(
         "loses-a-method",
         "message-form",
         "A request has a method.",
-        first(sent("skills/config/write"), remove("method")),
+        first(our_request("skills/config/write"), remove("method")),
     ),
     _fault(
         "asks-by-null",
         "message-form",
         "The id of a request is a number: no response could name null.",
-        first(sent("skills/config/write"), edit("id", to=None)),
+        first(our_request("skills/config/write"), edit("id", to=None)),
     ),
     _fault(
         "sends-params-as-an-array",
         "message-form",
         "The params of a request are an object.",
-        first(sent("skills/config/write"), edit("params", to=[])),
+        first(our_request("skills/config/write"), edit("params", to=[])),
     ),
     _fault(
         "asks-by-text",
@@ -158,7 +158,7 @@ FAULTS: Final = (
         "asks-twice-by-one-id",
         "id-free",
         "A response could be for either of the two.",
-        first(sent("thread/start"), duplicate),
+        first(our_request("thread/start"), duplicate),
     ),
     _fault(
         "asks-for-the-unheard-of",
@@ -176,19 +176,19 @@ FAULTS: Final = (
         "tells-of-a-turn",
         "right-direction",
         "Notifications of turns come from the server.",
-        _of_client({"method": "turn/completed", "params": _TURN}),
+        _send_extra({"method": "turn/completed", "params": _TURN}),
     ),
     _fault(
         "starts-a-turn-by-a-notification",
         "request-has-id",
         "An operation is a request, and has an id.",
-        first(sent("turn/start"), remove("id")),
+        first(our_request("turn/start"), remove("id")),
     ),
     _fault(
         "shakes-hands-late",
         "handshake-first",
         "initialize after other requests: servers that need it have refused those.",
-        StoredOnly("a stream cannot hold back the first message for a later one", late),
+        StoredOnly("a stream cannot hold back the first message for a later one", delay_initialize),
     ),
     _fault(
         "shakes-hands-twice",
@@ -206,74 +206,76 @@ FAULTS: Final = (
         "forgets-the-input",
         "params-complete",
         "turn/start needs input.",
-        first(sent("turn/start"), remove("params", "input")),
+        first(our_request("turn/start"), remove("params", "input")),
     ),
     _fault(
         "forgets-the-text",
         "params-complete",
         "An input of type text has a text.",
-        first(sent("turn/start"), remove("params", "input", 0, "text")),
+        first(our_request("turn/start"), remove("params", "input", 0, "text")),
     ),
     _fault(
         "forgets-the-expected-turn",
         "params-complete",
         "turn/steer needs expectedTurnId.",
-        first(sent("turn/steer"), remove("params", "expectedTurnId")),
+        first(our_request("turn/steer"), remove("params", "expectedTurnId")),
     ),
     _fault(
         "forgets-the-network",
         "params-complete",
         "A policy workspaceWrite says whether there is network access.",
-        first(sent("turn/start"), remove("params", "sandboxPolicy", "networkAccess")),
+        first(our_request("turn/start"), remove("params", "sandboxPolicy", "networkAccess")),
     ),
     _fault(
         "says-what-there-is-no-type-for",
         "params-valid",
         "There is no input of type video.",
-        _of_turn("input", 0, "type", to="video"),
+        _edit_turn_start("input", 0, "type", to="video"),
     ),
     _fault(
         "says-text-alone",
         "params-valid",
         "The input is an array of objects.",
-        _of_turn("input", to="hello"),
+        _edit_turn_start("input", to="hello"),
     ),
     _fault(
         "tries-hard",
         "params-valid",
         "effort is low, medium or high.",
-        _of_turn("effort", to="maximal"),
+        _edit_turn_start("effort", to="maximal"),
     ),
     _fault(
         "sorts-by-camel-case",
         "params-valid",
         "sortKey is created_at or updated_at.",
-        first(sent("thread/list"), edit("params", "sortKey", to="createdAt")),
+        first(our_request("thread/list"), edit("params", "sortKey", to="createdAt")),
     ),
     _fault(
         "limits-by-text",
         "params-valid",
         "limit is a number.",
-        first(sent("thread/list"), edit("params", "limit", to="1")),
+        first(our_request("thread/list"), edit("params", "limit", to="1")),
     ),
     _fault(
         "names-the-folder-of-a-skill",
         "skill-paths",
         "The path of a skill is that of its SKILL.md.",
-        _of_turn("input", 1, "path", to="/home/user/.agent/skills/tidy"),
+        _edit_turn_start("input", 1, "path", to="/home/user/.agent/skills/tidy"),
     ),
     _fault(
         "configures-by-a-relative-path",
         "skill-paths",
         "The path of a skill is absolute.",
-        first(sent("skills/config/write"), edit("params", "path", to="skills/tidy/SKILL.md")),
+        first(
+            our_request("skills/config/write"), edit("params", "path", to="skills/tidy/SKILL.md")
+        ),
     ),
     _fault(
         "scans-a-relative-root",
         "skill-paths",
         "Extra roots are absolute.",
         first(
-            sent("skills/list"),
+            our_request("skills/list"),
             edit("params", "perCwdExtraUserRoots", 0, "extraUserRoots", 0, to="more"),
         ),
     ),
@@ -282,7 +284,7 @@ FAULTS: Final = (
         "cursor-given",
         "A cursor is opaque: there is no page of one that the server did not give.",
         first(
-            sent("thread/list").where(lambda _, f: "cursor" in f.params, "with a cursor"),
+            our_request("thread/list").where(lambda _, f: "cursor" in f.params, "with a cursor"),
             edit("params", "cursor", to="page-3"),
         ),
     ),
@@ -290,17 +292,17 @@ FAULTS: Final = (
         "steers-by-an-id-of-its-own",
         "turn-known",
         "expectedTurnId is the id of the active turn, which the server gave.",
-        first(sent("turn/steer"), edit("params", "expectedTurnId", to="turn_mine")),
+        first(our_request("turn/steer"), edit("params", "expectedTurnId", to="turn_mine")),
     ),
     _fault(
         "interrupts-by-the-id-of-the-request",
         "turn-known",
         "turnId is the id of a turn, which the server gave.",
-        first(sent("turn/interrupt"), edit("params", "turnId", to="7")),
+        first(our_request("turn/interrupt"), edit("params", "turnId", to="7")),
     ),
 )
 
 
 def client_faults() -> dict[str, Fault]:
-    """Every fault of clients by id, sorted."""
-    return dict(sorted(by_id(FAULTS).items()))
+    """Return every fault of clients by id, sorted."""
+    return dict(sorted(faults_by_id(FAULTS).items()))

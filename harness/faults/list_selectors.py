@@ -1,7 +1,7 @@
 """Selectors of pages of thread/list, and of threads on them.
 
-A thread "rests" where a turn of it was completed, and nothing of it is under way when the list is
-asked for: that one must be listed.
+A thread "rests" if a turn of it was completed, and nothing of it is under way when the list is
+requested: such a thread must be listed.
 """
 
 from typing import Any
@@ -11,117 +11,122 @@ from harness.faults.site import FaultSite
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 
-# Requests after which it is not certain that a thread is stored.
-UNSETTLING = ("thread/rollback", "thread/compact/start", "review/start")
+# Requests after which a thread may not be stored.
+UNSETTLING_METHODS = ("thread/rollback", "thread/compact/start", "review/start")
 
 
-def data(frame: Frame) -> list[dict[str, Any]]:
-    """The threads on a page."""
+def page_threads(frame: Frame) -> list[dict[str, Any]]:
+    """Return the threads on a page."""
     return [obj(thread) for thread in arr(dig(frame.result, "data"))]
 
 
-def ids(frame: Frame) -> list[str]:
-    """Their ids."""
-    return [text(thread.get("id")) for thread in data(frame)]
+def thread_ids(frame: Frame) -> list[str]:
+    """Return the ids of the threads on a page."""
+    return [text(thread.get("id")) for thread in page_threads(frame)]
 
 
-def filters(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The params of the request that are neither null nor about pages or order."""
-    asked = site.asked(frame)
+def filters_of(site: FaultSite, frame: Frame) -> dict[str, Any]:
+    """Return the params of the request that are neither null nor about pages or order."""
+    params = site.params_of(frame)
     about_pages = ("cursor", "limit", "sortKey")
-    return {k: v for k, v in asked.items() if v is not None and k not in about_pages}
+    return {k: v for k, v in params.items() if v is not None and k not in about_pages}
 
 
-def limit(site: FaultSite, frame: Frame) -> int:
-    """The limit that was asked for, 0 where it is no page size."""
-    asked = site.asked(frame).get("limit")
-    return asked if isinstance(asked, int) and asked is not True and asked > 0 else 0
+def page_limit(site: FaultSite, frame: Frame) -> int:
+    """Return the limit that was asked for, 0 if it is no page size."""
+    value = site.params_of(frame).get("limit")
+    return value if isinstance(value, int) and value is not True and value > 0 else 0
 
 
-def rests(site: FaultSite, frame: Frame, thread_id: str) -> bool:
+def is_resting(site: FaultSite, frame: Frame, thread_id: str) -> bool:
     """Return whether a thread of ours has completed a turn, and was left alone since then."""
     thread = site.conversation.threads.get(thread_id)
     request = site.request_of(frame)
-    if request is None or not site.our_thread(thread_id) or thread is None:
+    if request is None or not site.is_our_thread(thread_id) or thread is None:
         return False
     turns = list(thread.turns.values())
-    ended = [turn for turn in turns if turn.completed and turn.completed[-1].seq < request.seq]
-    whole = len(ended) == len(turns) and any(turn.status == "completed" for turn in ended)
-    return whole and not unsettled(site) and not told_since(site, request, thread_id)
+    ended = [turn for turn in turns if turn.completions and turn.completions[-1].seq < request.seq]
+    all_ended = len(ended) == len(turns) and any(turn.status == "completed" for turn in ended)
+    return all_ended and not is_unsettled(site) and not was_notified_since(site, request, thread_id)
 
 
-def unsettled(site: FaultSite) -> bool:
-    """Return whether a request of ours has no answer yet, or was one after which little is
-    certain.
-    """
+def is_unsettled(site: FaultSite) -> bool:
+    """Return whether a request of ours is open, or was of an unsettling method."""
     open_now = any(
-        site.unanswered(one)
-        for one in ("thread/archive", "thread/unarchive", "turn/start", "thread/name/set")
+        site.has_open_request(method)
+        for method in ("thread/archive", "thread/unarchive", "turn/start", "thread/name/set")
     )
-    return open_now or any(one.method in UNSETTLING for one in site.frames)
+    return open_now or any(frame.method in UNSETTLING_METHODS for frame in site.frames)
 
 
-def told_since(site: FaultSite, request: Frame, thread_id: str) -> bool:
+def was_notified_since(site: FaultSite, request: Frame, thread_id: str) -> bool:
     """Return whether a notification about a thread has come since a request was sent."""
     return any(
-        one.kind is Kind.NOTIFICATION and thread_id.encode() in one.raw
-        for one in site.later(request)
+        frame.kind is Kind.NOTIFICATION and thread_id.encode() in frame.raw
+        for frame in site.frames_after(request)
     )
 
 
-def resting(site: FaultSite, frame: Frame) -> list[int]:
-    """The places of the threads on a page that rest."""
-    return [at for at, one in enumerate(ids(frame)) if rests(site, frame, one)]
+def resting_places(site: FaultSite, frame: Frame) -> list[int]:
+    """Return the places of the threads on a page that rest."""
+    return [
+        index
+        for index, thread_id in enumerate(thread_ids(frame))
+        if is_resting(site, frame, thread_id)
+    ]
 
 
-def page() -> Selector:
-    """A page of thread/list with a thread that rests."""
+def resting_page() -> Selector:
+    """Select a page of thread/list with a thread that rests."""
     return answer_to("thread/list").where(
-        lambda site, f: bool(resting(site, f)), "with a thread that rests"
+        lambda site, f: bool(resting_places(site, f)), "with a thread that rests"
     )
 
 
-def all_of_it(keeps: str, *, value: object = None) -> Selector:
-    """The only page of a list without filters but one: `keeps`, with a value or with any."""
+def whole_list(keeps: str, *, value: object = None) -> Selector:
+    """Select the only page of a list without filters but one: `keeps`, with a value or with any."""
 
     def fits(site: FaultSite, frame: Frame) -> bool:
-        asked = site.asked(frame)
-        alone = not {*filters(site, frame)} - {keeps} and "cursor" not in asked
-        has = keeps in asked and asked[keeps] == value if keeps else True
-        return alone and has and dig(frame.result, "nextCursor") is None
+        params = site.params_of(frame)
+        no_other_filter = not {*filters_of(site, frame)} - {keeps} and "cursor" not in params
+        has_filter = keeps in params and params[keeps] == value if keeps else True
+        return no_other_filter and has_filter and dig(frame.result, "nextCursor") is None
 
-    return page().where(fits, f"that is all, by {keeps}" if keeps else "that is all")
+    return resting_page().where(fits, f"that is all, by {keeps}" if keeps else "that is all")
 
 
-def shown(site: FaultSite) -> dict[str, dict[str, Any]]:
-    """The threads that replies to thread/start and pages of thread/list showed, as shown last."""
-    found: dict[str, dict[str, Any]] = {}
+def shown_threads(site: FaultSite) -> dict[str, dict[str, Any]]:
+    """Return the latest form of threads in replies to thread/start and thread/list."""
+    threads: dict[str, dict[str, Any]] = {}
     for frame in site.frames:
         if answer_to("thread/start").fits(site, frame):
             thread = obj(dig(frame.result, "thread"))
-            found[text(thread.get("id"))] = thread
+            threads[text(thread.get("id"))] = thread
         elif answer_to("thread/list").fits(site, frame):
-            found |= {text(thread.get("id")): thread for thread in data(frame)}
-    return found
+            threads |= {text(thread.get("id")): thread for thread in page_threads(frame)}
+    return threads
 
 
 def in_archive(site: FaultSite, thread_id: str) -> bool:
     """Return whether the last request to archive a thread, or to bring it back, archived it."""
     moves = [
-        one.method
-        for one in site.frames
-        if one.method in ("thread/archive", "thread/unarchive") and thread_id.encode() in one.raw
+        frame.method
+        for frame in site.frames
+        if frame.method in ("thread/archive", "thread/unarchive")
+        and thread_id.encode() in frame.raw
     ]
     return moves[-1:] == ["thread/archive"]
 
 
-def others(site: FaultSite, frame: Frame, *, archived: bool = False) -> list[dict[str, Any]]:
-    """The threads that rest, in the archive or outside of it, and are not on a page."""
-    on_it = ids(frame)
+def unlisted_threads(
+    site: FaultSite, frame: Frame, *, archived: bool = False
+) -> list[dict[str, Any]]:
+    """Return the threads that rest, in the archive or outside of it, and are not on a page."""
+    on_it = thread_ids(frame)
     return [
         thread
-        for thread_id, thread in shown(site).items()
+        for thread_id, thread in shown_threads(site).items()
         if thread_id not in on_it
-        and rests(site, frame, thread_id)
+        and is_resting(site, frame, thread_id)
         and in_archive(site, thread_id) is archived
     ]

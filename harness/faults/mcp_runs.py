@@ -14,35 +14,35 @@ from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 
-WHY = "the end of a run is no message that a program writes"
+WHY = "the end of a run is not a message of the program"
 Message = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class McpRun:
-    """A run: what was asked, a copy of its end, which an edit changes, and the runs before it."""
+    """A run: its request, a copy of its end for an edit to change, and the earlier runs."""
 
-    asked: Message
+    request: Message
     end: Message
     earlier: tuple["McpRun", ...] = ()
 
     @property
     def words(self) -> list[str]:
         """The words of the command line behind `mcp`."""
-        return [text(one) for one in arr(self.asked.get("argv"))][1:]
+        return [text(word) for word in arr(self.request.get("argv"))][1:]
 
     @property
     def command(self) -> str:
-        """The first of them: add, remove, list, get, login, logout."""
+        """The subcommand: add, remove, list, get, login, logout."""
         return next(iter(self.words), "")
 
     @property
     def name(self) -> str:
-        """The name behind it, "" where there is none."""
-        return next((one for one in self.words[1:2] if not one.startswith("-")), "")
+        """The name after the subcommand, "" if there is none."""
+        return next((word for word in self.words[1:2] if not word.startswith("-")), "")
 
     def option(self, flag: str) -> str:
-        """The word behind a flag, "" where it was not given."""
+        """Return the word behind a flag, "" if it was not given."""
         before = self.words[: self.words.index("--")] if "--" in self.words else self.words
         return before[before.index(flag) + 1] if flag in before[:-1] else ""
 
@@ -51,31 +51,31 @@ class McpRun:
         """Return the standard output of the run."""
         return text(self.end.get("stdout"))
 
-    def print(self, what: str) -> None:
-        """Let it have printed something else."""
-        self.end["stdout"] = what
+    def set_stdout(self, output: str) -> None:
+        """Set the standard output."""
+        self.end["stdout"] = output
 
     def servers(self, *, before: bool = False) -> dict[str, Message]:
-        """The tables of the servers, by name."""
+        """Return the tables of the servers, by name."""
         try:
-            data = tomllib.loads(_config(self.asked if before else self.end))
+            data = tomllib.loads(_config(self.request if before else self.end))
         except tomllib.TOMLDecodeError:
             return {}
-        return {name: obj(one) for name, one in obj(data.get("mcp_servers")).items()}
+        return {name: obj(table) for name, table in obj(data.get("mcp_servers")).items()}
 
     @property
     def has_credentials(self) -> bool:
         """Return whether credentials were stored before it."""
-        return any("holds" in obj(one) for one in arr(self.asked.get("files")))
+        return any("holds" in obj(file) for file in arr(self.request.get("files")))
 
     def edit_config(self, how: Callable[[str], str]) -> None:
-        """Let it have left another config.toml."""
+        """Edit config.toml after the run."""
         for file in map(obj, arr(self.end.get("files"))):
             if file.get("path") == "config.toml":
                 file["text"] = how(text(file.get("text")))
 
     def edit_server(self, name: str, how: Callable[[str], str]) -> None:
-        """Let it have left another table of a server, with those within it."""
+        """Edit the table of a server, with its subtables, after the run."""
         parts = rf"^\[mcp_servers\.{re.escape(name)}(?:\.[^\]]*)?\]\n(?:(?!\[).*(?:\n|\Z))*"
         self.edit_config(
             lambda whole: re.sub(parts, lambda m: how(m[0]), whole, flags=re.MULTILINE)
@@ -86,8 +86,8 @@ class McpRun:
 RunEdit = Callable[[McpRun], None]
 
 
-def run_of(command: str, do: RunEdit, what: str) -> StoredOnly:
-    """The end of the first run of a command in which the edit has a place; `what` names it."""
+def edit_run(command: str, do: RunEdit, description: str) -> StoredOnly:
+    """Return a change of the first run of a command that the edit changes."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         for frame, run in _runs(trace):
@@ -96,26 +96,26 @@ def run_of(command: str, do: RunEdit, what: str) -> StoredOnly:
             do(run)
             if run.end != frame.json:
                 return change(trace, [frame], lambda _, run=run: run.end)
-        raise NotApplied(f"no {what}")
+        raise NotApplied(f"no {description}")
 
     return StoredOnly(WHY, make)
 
 
 def _runs(trace: Trace) -> Iterator[tuple[Frame, McpRun]]:
-    """The ends of runs, each with what was asked."""
-    asked: dict[Any, Message] = {}
+    """Yield the ends of runs, each with its run."""
+    requests: dict[Any, Message] = {}
     earlier: list[McpRun] = []
     for frame in trace.frames:
         message = obj(frame.json)
         if "argv" in message:
-            asked[message.get("id")] = message
-        elif "stdout" in message and message.get("id") in asked:
-            start = asked[message.get("id")]
+            requests[message.get("id")] = message
+        elif "stdout" in message and message.get("id") in requests:
+            start = requests[message.get("id")]
             run = McpRun(start, copy.deepcopy(message), tuple(earlier))
             earlier.append(McpRun(start, copy.deepcopy(message)))
             yield frame, run
 
 
 def _config(message: Message) -> str:
-    files = [obj(one) for one in arr(message.get("files"))]
-    return next((text(one.get("text")) for one in files if one.get("path") == "config.toml"), "")
+    files = [obj(file) for file in arr(message.get("files"))]
+    return next((text(file.get("text")) for file in files if file.get("path") == "config.toml"), "")

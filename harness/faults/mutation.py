@@ -1,4 +1,4 @@
-"""A test of the rules: every fault on a trace, judged anew."""
+"""Mutation testing of the rules: every fault on a trace, judged anew."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -8,7 +8,7 @@ from enum import StrEnum
 from harness.faults.base import Fault
 from harness.faults.stored import apply_each
 from harness.judge.judge import judge
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
 from harness.protocol.spec.book import Book
@@ -26,12 +26,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One fault on one trace. `fired` are the rules with more violations than without it."""
+    """One fault on one trace. `noticing_rules` have more violations than without it."""
 
     fault_id: str
     rule: str
     outcome: Outcome
-    fired: tuple[str, ...] = ()
+    noticing_rules: tuple[str, ...] = ()
 
 
 def mutate(
@@ -45,26 +45,26 @@ def mutate(
     """Judge the trace with each fault in it, against the trace without.
 
     `deviations` are the rules that the target is known to break. MASKED: the primary rule is one of
-    them, or was broken before the fault and says nothing new. With `only_own` no other rule than
-    the fault's judges: the outcome is the same, and comes in a fraction of the time.
+    them, or was broken before the fault and has no new violation. With `only_own` only the fault's
+    rule judges: the outcome is the same, in a fraction of the time.
     """
     rules = all_rules()
-    made = list(faults)
-    applied = apply_each(made, trace)
+    fault_list = list(faults)
+    applied = apply_each(fault_list, trace)
     if only_own:
-        rules = {fault.rule: rules[fault.rule] for fault in made if fault.id in applied}
+        rules = {fault.rule: rules[fault.rule] for fault in fault_list if fault.id in applied}
     before = _violations(judge(book, trace, rules.values()))
 
-    found: list[Mutation] = []
-    for fault in made:
+    mutations: list[Mutation] = []
+    for fault in fault_list:
         broken = applied.get(fault.id)
         if broken is None:
-            found.append(Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED))
+            mutations.append(Mutation(fault.id, fault.rule, Outcome.NOT_APPLIED))
             continue
         judging = (rules[fault.rule],) if only_own else rules.values()
         after = _violations(judge(book, broken, judging))
-        found.append(_mutation(fault, after, before, deviations))
-    return found
+        mutations.append(_mutation(fault, after, before, deviations))
+    return mutations
 
 
 def _mutation(
@@ -84,9 +84,9 @@ def _mutation(
 
 
 def _violations(rows: Iterable[Row]) -> Counter[str]:
-    """Count each rule's violations: a fault may rename what an older one speaks of."""
+    """Count each rule's violations: a fault may rename the subjects of older ones."""
     return Counter(
         row.rule
         for row in rows
-        if row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != BROKEN
+        if row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != CRASH_SUBJECT
     )

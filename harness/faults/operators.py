@@ -8,29 +8,29 @@ from harness.faults.site import FaultSite, NotApplied
 from harness.protocol.values import Path, show_path
 from harness.trace.frame import Frame, Origin
 
-# What is done with a frame that was picked.
+# A change of a picked frame.
 Operator: TypeAlias = Callable[[FrameQueue, Frame], None]
 # A value that depends on the conversation and on the frame that was picked.
 Value: TypeAlias = Callable[[FaultSite, Frame], Any]
 
 
 def drop(queue: FrameQueue, frame: Frame) -> None:
-    """Do not pass it on."""
+    """Drop the frame."""
     queue.drop(frame)
 
 
 def duplicate(queue: FrameQueue, frame: Frame) -> None:
-    """Pass it on twice."""
+    """Pass the frame on twice."""
     queue.duplicate(frame)
 
 
 def cut(queue: FrameQueue, frame: Frame) -> None:
-    """Pass on the first half of its bytes alone, as a line of its own."""
+    """Cut the frame to the first half of its bytes."""
     queue.cut(frame)
 
 
 def edit(*path: str | int, to: Any) -> Operator:
-    """Set the value at a path. Raises `NotApplied` for a message that has no such place."""
+    """Set the value at a path. Raises `NotApplied` if the message lacks it."""
     return rewrite(lambda message: put(message, path, to))
 
 
@@ -45,52 +45,52 @@ def edit_by(*path: str | int, value: Value) -> Operator:
 
 
 def remove(*path: str | int) -> Operator:
-    """Take the member or element at a path away; raises `NotApplied` where there is none."""
-    return rewrite(lambda message: _removed(message, path))
+    """Remove the member or element at a path. Raises `NotApplied` if it is missing."""
+    return rewrite(lambda message: _remove_at(message, path))
 
 
 def rewrite(how: Callable[[Any], Any]) -> Operator:
-    """Replace the message by what `how` makes of a copy of it."""
+    """Replace the message by the result of `how` on a copy."""
     return lambda queue, frame: queue.alter(frame, how)
 
 
 def answer(**members: Any) -> Operator:
-    """Another answer to the same request: its id, and these members."""
+    """Replace the answer by one with the same id and these members."""
     return lambda queue, frame: queue.alter(frame, lambda _: {"id": frame.id, **members})
 
 
 def answer_by(result: Value) -> Operator:
-    """Answer the same request with a result that depends on the conversation."""
+    """Replace the result by one that depends on the conversation."""
     return lambda queue, frame: answer(result=result(queue.site, frame))(queue, frame)
 
 
 def refuse(message: str, code: int = -32602) -> Operator:
-    """Answer with an error in place of a success."""
+    """Replace the answer by an error."""
     return answer(error={"code": code, "message": message})
 
 
 def insert(message: Any, origin: Origin = Origin.TARGET) -> Operator:
-    """Pass on a message, or bytes, behind it, on its connection."""
+    """Insert a message, or bytes, after the frame, on its connection."""
     return lambda queue, frame: queue.insert(message, after=frame, origin=origin)
 
 
 def insert_by(message: Value) -> Operator:
-    """Pass on a message that depends on the conversation."""
+    """Insert a message that depends on the conversation."""
     return lambda queue, frame: queue.insert(message(queue.site, frame), after=frame)
 
 
-def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """A JSON value with every string in it that is one of these names replaced."""
+def rename_ids(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a JSON value with these names replaced wherever they are whole strings."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
-        return {key: renamed(item, names) for key, item in members.items()}
+        return {key: rename_ids(item, names) for key, item in members.items()}
     if isinstance(value, list):
-        return [renamed(item, names) for item in cast("list[Any]", value)]
+        return [rename_ids(item, names) for item in cast("list[Any]", value)]
     return names.get(value, value) if isinstance(value, str) else value
 
 
 def put(message: Any, path: Path, value: Any) -> Any:
-    """The message with the value at a path set."""
+    """Return the message with the value at a path set."""
     if not path:
         return value
     try:
@@ -100,7 +100,7 @@ def put(message: Any, path: Path, value: Any) -> Any:
     return message
 
 
-def _removed(message: Any, path: Path) -> Any:
+def _remove_at(message: Any, path: Path) -> Any:
     try:
         del _holder(message, path)[path[-1]]
     except (KeyError, IndexError, TypeError) as error:

@@ -1,12 +1,12 @@
-"""Refusing what a server must grant: an error in place of the answer, and nothing of what follows.
+"""Refusals of requests that a server must grant: an error, and no later notifications.
 
-Used by the faults of words, sandboxes and settings that a server does not take.
+Used by the faults of words, sandboxes and settings that a server rejects.
 """
 
 from dataclasses import dataclass
 
-from harness.faults.base import Given
-from harness.faults.changes import until
+from harness.faults.base import Condition
+from harness.faults.changes import wait_for
 from harness.faults.operators import refuse
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Fits, Selector
@@ -15,54 +15,54 @@ from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 
-PLACES = (("threadId",), ("turnId",), ("thread", "id"), ("turn", "id"))
+ID_PATHS = (("threadId",), ("turnId",), ("thread", "id"), ("turn", "id"))
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The first such answer is an error, and nothing is told of the thread or turn it gave."""
+class RefuseAnswer:
+    """Makes the first such answer an error, and drops the frames of its thread or turn."""
 
     pick: Selector
     message: str
 
     def __call__(self, queue: FrameQueue) -> Steps:
-        """One run over a conversation."""
-        answer = yield from until(queue, self.pick)
-        made, thread_id = made_by(answer), queue.site.asked(answer).get("threadId")
+        """Run the change over a conversation."""
+        answer = yield from wait_for(queue, self.pick)
+        made, thread_id = id_given_by(answer), queue.site.params_of(answer).get("threadId")
         refuse(self.message)(queue, answer)
         runs = bool(thread_id)
         while (now := (yield)) is not None:
-            if now.from_target and made in named(now):
+            if now.from_target and made in named_ids(now):
                 queue.drop(now)
                 runs = runs and now.method != "turn/completed"
-            elif runs and now.method == "thread/status/changed" and thread_id in named(now):
+            elif runs and now.method == "thread/status/changed" and thread_id in named_ids(now):
                 queue.drop(now)
 
 
-def nothing_more_is_asked(pick: Selector) -> Given:
-    """That the client sends nothing about the thread or turn that the first such answer gave."""
+def no_later_requests(pick: Selector) -> Condition:
+    """Return the condition that the client does not use the thread or turn of the answer."""
 
     def holds(trace: Trace) -> bool:
-        site = FaultSite.of(trace)
-        answer = next((one for one in trace.frames if pick.fits(site, one)), None)
+        site = FaultSite.of_trace(trace)
+        answer = next((frame for frame in trace.frames if pick.fits(site, frame)), None)
         if answer is None:
             return False
-        ours = [one for one in site.later(answer) if not one.from_target]
-        return not any(made_by(answer) in named(one) for one in ours)
+        ours = [other for other in site.frames_after(answer) if not other.from_target]
+        return not any(id_given_by(answer) in named_ids(request) for request in ours)
 
-    return Given(f"{pick.what} of which nothing more is asked", holds)
-
-
-def asked_with(name: str, *words: str) -> Fits:
-    """Return whether the request of an answer had one of these words as a param."""
-    return lambda site, frame: site.asked(frame).get(name) in words
+    return Condition(f"{pick.description} of which nothing more is asked", holds)
 
 
-def made_by(answer: Frame) -> str:
-    """The id of the turn or thread that an answer gives."""
+def request_has(name: str, *words: str) -> Fits:
+    """Return a test whether the request of an answer had one of these words as a param."""
+    return lambda site, frame: site.params_of(frame).get(name) in words
+
+
+def id_given_by(answer: Frame) -> str:
+    """Return the id of the turn or thread that an answer gives."""
     return text(dig(answer.result, "turn", "id")) or text(dig(answer.result, "thread", "id"))
 
 
-def named(frame: Frame) -> set[str]:
-    """The ids of the thread and the turn that a message names."""
-    return {text(dig(obj(frame.params), *path)) for path in PLACES}
+def named_ids(frame: Frame) -> set[str]:
+    """Return the ids of the thread and the turn that a message names."""
+    return {text(dig(obj(frame.params), *path)) for path in ID_PATHS}

@@ -1,4 +1,4 @@
-"""The turns of an SDK in a stored play, as faults see them: what was asked, what was started."""
+"""The turns of an SDK in a stored play, as faults see them."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 
-WHY = "what a driver tells of its calls is no stream between a client and a server"
+WHY = "the calls of a driver are not a stream between a client and a server"
 Message = dict[str, Any]
 
 
@@ -25,7 +25,7 @@ class SdkTurn:
     """
 
     driver: Message
-    asked: Message
+    request: Message
     message: Message
     earlier: tuple["SdkTurn", ...] = ()
     later: tuple["SdkTurn", ...] = ()
@@ -48,36 +48,36 @@ class SdkTurn:
     @property
     def is_first(self) -> bool:
         """Return whether it is the first turn of a new thread."""
-        return self.asked.get("turn") == 1 and self.driver.get("resume") is None
+        return self.request.get("turn") == 1 and self.driver.get("resume") is None
 
     @property
-    def aborted(self) -> str:
-        """Return when its signal is aborted, "" for never."""
-        return text(self.asked.get("abort"))
+    def abort_time(self) -> str:
+        """The time when its signal is aborted, "" for never."""
+        return text(self.request.get("abort"))
 
     @property
     def ends_with(self) -> str:
         """The type of the event with which the scripted agent ends it, "" for none."""
-        types = [text(obj(one).get("type")) for one in arr(self.asked.get("writes"))]
-        return next((one for one in types if one in ("turn.completed", "turn.failed")), "")
+        types = [text(obj(event).get("type")) for event in arr(self.request.get("writes"))]
+        return next((name for name in types if name in ("turn.completed", "turn.failed")), "")
 
     @property
-    def started(self) -> Message:
+    def start(self) -> Message:
         """Return the start of the agent, to be changed."""
         return obj(self.message.get("started"))
 
     @property
     def argv(self) -> list[str]:
-        """Its words."""
-        return [text(one) for one in arr(self.started.get("argv"))]
+        """The words of the agent's command line."""
+        return [text(word) for word in arr(self.start.get("argv"))]
 
 
-# Changes `message` of a turn. Raises `NotApplied`, or changes nothing, where it has no place.
+# Changes `message` of a turn. Raises `NotApplied`, or changes nothing, if it has no place.
 TurnEdit = Callable[[SdkTurn], None]
 
 
-def turn_with(member: str, do: TurnEdit, what: str) -> StoredOnly:
-    """The first message with this member in which the edit has a place; `what` names that place."""
+def edit_turn(member: str, do: TurnEdit, description: str) -> StoredOnly:
+    """Return a change of the first message with this member that the edit changes."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         for frame, turn in _turns(trace, member):
@@ -87,28 +87,28 @@ def turn_with(member: str, do: TurnEdit, what: str) -> StoredOnly:
                 continue
             if turn.message != frame.json:
                 return change(trace, [frame], lambda _, turn=turn: turn.message)
-        raise NotApplied(f"no {what}")
+        raise NotApplied(f"no {description}")
 
     return StoredOnly(WHY, make)
 
 
 def _turns(trace: Trace, member: str) -> Iterator[tuple[Frame, SdkTurn]]:
-    """The messages with a member, each with its turn."""
+    """Yield the messages with a member, each with its turn."""
     drivers: dict[Any, Message] = {}
-    asked: dict[tuple[Any, Any], Message] = {}
-    found: list[tuple[Frame, SdkTurn]] = []
+    requests: dict[tuple[Any, Any], Message] = {}
+    turns: list[tuple[Frame, SdkTurn]] = []
     for frame in trace.frames:
         message = obj(frame.json)
         number = message.get("id")
         if "agent" in message:
             drivers[number] = message
         elif "call" in message:
-            asked[number, message.get("turn")] = message
+            requests[number, message.get("turn")] = message
         elif member in message:
-            turn = asked.get((number, message.get("turn")), {})
-            copied = copy.deepcopy(message)
-            found.append((frame, SdkTurn(drivers.get(number, {}), turn, copied)))
-    for place, (frame, one) in enumerate(found):
-        before = tuple(other for _, other in found[:place])
-        after = tuple(other for _, other in found[place + 1 :])
-        yield frame, SdkTurn(one.driver, one.asked, copy.deepcopy(one.message), before, after)
+            turn = requests.get((number, message.get("turn")), {})
+            message_copy = copy.deepcopy(message)
+            turns.append((frame, SdkTurn(drivers.get(number, {}), turn, message_copy)))
+    for place, (frame, own) in enumerate(turns):
+        before = tuple(other for _, other in turns[:place])
+        after = tuple(other for _, other in turns[place + 1 :])
+        yield (frame, SdkTurn(own.driver, own.request, copy.deepcopy(own.message), before, after))

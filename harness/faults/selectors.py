@@ -1,6 +1,6 @@
-"""Selectors of frames: named questions about one frame, asked while frames pass.
+"""Selectors of frames: named predicates, evaluated while frames pass.
 
-Only threads and turns that the conversation itself started are offered, since rules judge no
+They select only threads and turns that the conversation itself started, since rules judge no
 others.
 """
 
@@ -13,63 +13,63 @@ from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind, Origin
 from harness.trace.views import TurnView
 
-# True, False, or None: not known yet, ask again after the next frame. At the end None means False.
+# True, False, or None: unknown until a later frame. At the end None means False.
 Verdict: TypeAlias = bool | None
 Fits: TypeAlias = Callable[[FaultSite, Frame], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A question about a frame: whether it is the place of a fault. `what` names such a frame."""
+    """A predicate that finds the place of a fault. `description` names such a frame."""
 
-    what: str
+    description: str
     fits: Fits
 
-    def where(self, more: Fits, what: str = "") -> "Selector":
-        """Those of which something more is true; `what` says it in words."""
+    def where(self, condition: Fits, description: str = "") -> "Selector":
+        """Narrow the selector; `description` describes the condition."""
 
         def both(site: FaultSite, frame: Frame) -> Verdict:
             fits = self.fits(site, frame)
-            return more(site, frame) if fits else fits
+            return condition(site, frame) if fits else fits
 
-        return Selector(f"{self.what} {what}".rstrip(), both)
+        return Selector(f"{self.description} {description}".rstrip(), both)
 
 
 def from_target(kind: Kind) -> Selector:
-    """A frame of the target of a kind."""
+    """Select a frame of the target of a kind."""
     return Selector(
         f"{kind} of the target", lambda _, f: f.origin is Origin.TARGET and f.kind is kind
     )
 
 
-def own(kind: Kind) -> Selector:
-    """A frame of ours of a kind."""
+def our_frame(kind: Kind) -> Selector:
+    """Select a frame of ours of a kind."""
     return Selector(
         f"{kind} of ours",
         lambda _, f: f.origin is Origin.HARNESS and f.kind is kind and not f.deliberate,
     )
 
 
-def sent(method: str) -> Selector:
-    """A request of ours."""
+def our_request(method: str) -> Selector:
+    """Select a request of ours."""
     return Selector(
         f"{method} of ours",
-        lambda site, f: own(Kind.REQUEST).fits(site, f) and f.method == method,
+        lambda site, f: our_frame(Kind.REQUEST).fits(site, f) and f.method == method,
     )
 
 
 def answer_to(method: str) -> Selector:
-    """A successful answer to a request of ours."""
+    """Select a successful answer to a request of ours."""
     return _answer(method, Kind.RESPONSE, "answer")
 
 
 def refusal_of(method: str) -> Selector:
-    """An error in answer to a request of ours."""
+    """Select an error in answer to a request of ours."""
     return _answer(method, Kind.ERROR, "refusal")
 
 
 def notification(method: str) -> Selector:
-    """A notification of the target."""
+    """Select a notification of the target."""
     return Selector(
         method,
         lambda _, f: (
@@ -79,35 +79,35 @@ def notification(method: str) -> Selector:
 
 
 def read_with_turns() -> Selector:
-    """A successful answer to a thread/read that asked for the turns."""
+    """Select a successful answer to a thread/read that asked for the turns."""
     return answer_to("thread/read").where(
-        lambda site, f: site.asked(f).get("includeTurns") is True, "with turns"
+        lambda site, f: site.params_of(f).get("includeTurns") is True, "with turns"
     )
 
 
 def thread_announced() -> Selector:
-    """The thread/started of a thread that we started."""
+    """Select the thread/started of a thread that we started."""
     return notification("thread/started").where(
-        lambda site, f: site.our_thread(_thread_id(f)), "of a thread of ours"
+        lambda site, f: site.is_our_thread(_thread_id(f)), "of a thread of ours"
     )
 
 
 def status(kind: str = "") -> Selector:
-    """A thread/status/changed of the first thread of ours that has any, of this type if given."""
+    """Select a thread/status/changed of our first thread with one, of a type if given."""
 
     def of_the_first(site: FaultSite, frame: Frame) -> Verdict:
         if kind and dig(frame.params, "status", "type") != kind:
             return False
-        ours = site.our_thread(_thread_id(frame))
-        threads = [one for one in site.conversation.threads.values() if one.statuses]
-        seqs = {one.statuses[0].seq: one.id for one in threads if site.our_thread(one.id)}
+        ours = site.is_our_thread(_thread_id(frame))
+        threads = [thread for thread in site.conversation.threads.values() if thread.statuses]
+        seqs = {t.statuses[0].seq: t.id for t in threads if site.is_our_thread(t.id)}
         return seqs[min(seqs)] == _thread_id(frame) if ours else ours
 
     return notification("thread/status/changed").where(of_the_first, kind)
 
 
 def turn_reply() -> Selector:
-    """The answer to turn/start that gives us a turn."""
+    """Select the answer to turn/start that gives us a turn."""
 
     def gives(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
@@ -117,41 +117,41 @@ def turn_reply() -> Selector:
 
 
 def turn_started() -> Selector:
-    """The announcement of a turn of ours."""
+    """Select the announcement of a turn of ours."""
 
     def announces(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
-        return turn is not None and turn.started[:1] == [frame] and site.ours(turn)
+        return turn is not None and turn.starts[:1] == [frame] and site.is_our_turn(turn)
 
     return notification("turn/started").where(announces, "of a turn of ours")
 
 
 def turn_completed(*statuses: str) -> Selector:
-    """The end of a turn of ours that was announced, with one of these statuses if any is given."""
+    """Select the end of an announced turn of ours, with one of these statuses if given."""
 
     def ends(site: FaultSite, frame: Frame) -> Verdict:
         turn = site.turn_of(frame)
-        if turn is None or turn.completed[:1] != [frame] or not turn.started:
+        if turn is None or turn.completions[:1] != [frame] or not turn.starts:
             return False
-        return (not statuses or turn.status in statuses) and site.ours(turn)
+        return (not statuses or turn.status in statuses) and site.is_our_turn(turn)
 
     return notification("turn/completed").where(ends, " or ".join(statuses))
 
 
 def turn_in(site: FaultSite, frame: Frame) -> TurnView:
-    """The turn of a frame that was picked as one of a turn."""
+    """Return the turn of a frame that is known to have one."""
     turn = site.turn_of(frame)
     if turn is None:
         raise ValueError(f"frame {frame.seq} is about no turn")
     return turn
 
 
-def _answer(method: str, kind: Kind, what: str) -> Selector:
+def _answer(method: str, kind: Kind, word: str) -> Selector:
     def answers(site: FaultSite, frame: Frame) -> Verdict:
         request = site.request_of(frame) if frame.kind is kind else None
         return request is not None and request.method == method
 
-    return Selector(f"{what} to {method}", answers)
+    return Selector(f"{word} to {method}", answers)
 
 
 def _thread_id(frame: Frame) -> str:

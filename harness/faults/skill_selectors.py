@@ -14,169 +14,180 @@ WRITE = "skills/config/write"
 
 
 def listing(least: int = 1) -> Selector:
-    """A listing of at least so many directories that were named."""
+    """Select a listing of at least so many directories that were named."""
     return answer_to(LIST).where(
-        lambda site, f: len(arr(site.asked(f).get("cwds"))) >= least, f"of {least} or more"
+        lambda site, f: len(arr(site.params_of(f).get("cwds"))) >= least, f"of {least} or more"
     )
 
 
 def entries(frame: Frame) -> list[Any]:
-    """The entries of a listing."""
+    """Return the entries of a listing."""
     return arr(dig(frame.result, "data"))
 
 
 def without_the_last(site: FaultSite, frame: Frame) -> list[Any]:
-    """All entries but the last."""
+    """Return all entries but the last."""
     return entries(frame)[:-1]
 
 
 def with_the_first_twice(site: FaultSite, frame: Frame) -> list[Any]:
-    """All entries, and the first once more."""
+    """Return all entries, and the first once more."""
     return [*entries(frame), *entries(frame)[:1]]
 
 
-def forced(least: int = 1) -> Selector:
-    """A listing of at least so many directories that had to scan the disk."""
+def forced_listing(least: int = 1) -> Selector:
+    """Select a listing of at least so many directories that had to scan the disk."""
     return listing(least).where(
-        lambda site, f: site.asked(f).get("forceReload") is True, "with forceReload"
+        lambda site, f: site.params_of(f).get("forceReload") is True, "with forceReload"
     )
 
 
-def names(entry: Any) -> set[str]:
-    """The names of the skills in an entry."""
-    return {text(dig(one, "name")) for one in arr(dig(entry, "skills"))}
+def skill_names(entry: Any) -> set[str]:
+    """Return the names of the skills in an entry."""
+    return {text(dig(skill, "name")) for skill in arr(dig(entry, "skills"))}
 
 
-def common(frame: Frame) -> set[str]:
-    """The names of the skills that every entry has."""
-    return set[str].intersection(*map(names, entries(frame)))
+def names_in_all(frame: Frame) -> set[str]:
+    """Return the names of the skills that every entry has."""
+    return set[str].intersection(*map(skill_names, entries(frame)))
 
 
 def only_first(frame: Frame) -> set[str]:
-    """The names of the skills that the first entry has and no other."""
-    return names(entries(frame)[0]).difference(*map(names, entries(frame)[1:]))
+    """Return the names of the skills that only the first entry has."""
+    return skill_names(entries(frame)[0]).difference(*map(skill_names, entries(frame)[1:]))
 
 
-def extra(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the first directory has extra roots, and skills that the others do not
-    have.
-    """
-    asked = site.asked(frame)
-    cwds, roots = arr(asked.get("cwds")), arr(asked.get("perCwdExtraUserRoots"))
+def has_extra_roots(site: FaultSite, frame: Frame) -> bool:
+    """Return whether the first directory has extra roots, and skills of its own."""
+    params = site.params_of(frame)
+    cwds, roots = arr(params.get("cwds")), arr(params.get("perCwdExtraUserRoots"))
     return bool(cwds and roots) and dig(roots[0], "cwd") == cwds[0] and bool(only_first(frame))
 
 
-def without(which: Callable[[Frame], set[str]]) -> Value:
-    """The entries without the skills of some names."""
+def without_skills(which: Callable[[Frame], set[str]]) -> Value:
+    """Return the entries without the skills of some names."""
 
     def entries_without(_: FaultSite, frame: Frame) -> list[Any]:
-        gone = which(frame)
+        dropped = which(frame)
         return [
-            {**entry, "skills": [one for one in entry["skills"] if one["name"] not in gone]}
+            {
+                **entry,
+                "skills": [skill for skill in entry["skills"] if skill["name"] not in dropped],
+            }
             for entry in entries(frame)
         ]
 
     return entries_without
 
 
-def shared_out(_: FaultSite, frame: Frame) -> list[Any]:
-    """The entries, each with the skills of all."""
+def with_all_skills(_: FaultSite, frame: Frame) -> list[Any]:
+    """Return the entries, each with the skills of all."""
     everything = [skill for entry in entries(frame) for skill in entry["skills"]]
     return [{**entry, "skills": everything} for entry in entries(frame)]
 
 
-def former(site: FaultSite, frame: Frame) -> Any:
-    """The result of the listing of the same directories before this one, None for none."""
-    mine = [
+def previous_result(site: FaultSite, frame: Frame) -> Any:
+    """Return the result of the listing of the same directories before this one, None for none."""
+    earlier = [
         other
         for other in site.frames
         if other.seq < frame.seq
         and answer_to(LIST).fits(site, other)
-        and site.asked(other).get("cwds") == site.asked(frame).get("cwds")
+        and site.params_of(other).get("cwds") == site.params_of(frame).get("cwds")
     ]
-    return mine[-1].result if mine else None
+    return earlier[-1].result if earlier else None
 
 
-def changed(site: FaultSite, frame: Frame) -> bool:
-    """Return whether names or descriptions are others than in the listing before."""
-    return former(site, frame) is not None and any(
-        _told(one) != _told(other)
-        for one, other in zip(entries(frame), arr(dig(former(site, frame), "data")), strict=False)
+def has_changed_entries(site: FaultSite, frame: Frame) -> bool:
+    """Return whether names or descriptions differ from the listing before."""
+    return previous_result(site, frame) is not None and any(
+        _named_descriptions(left) != _named_descriptions(right)
+        for left, right in zip(
+            entries(frame), arr(dig(previous_result(site, frame), "data")), strict=False
+        )
     )
 
 
-def lacks_one(site: FaultSite, frame: Frame) -> bool:
+def lacks_a_name(site: FaultSite, frame: Frame) -> bool:
     """Return whether the first entry lacks a name that it had in the listing before."""
-    before = arr(dig(former(site, frame), "data"))
-    return bool(before and entries(frame) and names(before[0]) - names(entries(frame)[0]))
+    before = arr(dig(previous_result(site, frame), "data"))
+    return bool(
+        before and entries(frame) and skill_names(before[0]) - skill_names(entries(frame)[0])
+    )
 
 
-def _told(entry: Any) -> set[tuple[Any, Any]]:
-    return {(dig(one, "name"), dig(one, "description")) for one in arr(dig(entry, "skills"))}
+def _named_descriptions(entry: Any) -> set[tuple[Any, Any]]:
+    return {(dig(skill, "name"), dig(skill, "description")) for skill in arr(dig(entry, "skills"))}
 
 
 def turn_with(kind: str) -> Selector:
-    """The answer to a turn/start whose input has an item of a type."""
+    """Select the answer to a turn/start whose input has an item of a type."""
 
     def has(site: FaultSite, frame: Frame) -> bool:
-        return any(dig(one, "type") == kind for one in arr(site.asked(frame).get("input")))
+        return any(dig(entry, "type") == kind for entry in arr(site.params_of(frame).get("input")))
 
     return answer_to("turn/start").where(has, f"with a {kind}")
 
 
 def of_the_session() -> Selector:
-    """A listing that named no directory, once there was a thread."""
+    """Select a listing that named no directory, once there was a thread."""
 
     def after_a_thread(site: FaultSite, frame: Frame) -> bool:
-        asked = site.request_of(frame)
-        threads = [one for one in site.conversation.threads.values() if one.reply is not None]
-        return any(asked is not None and one.reply and one.reply.seq < asked.seq for one in threads)
+        request = site.request_of(frame)
+        threads = [
+            thread for thread in site.conversation.threads.values() if thread.reply is not None
+        ]
+        return any(request is not None and t.reply and t.reply.seq < request.seq for t in threads)
 
     return (
         answer_to(LIST)
-        .where(lambda site, f: not site.asked(f).get("cwds"), "of no directory")
+        .where(lambda site, f: not site.params_of(f).get("cwds"), "of no directory")
         .where(after_a_thread, "after a thread")
     )
 
 
-def written(site: FaultSite, frame: Frame, path: str = "") -> list[Frame]:
-    """The accepted writes of the configuration before a message, of a path if one is given."""
+def accepted_writes(site: FaultSite, frame: Frame, path: str = "") -> list[Frame]:
+    """Return the accepted configuration writes before a message, of a path if given."""
     return [
-        one
-        for one in site.frames
-        if one.seq < frame.seq
-        and answer_to(WRITE).fits(site, one)
-        and path in ("", text(site.asked(one).get("path")))
+        other
+        for other in site.frames
+        if other.seq < frame.seq
+        and answer_to(WRITE).fits(site, other)
+        and path in ("", text(site.params_of(other).get("path")))
     ]
 
 
-def _configured(site: FaultSite, frame: Frame) -> set[str]:
-    """The names of the skills that were configured, by the folders of their files."""
-    paths = [text(site.asked(one).get("path")).split("/") for one in written(site, frame)]
+def _configured_names(site: FaultSite, frame: Frame) -> set[str]:
+    """Return the names of the configured skills: the folders of their files."""
+    paths = [
+        text(site.params_of(event).get("path")).split("/") for event in accepted_writes(site, frame)
+    ]
     return {path[-2] for path in paths if len(path) > 1}
 
 
 def shows_configured(site: FaultSite, frame: Frame) -> bool:
     """Return whether the first entry has a skill that was configured."""
-    return bool(_configured(site, frame) & names(entries(frame)[0]))
+    return bool(_configured_names(site, frame) & skill_names(entries(frame)[0]))
 
 
 def shows_another(site: FaultSite, frame: Frame) -> bool:
-    """Return whether it has another one, which a listing before the last request had, too."""
-    writes = written(site, frame)
-    others = names(entries(frame)[0]) - _configured(site, frame)
-    before = [one for one in site.frames if writes and one.seq < writes[-1].seq]
-    return bool(others) and any(forced().fits(site, one) for one in before)
+    """Return whether it has an unconfigured skill, as a listing before the last write."""
+    writes = accepted_writes(site, frame)
+    other_skills = skill_names(entries(frame)[0]) - _configured_names(site, frame)
+    before = [other for other in site.frames if writes and other.seq < writes[-1].seq]
+    return bool(other_skills) and any(forced_listing().fits(site, earlier) for earlier in before)
 
 
 def shows_disabled(site: FaultSite, frame: Frame) -> bool:
     """Return whether a skill is disabled that this client has not configured."""
-    skills = [one for entry in entries(frame) for one in arr(dig(entry, "skills"))]
-    return not written(site, frame) and any(dig(one, "enabled") is False for one in skills)
+    skills = [skill for entry in entries(frame) for skill in arr(dig(entry, "skills"))]
+    return not accepted_writes(site, frame) and any(
+        dig(skill, "enabled") is False for skill in skills
+    )
 
 
-def turned(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
-    """The entries, with some skills enabled that were disabled, and the other way round."""
+def toggle_enabled(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
+    """Return the entries, with some skills enabled that were disabled, and the other way round."""
 
     def turn(site: FaultSite, frame: Frame, skill: Any) -> Any:
         other = {**skill, "enabled": not skill["enabled"]}
@@ -184,7 +195,7 @@ def turned(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
 
     def all_turned(site: FaultSite, frame: Frame) -> list[Any]:
         return [
-            {**entry, "skills": [turn(site, frame, one) for one in entry["skills"]]}
+            {**entry, "skills": [turn(site, frame, skill) for skill in entry["skills"]]}
             for entry in entries(frame)
         ]
 
@@ -193,27 +204,27 @@ def turned(which: Callable[[FaultSite, Frame, Any], bool]) -> Value:
 
 def is_configured(site: FaultSite, frame: Frame, skill: Any) -> bool:
     """Return whether a skill was configured."""
-    return skill["name"] in _configured(site, frame)
+    return skill["name"] in _configured_names(site, frame)
 
 
 def is_another(site: FaultSite, frame: Frame, skill: Any) -> bool:
-    """Return whether it was not."""
+    """Return whether a skill was not configured."""
     return not is_configured(site, frame, skill)
 
 
 def is_disabled(_site: FaultSite, _frame: Frame, skill: Any) -> bool:
-    """Return whether it is shown as disabled."""
+    """Return whether a skill is shown as disabled."""
     return skill["enabled"] is False
 
 
 def with_icons(_: FaultSite, frame: Frame) -> bool:
     """Return whether the first skill has a small icon of its own files."""
-    return _face(frame).get("iconSmall") == "icon.svg"
+    return _interface(frame).get("iconSmall") == "icon.svg"
 
 
 def with_colour(_: FaultSite, frame: Frame) -> bool:
     """Return whether the first skill has a colour."""
-    return isinstance(_face(frame).get("brandColor"), str)
+    return isinstance(_interface(frame).get("brandColor"), str)
 
 
 def with_errors(_: FaultSite, frame: Frame) -> bool:
@@ -221,13 +232,13 @@ def with_errors(_: FaultSite, frame: Frame) -> bool:
     return bool(entries(frame)) and bool(arr(dig(entries(frame)[0], "errors")))
 
 
-def errors_shared_out(_: FaultSite, frame: Frame) -> list[Any]:
-    """The entries, each with the errors of all."""
+def with_all_errors(_: FaultSite, frame: Frame) -> list[Any]:
+    """Return the entries, each with the errors of all."""
     everything = [error for entry in entries(frame) for error in arr(entry["errors"])]
     return [{**entry, "errors": everything} for entry in entries(frame)]
 
 
-def _face(frame: Frame) -> dict[str, Any]:
-    """The interface of the first skill of the first entry."""
+def _interface(frame: Frame) -> dict[str, Any]:
+    """Return the interface of the first skill of the first entry."""
     skills = [skill for entry in entries(frame)[:1] for skill in arr(dig(entry, "skills"))]
     return obj(dig(skills[0], "interface")) if skills else {}

@@ -1,4 +1,4 @@
-"""One fault at work on frames as they pass between a client and a server, without any I/O."""
+"""One fault on the frames between a client and a server, without any I/O."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,12 @@ class FaultStream:
             write(passed.direction, passed.raw)
 
     Frames must be numbered in the order in which they came (`Frame.seq`). The `seq` of a frame that
-    is passed on is that of the frame whose place it has: one that was only held back keeps its own,
-    one that was moved or added has that of the frame it was put next to.
+    is passed on is that of the frame whose place it has: a frame that was only held keeps its own,
+    a moved or added one has that of the frame next to it.
 
-    `marks` are those of a stored trace; a live stream has none. A `site` that is given belongs to
-    several streams: the caller feeds it with each frame before he feeds them. A fault that needs a
-    whole stored trace raises `ValueError`.
+    `marks` are those of a stored trace; a live stream has none. A given `site` belongs to several
+    streams: the caller feeds it each frame before feeding them. A fault that needs a whole stored
+    trace raises `ValueError`.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class FaultStream:
         site: FaultSite | None = None,
     ) -> None:
         if isinstance(fault.change, StoredOnly):
-            raise ValueError(f"{fault.id} is for stored traces only: {fault.change.why}")
+            raise ValueError(f"{fault.id} is for stored traces only: {fault.change.reason}")
         self.missing = ""
         self._queue = FrameQueue(site or FaultSite(marks))
         self._take = self._queue.add if site is None else self._queue.take
@@ -45,12 +45,12 @@ class FaultStream:
         self._advance(None)
 
     @property
-    def applied(self) -> bool:
-        """Return whether anything was changed so far; holding frames back is no change.
+    def has_applied(self) -> bool:
+        """Return whether anything was changed so far; holding frames back is not a change.
 
-        If nothing was, `missing` says at the end what the fault waited for.
+        If not, `missing` says at the end what the fault waited for.
         """
-        return self._queue.changed
+        return self._queue.has_changed
 
     @property
     def acts(self) -> list[Act]:
@@ -58,17 +58,17 @@ class FaultStream:
         return self._queue.acts
 
     @property
-    def finished(self) -> bool:
-        """Return whether the fault has done what it does, or found that it cannot.
+    def is_finished(self) -> bool:
+        """Return whether the fault has acted, or found that it cannot.
 
         `feed` still passes.
         """
         return self._steps is None
 
     @property
-    def held(self) -> int:
-        """Return the number of frames kept back now, because the fault waits for something."""
-        return self._queue.held
+    def held_count(self) -> int:
+        """Return the number of frames held while the fault waits."""
+        return self._queue.held_count
 
     @property
     def held_bytes(self) -> int:
@@ -76,15 +76,15 @@ class FaultStream:
         return self._queue.held_bytes
 
     def feed(self, frame: Frame) -> list[Frame]:
-        """Take a frame, and give what is to be passed on now: nothing, one frame, or several."""
+        """Take a frame; return the frames to pass on now."""
         self._take(frame)
         self._advance(frame)
-        return self._queue.passing()
+        return self._queue.pop_ready()
 
     def end(self) -> list[Frame]:
-        """Give what is still held back. Nothing may be fed after it."""
+        """Return the held frames. Nothing may be fed after it."""
         self._advance(None)
-        return self._queue.rest()
+        return self._queue.pop_all()
 
     def _advance(self, frame: Frame | None) -> None:
         if self._steps is None:

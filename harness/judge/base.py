@@ -1,8 +1,8 @@
-"""The form of a rule, and finding all rules.
+"""The base class of rules, and the decorators that register them and their handlers.
 
-A rule is a pure, incremental monitor: it gets each frame it asked for once, with the conversation
-up to and including that frame, and yields `Witness` where it judged something and found it right,
-`Violation` where it found it wrong.
+A rule is a pure, incremental monitor: it gets each frame that it listens to once, with the
+conversation up to and including that frame. It yields a `Witness` for what it judged right and a
+`Violation` for what it judged wrong.
 """
 
 import re
@@ -15,7 +15,7 @@ from harness.judge.verdict import Level, Place
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import MarkBody
-from harness.trace.owed import Owed
+from harness.trace.owed import ObligationLedger
 from harness.trace.surface.base import Topic
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace
@@ -23,9 +23,9 @@ from harness.trace.views import Conversation
 
 
 class Side(StrEnum):
-    """The side that a rule judges: the server, or its client (a duty of clients).
+    """The side that a rule judges: the server, or its client (a client duty).
 
-    No run of a server is judged by the duties of clients: there the harness is the client.
+    A run against a server does not apply the client duties: there the harness is the client.
     """
 
     SERVER = "server"
@@ -42,11 +42,11 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The rule is broken for `subject`; `level` overrides the rule's for this one finding.
+    """The rule is broken for `subject`; `level` overrides the rule's level for this violation.
 
-    `blame_harness` marks a defect of ours, for example a frame that we composed wrongly: it
-    becomes an ERROR, never the target's failure. `clauses` names the requirements it speaks of,
-    where the rule serves many; empty for all of them. `places` are the members that it is about
+    `blame_harness` marks a defect of the harness, such as a malformed request: it becomes an ERROR,
+    never a failure of the target. `clauses` names the requirements that are broken, if the rule
+    serves several; empty for all of them. `places` are the members of messages concerned
     (rules/shared/violations fills them in).
     """
 
@@ -70,12 +70,11 @@ class Monitor:
     """One rule over one connection of one trace. Subclasses add handlers with `on_*` decorators.
 
     Order is known only within a connection, and each subscribed connection gets its own copy of
-    every notification; so every connection of a trace has monitors and a view of its own.
-    `once` keeps the first violation of each subject of the whole trace and drops the rest.
+    every notification, so each connection of a trace has its own monitors and view. `once` keeps
+    only the first violation of each subject in the whole trace.
 
-    `book` is the judge's book, `conversation` the view of the trace so far, `owed` what is still
-    open: the last two are its surface's, and those of the session where a rule does not say
-    otherwise.
+    `book` is the judge's book, `conversation` the view of the trace so far, `owed` the ledger of
+    open obligations. View and ledger belong to the rule's surface, by default the session.
     """
 
     id: ClassVar[str]
@@ -86,10 +85,12 @@ class Monitor:
     also_on: ClassVar[tuple[str, ...]] = ()
     side: ClassVar[Side] = Side.SERVER
     once: ClassVar[bool] = False
-    # True within a set-up step, whose witnesses do not count: the rule must find another one later.
+    # True within a set-up step: its witnesses do not count.
     setup: bool = False
 
-    def __init__(self, book: Book, conversation: Conversation, owed: Owed, trace: Trace) -> None:
+    def __init__(
+        self, book: Book, conversation: Conversation, owed: ObligationLedger, trace: Trace
+    ) -> None:
         self.book = book
         self.conversation = conversation
         self.owed = owed
@@ -99,15 +100,14 @@ class Monitor:
     def begin(self) -> None:
         """Set up the rule's own state; called once, before any frame."""
 
-    def misses(self, mark: Mark[MarkBody]) -> None:
-        """Take note of a mark of a class listened to that several connections could be about.
+    def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Handle a mark that could belong to any of several connections; no handler gets it.
 
-        It is not given to the handlers. A rule that draws something from what never came must not
-        from then on, where what came may be in such a mark.
+        After this mark, do not treat a missing message as a violation.
         """
 
     def finish(self) -> Outcomes:
-        """Judge what never came; called once, at the end of a QUIESCENT trace."""
+        """Judge missing messages; called once, at the end of a QUIESCENT trace."""
         return None
 
 
@@ -134,9 +134,9 @@ def rule(
 ) -> Callable[[M], M]:
     """Register a monitor class as the rule `family.slug`. A duplicate id raises.
 
-    It judges the traces of its surface, and of those that it is `also_on`: then it must ask the
-    view of its conversation for nothing, since each surface has another. It needs what every play
-    on its surface needs; where it needs more, `needs` has all. `side` says whom it judges.
+    The rule judges traces of `surface` and of those in `also_on`; with `also_on` it must not use
+    `conversation`, since each surface has its own view. `needs` lists all capabilities that it
+    needs, by default those of every play on its surface. `side` is the side that it judges.
     """
 
     def register(monitor: M) -> M:
@@ -153,7 +153,7 @@ def rule(
     return register
 
 
-def judges(monitor: type[Monitor], surface: str) -> bool:
+def judges_surface(monitor: type[Monitor], surface: str) -> bool:
     """Return whether a rule judges the traces of a surface."""
     return surface in (monitor.surface, *monitor.also_on)
 
@@ -184,11 +184,11 @@ def on_harness_message(handler: H) -> H:
 
 
 def on_mark(*bodies: type[B]) -> Callable[[MarkHandler[S, B]], MarkHandler[S, B]]:
-    """Listen to marks of these classes that name the connection, or could be of no other.
+    """Listen to marks of these classes that name the connection, or can belong to no other.
 
     A mark that names no connection reaches the monitors while exactly one connection is open, that
-    is, not ended by the harness. It has no order to the messages of several; while several are
-    open, `misses` is told of it.
+    is, not ended by the harness. It has no order relative to the messages of several connections;
+    while several are open, `on_missed_mark` is called instead.
     """
     return listen(*(("mark", body.kind) for body in bodies))
 
@@ -197,13 +197,13 @@ def listen(*topics: Topic) -> Callable[[H], H]:
     """Listen to frames of these topics of the rule's surface."""
 
     def mark(handler: H) -> H:
-        known: tuple[Topic, ...] = getattr(handler, "topics", ())
-        handler.topics = (*known, *topics)  # pyright: ignore[reportFunctionMemberAccess]
+        topics_before: tuple[Topic, ...] = getattr(handler, "topics", ())
+        handler.topics = (*topics_before, *topics)  # pyright: ignore[reportFunctionMemberAccess]
         return handler
 
     return mark
 
 
-def registered() -> dict[str, type[Monitor]]:
-    """The rules whose modules were imported so far, by id, sorted."""
+def registered_rules() -> dict[str, type[Monitor]]:
+    """Return the rules whose modules have been imported, sorted by id."""
     return dict(sorted(_RULES.items()))

@@ -1,6 +1,6 @@
-"""Judging one connection of a trace: its view, what is owed on it, and its monitors.
+"""Judging one connection of a trace: its view, its open obligations and its monitors.
 
-Frames are dispatched by topic, so that each costs only what the rules interested in it cost.
+Frames are dispatched by topic, so a frame costs only the rules that listen to it.
 """
 
 from collections import defaultdict
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, cast
 
-from harness.judge.base import Handler, Monitor, judges
+from harness.judge.base import Handler, Monitor, judges_surface
 from harness.judge.rows import TraceRows
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Frame
@@ -16,11 +16,11 @@ from harness.trace.marks import MarkBody
 from harness.trace.surface.base import Ledger, Surface, Topic, Topics
 from harness.trace.trace import Mark, Trace
 
-# A target may make up names without end; who listens is remembered for this many sets of topics.
-MAX_TOPICS = 500
+# A target may invent any number of names; handlers are cached for this many sets of topics.
+MAX_TOPIC_SETS = 500
 
-# A rule, by its place in the plan, and one of its handlers.
-Bound = tuple[int, Handler]
+# The index of a rule in the plan, and one of its handlers.
+BoundHandler = tuple[int, Handler]
 
 
 @cache
@@ -35,58 +35,60 @@ def _handlers_of(rule: type[Monitor]) -> tuple[tuple[Topic, Handler], ...]:
 
 @dataclass(slots=True)
 class Plan:
-    """The topics of some rules; made once, since each connection of each trace needs them.
+    """The topics of some rules, computed once for all connections and traces.
 
-    `places` are those of the rules by their ids, `finishing` those of them that judge what never
-    came.
+    `indexes` are the positions of the rules by their ids, `finishers` those of the rules that judge
+    missing messages.
     """
 
     rules: tuple[type[Monitor], ...]
-    places: dict[str, int]
-    topics: dict[Topic, list[Bound]]
-    finishing: list[int]
-    remembered: dict[Topics, list[Bound]] = field(default_factory=dict[Topics, list[Bound]])
+    indexes: dict[str, int]
+    topics: dict[Topic, list[BoundHandler]]
+    finishers: list[int]
+    handlers_by_topics: dict[Topics, list[BoundHandler]] = field(
+        default_factory=dict[Topics, list[BoundHandler]]
+    )
 
-    def bound(self, topics: Topics) -> list[Bound]:
-        """Whoever wants any of these; looked up once for the same topics."""
-        found = self.remembered.get(topics)
-        if found is None:
-            found = [bound for topic in topics for bound in self.topics.get(topic, ())]
-            if len(self.remembered) < MAX_TOPICS:
-                self.remembered[topics] = found
-        return found
+    def handlers_of(self, topics: Topics) -> list[BoundHandler]:
+        """Return the handlers of any of these topics; cached for each set of topics."""
+        handlers = self.handlers_by_topics.get(topics)
+        if handlers is None:
+            handlers = [bound for topic in topics for bound in self.topics.get(topic, ())]
+            if len(self.handlers_by_topics) < MAX_TOPIC_SETS:
+                self.handlers_by_topics[topics] = handlers
+        return handlers
 
 
 @lru_cache(maxsize=32)
 def plan_of(rules: tuple[type[Monitor], ...], surface: str) -> Plan:
-    """The plan of those rules that judge a surface; that of the same rules is made once."""
-    rules = tuple(rule for rule in rules if judges(rule, surface))
-    topics: dict[Topic, list[Bound]] = defaultdict(list)
-    for place, rule in enumerate(rules):
+    """Return the plan of the rules that judge a surface; cached."""
+    rules = tuple(rule for rule in rules if judges_surface(rule, surface))
+    topics: dict[Topic, list[BoundHandler]] = defaultdict(list)
+    for index, rule in enumerate(rules):
         for topic, handler in _handlers_of(rule):
-            topics[topic].append((place, handler))
-    finishing = [place for place, rule in enumerate(rules) if rule.finish is not Monitor.finish]
-    places = {rule.id: place for place, rule in enumerate(rules)}
-    return Plan(rules, places, dict(topics), finishing)
+            topics[topic].append((index, handler))
+    finishers = [index for index, rule in enumerate(rules) if rule.finish is not Monitor.finish]
+    indexes = {rule.id: index for index, rule in enumerate(rules)}
+    return Plan(rules, indexes, dict(topics), finishers)
 
 
 class ConnectionJudge:
-    """Judges one connection.
+    """Judge of one connection.
 
-    `owed` is its ledger, which others feed; `rows` takes what is found. `closed` is set once the
-    harness has ended the connection: what never came is not judged then.
+    `ledger` has its open obligations and is fed by the caller; `rows` collects the outcomes.
+    `closed` is set once the harness has ended the connection: missing messages are not judged then.
     """
 
     def __init__(
         self,
         plan: Plan,
         surface: Surface[Any, Any],
-        owed: Ledger,
+        ledger: Ledger,
         rows: TraceRows,
         book: Book,
         trace: Trace,
     ) -> None:
-        self.owed: Any = owed
+        self.ledger: Any = ledger
         self.closed = False
         self._plan = plan
         self._topics_of = surface.topics_of
@@ -95,67 +97,69 @@ class ConnectionJudge:
         self._trace = trace
         self._setup = False
         self._view = surface.view()
-        # Made when first needed: most rules hear nothing of a short trace.
+        # Made when first needed: most rules get no frame of a short trace.
         self._monitors: list[Monitor | None] = [None] * len(plan.rules)
 
-    def _made(self, place: int) -> Monitor:
-        """Make the monitor of a rule, which has heard nothing so far."""
-        monitor = self._plan.rules[place](self._book, self._view, self.owed, self._trace)
+    def _make_monitor(self, index: int) -> Monitor:
+        """Make the monitor of a rule, which has got no frame so far."""
+        monitor = self._plan.rules[index](self._book, self._view, self.ledger, self._trace)
         monitor.setup = self._setup
-        self._monitors[place] = monitor
+        self._monitors[index] = monitor
         return monitor
 
     def mark_setup(self, *, active: bool) -> None:
-        """Say whether a set-up step is being played."""
+        """Set whether a set-up step is being played."""
         self._setup = active
         for monitor in self._monitors:
             if monitor is not None:
                 monitor.setup = active
 
     def feed(self, frame: Frame, *, setup: bool) -> None:
-        """Judge one frame, which the ledger has taken in; in a set-up step it gives no witness."""
+        """Judge one frame, which the ledger has got already; a set-up step gives no witness."""
         self._view.feed(frame)
-        broken, monitors = self._rows.broken, self._monitors
-        for place, handler in self._plan.bound(self._topics_of(frame, self._view, self._book)):
-            monitor = monitors[place] or self._made(place)
-            if broken and monitor.id in broken:
+        crashed, monitors = self._rows.crashed_rules, self._monitors
+        for index, handler in self._plan.handlers_of(
+            self._topics_of(frame, self._view, self._book)
+        ):
+            monitor = monitors[index] or self._make_monitor(index)
+            if crashed and monitor.id in crashed:
                 continue
             try:
                 outcomes = handler(monitor, frame)
                 if outcomes is not None:
-                    self._rows.keep(monitor, outcomes, setup=setup)
+                    self._rows.add_outcomes(monitor, outcomes, setup=setup)
             except Exception:
-                self._rows.broke(monitor, frame)
+                self._rows.record_crash(monitor, frame)
 
     def feed_mark(self, mark: Mark[MarkBody], *, setup: bool) -> None:
-        """Judge one mark, as a frame."""
-        for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
-            monitor = self._monitors[place] or self._made(place)
-            if monitor.id in self._rows.broken:
+        """Judge one mark."""
+        for index, handler in self._plan.topics.get(("mark", mark.kind), ()):
+            monitor = self._monitors[index] or self._make_monitor(index)
+            if monitor.id in self._rows.crashed_rules:
                 continue
             try:
-                self._rows.keep(monitor, handler(monitor, mark) or (), setup=setup)
+                self._rows.add_outcomes(monitor, handler(monitor, mark) or (), setup=setup)
             except Exception:
-                self._rows.broke(monitor, None)
+                self._rows.record_crash(monitor, None)
 
-    def miss(self, mark: Mark[MarkBody]) -> None:
-        """Tell the monitors that listen to such marks that one could be of another connection."""
-        for place, _ in self._plan.topics.get(("mark", mark.kind), ()):
-            monitor = self._monitors[place] or self._made(place)
-            if monitor.id in self._rows.broken:
+    def feed_missed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Pass a mark that may be of another connection to the monitors that listen to it."""
+        for index, _ in self._plan.topics.get(("mark", mark.kind), ()):
+            monitor = self._monitors[index] or self._make_monitor(index)
+            if monitor.id in self._rows.crashed_rules:
                 continue
             try:
-                monitor.misses(mark)
+                monitor.on_missed_mark(mark)
             except Exception:
-                self._rows.broke(monitor, None)
+                self._rows.record_crash(monitor, None)
 
     def finish(self) -> None:
-        """Judge what never came."""
-        for place in self._plan.finishing:
-            monitor = self._monitors[place] or self._made(place)
-            if monitor.id in self._rows.broken:
+        """Judge missing messages."""
+        for index in self._plan.finishers:
+            monitor = self._monitors[index] or self._make_monitor(index)
+            if monitor.id in self._rows.crashed_rules:
                 continue
             try:
-                self._rows.keep(monitor, monitor.finish() or (), setup=False)
+                self._rows.add_outcomes(monitor, monitor.finish() or (), setup=False)
             except Exception:
-                self._rows.broke(monitor, None)
+                self._rows.record_crash(monitor, None)

@@ -1,10 +1,10 @@
-"""Judging, at the end of a trace, of what is still owed.
+"""The treatment of messages that are missing at the end of a trace.
 
-A trace that the harness played says how it ended. A recording by others does not: what is missing
-may have come after it was cut.
+A trace that the harness played says how it ended. A recording by others does not: a missing message
+may have come after the recording stopped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 from harness.protocol.spec.item_types import types_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.marks import ModelCall, ModelEnd, RecorderNote
-from harness.trace.owed import Obligation, Owed, Owes
+from harness.trace.owed import Obligation, ObligationKind, ObligationLedger
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Trace
 
@@ -25,8 +25,8 @@ _ENDS: Final = {
 _END_OF_OUTPUT: Final = "server stdout EOF"
 
 
-class Owing(StrEnum):
-    """Ways to treat messages that never came."""
+class Treatment(StrEnum):
+    """Ways to treat missing messages."""
 
     JUDGED = "judged"
     SUSPECTED = "suspected"
@@ -35,48 +35,56 @@ class Owing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One of them, and the reason; `why` is "" if the trace itself says that it ended at rest."""
+    """A treatment and its reason, "" if the trace itself says that it ended at rest."""
 
-    owing: Owing
-    why: str = ""
+    treatment: Treatment
+    reason: str = ""
 
 
-def decide(trace: Trace, owed: Iterable[Owed], *, settle: float, settled: bool) -> Decision:
-    """Return whether what is owed at the end of `trace` is judged, suspected or ignored.
+def decide_treatment(
+    trace: Trace, ledgers: Sequence[ObligationLedger], *, settle: float, settled: bool
+) -> Decision:
+    """Return whether messages missing at the end of `trace` are judged, suspected or ignored.
 
-    `settle` is the silence in seconds after which nothing more is expected; `settled` is the
-    user's word that the server had come to rest. Suspected is what looks owed where the recording
-    was silent for so long before it ended, with nothing of the client outstanding: a model may
-    have been slow. Where the recording holds the model's side, and that had ended, it is judged.
+    `settle` is the silence in seconds after which nothing more is expected; `settled` is the user's
+    word that the server had come to rest. They are suspected if the recording was silent for so
+    long before it ended, with nothing of the client outstanding: a model may have been slow. They
+    are judged if the recording also has the model's side, and the model had ended.
     """
     if trace.end is End.QUIESCENT:
-        return Decision(Owing.JUDGED)
+        return Decision(Treatment.JUDGED)
     if settled:
-        return Decision(Owing.JUDGED, "--settled says that the server was at rest")
+        return Decision(Treatment.JUDGED, "--settled says that the server was at rest")
     if trace.end in _ENDS:
-        return Decision(Owing.NOT_JUDGED, _ENDS[trace.end])
+        return Decision(Treatment.NOT_JUDGED, _ENDS[trace.end])
     if trace.header.surface != SESSION:
-        return Decision(Owing.NOT_JUDGED, "its file ends before the trace did")
-    each = list(owed)
-    reason = _crash(trace) or _short(trace, settle) or _outstanding(trace, each)
+        return Decision(Treatment.NOT_JUDGED, "its file ends before the trace did")
+    reason = (
+        _server_crash(trace) or _short_silence(trace, settle) or _outstanding_work(trace, ledgers)
+    )
     if reason:
-        return Decision(Owing.NOT_JUDGED, reason)
+        return Decision(Treatment.NOT_JUDGED, reason)
     silence = f"it was silent for {_silence(trace):.2g} s before it ended"
-    working = [one for ledger in each for one in ledger.open() if _is_work(one)]
+    working = [
+        obligation
+        for ledger in ledgers
+        for obligation in ledger.open_obligations()
+        if _may_run_long(obligation)
+    ]
     if not trace.marks_of(ModelCall):
-        return Decision(Owing.SUSPECTED, f"{silence}; what the model did is not in it")
+        return Decision(Treatment.SUSPECTED, f"{silence}; what the model did is not in it")
     if working:
-        return Decision(Owing.SUSPECTED, f"{silence}; {working[0].subject} may still have run")
-    return Decision(Owing.JUDGED, f"{silence}, and the model had answered all calls")
+        return Decision(Treatment.SUSPECTED, f"{silence}; {working[0].subject} may still have run")
+    return Decision(Treatment.JUDGED, f"{silence}, and the model had answered all calls")
 
 
 def _silence(trace: Trace) -> float:
-    """Seconds from the last message to the last that the recorder noted."""
+    """Return the seconds from the last message to the end of the recording."""
     last = trace.frames[-1].at if trace.frames else 0.0
     return max([last, *(mark.at for mark in trace.marks)]) - last
 
 
-def _short(trace: Trace, settle: float) -> str:
+def _short_silence(trace: Trace, settle: float) -> str:
     silence = _silence(trace)
     if silence >= settle:
         return ""
@@ -85,7 +93,7 @@ def _short(trace: Trace, settle: float) -> str:
     return f"it ends {silence:.2g} s after its last message; a silence of {settle:g} s would tell"
 
 
-def _crash(trace: Trace) -> str:
+def _server_crash(trace: Trace) -> str:
     for mark in reversed(trace.marks_of(RecorderNote)):
         if mark.body.server_ended:
             status = mark.body.status
@@ -94,17 +102,17 @@ def _crash(trace: Trace) -> str:
     return ""
 
 
-def _outstanding(trace: Trace, owed: Iterable[Owed]) -> str:
-    """Return what others than the server still had to do."""
-    for ledger in owed:
+def _outstanding_work(trace: Trace, ledgers: Sequence[ObligationLedger]) -> str:
+    """Return what the client or the model still had to do, "" for nothing."""
+    for ledger in ledgers:
         for question in ledger.unanswered_questions:
             return f"the client had not answered {question.method} id {question.id}"
-        if ledger.retrying:
+        if ledger.is_retrying:
             return "a retry had been announced"
     calls, ends = len(trace.marks_of(ModelCall)), len(trace.marks_of(ModelEnd))
     return f"{calls - ends} answer(s) of the model had not ended" if calls > ends else ""
 
 
-def _is_work(one: Obligation) -> bool:
-    kind = text(dig(obj(one.frame.params), "item", "type"))
-    return one.kind is Owes.ITEM_COMPLETED and kind in _WORK
+def _may_run_long(obligation: Obligation) -> bool:
+    kind = text(dig(obj(obligation.frame.params), "item", "type"))
+    return obligation.kind is ObligationKind.ITEM_COMPLETED and kind in _WORK

@@ -1,4 +1,4 @@
-"""Runs all rules over a trace, stored or live."""
+"""Running all rules over a trace, stored or live."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,10 +15,10 @@ from harness.trace.trace import End, Mark, Trace
 
 
 class Judge:
-    """Judges one trace: `feed` frames and marks in order, then `finish`.
+    """Judge of one trace: `feed` frames and marks in order, then `finish`.
 
-    Every connection has its own monitors of the `rules` (see `Monitor`). Rules of another surface
-    than the trace's are left out. Raises `ValueError` for a trace of an unknown surface.
+    Every connection has its own monitors of the `rules` (see `Monitor`). Rules of other surfaces
+    are skipped. Raises `ValueError` for a trace of an unknown surface.
     """
 
     def __init__(self, book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> None:
@@ -26,19 +26,21 @@ class Judge:
         self._trace = trace
         self._surface = surface_named(trace.header.surface)
         self._plan = plan_of(tuple(rules), self._surface.name)
-        self._owed = self._surface.ledgers()
+        self._ledgers = self._surface.ledgers()
         self._rows = TraceRows()
         self._connections: dict[str, ConnectionJudge] = {}
         self._setup = False
 
     def feed(self, frame: Frame) -> None:
         """Judge one frame."""
-        connection = self._connections.get(frame.connection) or self._begin(frame.connection)
-        self._owed.feed(frame)
+        connection = self._connections.get(frame.connection) or self._begin_connection(
+            frame.connection
+        )
+        self._ledgers.feed(frame)
         connection.feed(frame, setup=self._setup)
 
-    def _begin(self, name: str) -> ConnectionJudge:
-        owed = self._owed.of(name)
+    def _begin_connection(self, name: str) -> ConnectionJudge:
+        owed = self._ledgers.ledger_of(name)
         connection = ConnectionJudge(
             self._plan, self._surface, owed, self._rows, self._book, self._trace
         )
@@ -49,59 +51,58 @@ class Judge:
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take a mark; frames within a set-up step give no witness.
 
-        A mark that names a connection is about that one. Another is about the only connection
-        there is, and with several about none of them in particular: their rules are told that they
-        do not get it. A connection that the harness
-        ended (`closed`) is judged on what came, not on what did not.
+        A mark that names no connection goes to the only open one; if several are open, their
+        monitors get `on_missed_mark`. On a connection that the harness ended (`closed`), missing
+        messages are not judged.
         """
-        self._owed.feed_mark(mark)
-        named = mark.body.about
+        self._ledgers.feed_mark(mark)
+        connection_id = mark.body.connection_id
         if isinstance(mark.body, Setup):
             self._setup = mark.body.active
             for connection in self._connections.values():
                 connection.mark_setup(active=self._setup)
         elif isinstance(mark.body, Closed):
-            ended = self._connections.get(mark.body.connection)
-            if ended is not None:
-                ended.closed = True
-        elif named is not None and named not in self._connections:
-            self._begin(named)
-        still_open = self._open()
+            closed_connection = self._connections.get(mark.body.connection)
+            if closed_connection is not None:
+                closed_connection.closed = True
+        elif connection_id is not None and connection_id not in self._connections:
+            self._begin_connection(connection_id)
+        still_open = self._open_connections()
         for name, connection in still_open.items():
-            if len(still_open) == 1 or name == named:
+            if len(still_open) == 1 or name == connection_id:
                 connection.feed_mark(mark, setup=self._setup)
-            elif named is None:
-                connection.miss(mark)
+            elif connection_id is None:
+                connection.feed_missed_mark(mark)
 
-    def _open(self) -> dict[str, ConnectionJudge]:
-        """The connections that the harness has not ended."""
+    def _open_connections(self) -> dict[str, ConnectionJudge]:
+        """Return the connections that the harness has not ended."""
         return {name: one for name, one in self._connections.items() if not one.closed}
 
     @property
-    def owed(self) -> list[Any]:
-        """The ledger of each connection that the harness has not ended."""
-        return [connection.owed for connection in self._open().values()]
+    def open_ledgers(self) -> list[Any]:
+        """The ledgers of the connections that the harness has not ended."""
+        return [connection.ledger for connection in self._open_connections().values()]
 
-    def fresh(self) -> list[Row]:
-        """The violations found since this was asked last, for who shows them as they come."""
-        found, self._rows.fresh = self._rows.fresh, []
-        return found
+    def take_new_violations(self) -> list[Row]:
+        """Return the violations found since the last call, for showing them as they come."""
+        violations, self._rows.new_violations = self._rows.new_violations, []
+        return violations
 
     def finish(self, end: End) -> list[Row]:
-        """Judge what never came (only when QUIESCENT) and give all rows."""
+        """Judge missing messages (only when QUIESCENT) and return all rows."""
         if end is End.QUIESCENT:
-            for connection in self._open().values():
+            for connection in self._open_connections().values():
                 connection.finish()
-        return self._rows.rows(self._plan.places)
+        return self._rows.sorted_rows(self._plan.indexes)
 
 
 def judge(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> list[Row]:
-    """Judge a stored trace: the same monitors, fed from the file."""
-    return judged(book, trace, rules).finish(trace.end)
+    """Judge a stored trace and return its rows."""
+    return feed_trace(book, trace, rules).finish(trace.end)
 
 
-def judged(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> Judge:
-    """A judge that has seen all frames and marks of a trace, and not its end."""
+def feed_trace(book: Book, trace: Trace, rules: Iterable[type[Monitor]]) -> Judge:
+    """Return a judge that has got all frames and marks of a trace, but not its end."""
     judging = Judge(book, trace, rules)
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0

@@ -1,4 +1,4 @@
-"""The rows of one trace: what the monitors of all connections found, bounded."""
+"""The rows of one trace: the outcomes of the monitors of all connections, bounded."""
 
 import traceback
 from collections import defaultdict
@@ -8,49 +8,49 @@ from harness.judge.base import Monitor, Outcome, Violation, Witness
 from harness.judge.verdict import Row, Verdict
 from harness.trace.frame import Frame
 
-# Kept per rule and trace; more of the same adds nothing, and memory stays flat.
+# Kept per rule and trace: more rows add nothing, and memory stays flat.
 MAX_VIOLATIONS = 20
 MAX_WITNESSES = 200
 # The subject of the row of a rule that crashed.
-BROKEN = "the rule itself"
+CRASH_SUBJECT = "the rule itself"
 
 
 class TraceRows:
-    """The rows of one trace, bounded, and the rules that broke."""
+    """The rows of one trace, bounded, and the rules that crashed."""
 
     def __init__(self) -> None:
         self._witnesses: dict[str, list[Row]] = defaultdict(list)
         self._violations: dict[str, list[Row]] = defaultdict(list)
-        self._seen: set[tuple[str, str]] = set()
-        self._found: set[tuple[str, str]] = set()
-        self.broken: set[str] = set()
-        self.fresh: list[Row] = []
-        """Violations that nobody has taken yet, in the order in which they were found."""
+        self._witnessed: set[tuple[str, str]] = set()
+        self._violated: set[tuple[str, str]] = set()
+        self.crashed_rules: set[str] = set()
+        self.new_violations: list[Row] = []
+        """Violations not taken yet, in the order in which they were found."""
 
-    def rows(self, places: Mapping[str, int]) -> list[Row]:
-        """All rows, in the order that the `places` of the rules give."""
-        found = sorted(self._witnesses.keys() | self._violations.keys(), key=places.__getitem__)
+    def sorted_rows(self, rule_order: Mapping[str, int]) -> list[Row]:
+        """Return all rows, sorted by rule as `rule_order` says."""
+        rules = sorted(self._witnesses.keys() | self._violations.keys(), key=rule_order.__getitem__)
         return [
             row
-            for rule in found
+            for rule in rules
             for rows in (self._witnesses, self._violations)
             for row in rows.get(rule, ())
         ]
 
-    def keep(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
+    def add_outcomes(self, monitor: Monitor, outcomes: Iterable[Outcome], *, setup: bool) -> None:
         """Turn outcomes into rows."""
         for outcome in outcomes:
             if isinstance(outcome, Violation):
-                self._violation(monitor, outcome)
+                self._add_violation(monitor, outcome)
             elif not setup:
-                self._witness(monitor, outcome)
+                self._add_witness(monitor, outcome)
 
-    def broke(self, monitor: Monitor, frame: Frame | None) -> None:
-        """A rule that raises is ERROR, never a pass and never the target's fault."""
-        self.broken.add(monitor.id)
+    def record_crash(self, monitor: Monitor, frame: Frame | None) -> None:
+        """Record a rule that raised as ERROR: never a pass, and never the target's fault."""
+        self.crashed_rules.add(monitor.id)
         row = Row(
             rule=monitor.id,
-            subject=BROKEN,
+            subject=CRASH_SUBJECT,
             verdict=Verdict.ERROR,
             level=monitor.level,
             frames=() if frame is None else (frame.seq,),
@@ -58,24 +58,24 @@ class TraceRows:
             actual=traceback.format_exc(limit=-3),
         )
         self._violations[monitor.id].append(row)
-        self.fresh.append(row)
+        self.new_violations.append(row)
 
-    def _witness(self, monitor: Monitor, outcome: Witness) -> None:
+    def _add_witness(self, monitor: Monitor, outcome: Witness) -> None:
         key = monitor.id, outcome.subject
-        if key in self._seen:
+        if key in self._witnessed:
             return
         rows = self._witnesses[monitor.id]
         if len(rows) < MAX_WITNESSES:
-            self._seen.add(key)
+            self._witnessed.add(key)
             rows.append(_witness_row(monitor, outcome))
 
-    def _violation(self, monitor: Monitor, outcome: Violation) -> None:
+    def _add_violation(self, monitor: Monitor, outcome: Violation) -> None:
         rows, key = self._violations[monitor.id], (monitor.id, outcome.subject)
-        if len(rows) >= MAX_VIOLATIONS or (monitor.once and key in self._found):
+        if len(rows) >= MAX_VIOLATIONS or (monitor.once and key in self._violated):
             return
-        self._found.add(key)
+        self._violated.add(key)
         rows.append(_violation_row(monitor, outcome))
-        self.fresh.append(rows[-1])
+        self.new_violations.append(rows[-1])
 
 
 def _witness_row(monitor: Monitor, outcome: Witness) -> Row:

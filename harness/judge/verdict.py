@@ -1,7 +1,7 @@
 """The values of a judgement.
 
-Verdicts have no truth value: "not failed" is not "passed", and code that would confuse the two must
-not run.
+Verdicts are not booleans: "not failed" is not "passed", and code that confuses the two must not
+run.
 """
 
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ GRAVITY: dict[Verdict, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A member of a message that a finding is about: the frame's seq, and the JSON path in it.
+    """A member of a message that a violation is about: the frame's seq, and the JSON path in it.
 
-    `offset` counts the characters of its text up to what is wrong in it.
+    `offset` counts the characters of its text that precede the error.
     """
 
     frame: int
@@ -58,9 +58,9 @@ class Place:
 class Row:
     """One verdict about one subject. `frames` are seqs in the trace, the proof.
 
-    `places` are the members in these frames that it is about; empty where it is about messages as
-    wholes, such as one that never came. `clauses` are the requirements that a violation speaks of;
-    empty for all of its rule.
+    `places` are the members in these frames that it is about; empty if it is about whole messages,
+    such as one that is missing. `clauses` are the requirements that a violation breaks; empty for
+    all of its rule.
     """
 
     rule: str

@@ -22,7 +22,7 @@ class RunBody(Strict):
     reason: str | None = None
 
     @model_validator(mode="after")
-    def _reason_to_escalate(self) -> "RunBody":
+    def _check_reason(self) -> "RunBody":
         if self.reason is not None and not self.escalate:
             raise ValueError("reason goes with escalate: true")
         return self
@@ -53,7 +53,7 @@ class PatchBody(Strict):
     text: str | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> "PatchBody":
+    def _check_changes(self) -> "PatchBody":
         if bool(self.add or self.update or self.delete) == (self.text is not None):
             raise ValueError("expected text, or some of add, update and delete")
         return self
@@ -132,7 +132,7 @@ class WebSearchBody(Strict):
     pattern: str | None = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> "WebSearchBody":
+    def _check_target(self) -> "WebSearchBody":
         if (self.query is None) == (self.url is None) or (self.pattern and not self.url):
             raise ValueError("expected query, or url, or url and pattern")
         return self
@@ -145,7 +145,7 @@ class WebSearch(Strict):
 
 
 class Finding(Strict):
-    """A finding of a review: where, and what."""
+    """A finding of a review, with its place."""
 
     title: str
     body: str = ""

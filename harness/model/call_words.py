@@ -1,4 +1,4 @@
-"""Calls of the scripted model in words: what was asked, what a step says, what does not fit."""
+"""Descriptions of the scripted model's calls: their input, their step, their problems."""
 
 import difflib
 import json
@@ -8,68 +8,70 @@ from typing import Any
 from harness.model.asks import DynamicCall, McpCall, Patch, Run, UpdatePlan, ViewImage
 from harness.model.model import Call
 from harness.model.parts import Disconnect, Hold, Malformed, Message, Part, PlanItem, Reasoning
-from harness.model.play import Unfit
+from harness.model.play import MissingTool
 from harness.model.script import ModelStep
-from harness.model.tools import intent_of, lines_to_add
+from harness.model.tools import intent_of, profile_lines
 from harness.protocol.values import arr, obj, text
 from harness.trace.excerpt import visible
 
-# So many characters of a text, and names of tools, are shown.
-WIDTH, TOOLS = 100, 12
-# Longer texts are not searched for what is most like an expected one.
+# At most this many characters of a text, and names of tools, are shown.
+MAX_TEXT_WIDTH, MAX_TOOL_NAMES = 100, 12
+# Longer texts are not searched for the nearest one to an expected text.
 MAX_SEARCHED_CHARACTERS = 2000
 
 
 def entry_line(entry: Any) -> str:
-    """An entry of a call's input on one line."""
+    """Return an entry of a call's input on one line."""
     members = obj(entry)
     kind, role = text(members.get("type")), text(members.get("role"))
     if role:
-        return f"{role}: {short(_content(members.get('content')))}"
+        return f"{role}: {shorten(_content_text(members.get('content')))}"
     if kind.endswith("_call_output"):
         output = members.get("output")
-        shown = output if isinstance(output, str) else _content(output)
-        return f"output of {text(members.get('call_id'))}: {short(shown)}"
+        shown = output if isinstance(output, str) else _content_text(output)
+        return f"output of {text(members.get('call_id'))}: {shorten(shown)}"
     if kind.endswith("_call"):
-        given = members.get("arguments", members.get("input", members.get("action", "")))
-        shown = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        arguments = members.get("arguments", members.get("input", members.get("action", "")))
+        shown = (
+            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        )
         name = text(members.get("name")) or kind
-        return f"call {text(members.get('call_id'))} of {name}: {short(shown)}"
+        return f"call {text(members.get('call_id'))} of {name}: {shorten(shown)}"
     if kind == "reasoning":
-        return f"reasoning: {short(_content(members.get('summary')))}"
-    return short(json.dumps(entry, ensure_ascii=False))
+        return f"reasoning: {shorten(_content_text(members.get('summary')))}"
+    return shorten(json.dumps(entry, ensure_ascii=False))
 
 
-def plan_of(step: ModelStep) -> str:
-    """Describe what a step is about to say, in a word for each part."""
+def step_summary(step: ModelStep) -> str:
+    """Describe a step with a word for each part."""
     if step.fail is not None:
         fail = step.fail
         return f"fails with status {fail.status}" if fail.status else "fails by an error event"
-    names = [next(iter(type(one).model_fields)) for one in step.reply or []]
+    names = [next(iter(type(part).model_fields)) for part in step.reply or []]
     return ", ".join(names) if names else "an empty reply"
 
 
-def told_lines(step: ModelStep) -> list[str]:
+def part_lines(step: ModelStep) -> list[str]:
     """Return a line for each part of a step."""
     if step.fail is not None:
-        return [f"{plan_of(step)}: {short(step.fail.message)}"]
-    return [_part_line(one) for one in step.reply or []]
+        return [f"{step_summary(step)}: {shorten(step.fail.message)}"]
+    return [_part_line(part) for part in step.reply or []]
 
 
 def _part_line(part: Part) -> str:
     match part:
         case Message(message=body) | PlanItem(plan_item=body):
             name = "message" if isinstance(part, Message) else "plan"
-            said = "".join(one for one in body.deltas if isinstance(one, str))
-            count = sum(isinstance(one, str) for one in body.deltas)
-            return f"{name}: {short(said)}" + (f" (in {count} deltas)" if count > 1 else "")
+            streamed = "".join(delta for delta in body.deltas if isinstance(delta, str))
+            count = sum(isinstance(delta, str) for delta in body.deltas)
+            return f"{name}: {shorten(streamed)}" + (f" (in {count} deltas)" if count > 1 else "")
         case Reasoning(reasoning=body):
             blocks = [*body.summary, *body.raw]
-            said = " ".join(
-                one if isinstance(one, str) else "".join(d for d in one if isinstance(d, str))
-                for one in blocks
+            streamed = " ".join(
+                block if isinstance(block, str) else "".join(d for d in block if isinstance(d, str))
+                for block in blocks
             )
-            return f"reasoning: {short(said)}"
+            return f"reasoning: {shorten(streamed)}"
         case Hold(hold=gate):
             return f"hold: {gate}"
         case Disconnect():
@@ -78,70 +80,79 @@ def _part_line(part: Part) -> str:
             return f"malformed: {len(part.malformed.raw)} bytes"
         case Run() | Patch() | UpdatePlan() | McpCall() | DynamicCall() | ViewImage():
             intent, values = intent_of(part)
-            given = {name: value for name, value in values.items() if value is not None}
-            only = next(iter(given.values())) if len(given) == 1 else given
-            shown = only if isinstance(only, str) else json.dumps(only, ensure_ascii=False)
-            return f"{intent}: {short(shown)}"
+            set_values = {name: value for name, value in values.items() if value is not None}
+            shown_value = next(iter(set_values.values())) if len(set_values) == 1 else set_values
+            shown = (
+                shown_value
+                if isinstance(shown_value, str)
+                else json.dumps(shown_value, ensure_ascii=False)
+            )
+            return f"{intent}: {shorten(shown)}"
         case _:
             dumped = part.model_dump(mode="json", exclude_none=True, by_alias=True)
             name, value = next(iter(dumped.items()))
-            return f"{name}: {short(json.dumps(value, ensure_ascii=False))}"
+            return f"{name}: {shorten(json.dumps(value, ensure_ascii=False))}"
 
 
 def nearest_texts(call: Call) -> list[str]:
-    """Of each text that a call should contain and does not, the text of it that is most alike."""
+    """Return the most similar text of a call for each expected text that it lacks."""
     step = call.step
     if step is None or step.expect is None:
         return []
     texts = list(dict.fromkeys(_texts(call.body.get("input"))))
     lines: list[str] = []
-    for wanted in step.expect.input_contains:
-        for one in [wanted] if isinstance(wanted, str) else wanted:
-            if not any(one in said for said in texts):
-                near = difflib.get_close_matches(one, texts, n=1, cutoff=0.4)
-                lines += [f"nearest to {short(one)} is {short(near[0])}" for near in [near] if near]
+    for expected in step.expect.input_contains:
+        for expected_text in [expected] if isinstance(expected, str) else expected:
+            if not any(expected_text in input_text for input_text in texts):
+                closest = difflib.get_close_matches(expected_text, texts, n=1, cutoff=0.4)
+                lines += [
+                    f"nearest to {shorten(expected_text)} is {shorten(near[0])}"
+                    for near in [closest]
+                    if near
+                ]
     return lines
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text within a value, long ones left out: comparing them takes long."""
+    """Yield every text within a value, long ones left out: comparing them takes long."""
     if isinstance(value, str) and len(value) <= MAX_SEARCHED_CHARACTERS:
         yield value
-    for one in arr(value) or obj(value).values():
-        yield from _texts(one)
+    for inner in arr(value) or obj(value).values():
+        yield from _texts(inner)
 
 
-def unfit_words(unfit: Unfit) -> str:
-    """Name what the model wanted and no offered tool can do, and the profile's entry for it."""
-    offered = tool_names([str(one) for one in unfit.offered])
+def describe_missing_tool(unfit: MissingTool) -> str:
+    """Describe an intent without an offered tool, and the profile's entry for it."""
+    offered = tool_names([str(tool) for tool in unfit.offered_tools])
     if unfit.lacks:
         return f"{unfit.intent} needs {unfit.lacks}, which no offered tool has ({offered})"
     return (
         f"{unfit.intent}: the server offered no tool for it ({offered}); if one of them is it, add "
-        f"to a profile and give that by --target: {lines_to_add(unfit.intent)}"
+        f"to a profile and give that by --target: {profile_lines(unfit.intent)}"
     )
 
 
 def tool_names(names: Sequence[str]) -> str:
-    """The names of tools, the first ones of many."""
-    shown = ", ".join(visible(one) for one in names[:TOOLS])
-    more = f" and {len(names) - TOOLS} more" if len(names) > TOOLS else ""
+    """Return the names of tools, the first ones of many."""
+    shown = ", ".join(visible(name) for name in names[:MAX_TOOL_NAMES])
+    more = f" and {len(names) - MAX_TOOL_NAMES} more" if len(names) > MAX_TOOL_NAMES else ""
     return (shown + more) or "none"
 
 
-def _content(content: Any) -> str:
+def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     texts = [
-        text(obj(one).get("text")) or f"[{text(obj(one).get('type')) or 'something'}]"
-        for one in arr(content)
+        text(obj(item).get("text")) or f"[{text(obj(item).get('type')) or 'something'}]"
+        for item in arr(content)
     ]
     return " ".join(texts)
 
 
-def short(said: str) -> str:
-    """A text in quotes on one line, cut to `WIDTH`."""
-    shown = visible(json.dumps(said[: 2 * WIDTH], ensure_ascii=False))
-    if len(said) <= WIDTH:
+def shorten(value: str) -> str:
+    """Return a text in quotes on one line, cut to `MAX_TEXT_WIDTH`."""
+    shown = visible(json.dumps(value[: 2 * MAX_TEXT_WIDTH], ensure_ascii=False))
+    if len(value) <= MAX_TEXT_WIDTH:
         return shown
-    return f"{visible(json.dumps(said[:WIDTH], ensure_ascii=False))} … ({len(said)} characters)"
+    beginning = visible(json.dumps(value[:MAX_TEXT_WIDTH], ensure_ascii=False))
+    return f"{beginning} … ({len(value)} characters)"

@@ -1,6 +1,6 @@
-"""The conversations that a model service answers: whose a call is, and what is new in it.
+"""The conversations that a model service answers: the owner of each call, and its new input.
 
-They are told apart by the calls alone, since nobody says where one begins.
+Only the calls themselves show where a conversation begins.
 """
 
 import itertools
@@ -13,36 +13,36 @@ from typing import Any
 from harness.model.encoder import Encoder
 from harness.model.model import Call, ScriptedModel
 from harness.model.script import Script
-from harness.model.tools import Offered
+from harness.model.tools import OfferedTool
 from harness.model.wire.responses import ResponsesEncoder
 from harness.protocol.values import arr, obj, text
 
 Json = dict[str, Any]
 
-# Of a service that begins again and again, so many conversations are kept in mind.
-KEPT = 50
+# A service that loops forgets older conversations.
+MAX_CONVERSATIONS_KEPT = 50
 _NUMBERED = re.compile(r"^call \d+: ")
 
 
 class NumberedEncoder(ResponsesEncoder):
     """The Responses API, with answers that are numbered through all conversations.
 
-    The ids of items come from that number: two conversations must not be told the same ones.
+    The ids of items contain that number: two conversations must not get the same ids.
     """
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
 
     def stream(self, call: int, body: Mapping[str, Any]) -> Any:
-        """The next answer."""
+        """Return the next answer."""
         return super().stream(next(self._numbers), body)
 
 
 @dataclass(slots=True)
 class Conversation:
-    """One conversation: its script (`alias`, "" where there is one only) and how far it is.
+    """One conversation: its script (`alias`, "" if there is only one) and its progress.
 
-    `key` is what the calls name it by, "" where they do not; `input` is what the last call held.
+    `key` is the cache key of its calls, "" for none; `input` is the input of its last call.
     """
 
     number: int
@@ -51,33 +51,33 @@ class Conversation:
     key: str = ""
     input: list[Any] = field(default_factory=list[Any])
     texts: list[str] = field(default_factory=list[str])
-    tools: list[Offered] | None = None
+    tools: list[OfferedTool] | None = None
 
 
 @dataclass(slots=True)
-class Served:
-    """One call and what is new in it since the last call of its conversation.
+class ServedCall:
+    """One call and its changes since the last call of its conversation.
 
-    `number` counts the calls of the service. `added` are entries of the input that were not there
-    before; `lost` is how many are there no longer. `offered` are the tools, `tools_changed`
-    whether they are others than before. `unfit` and `known_problems` count what the model had
-    found wrong before the answer.
+    `number` counts the calls of the service. `new_entries` are new entries of the input;
+    `lost_entries` counts those that are gone. `tools` are the offered tools, `tools_changed`
+    whether they differ from the last call. `missing_tools_before` and `problems_before` count the
+    model's findings before the answer.
     """
 
     number: int
     conversation: Conversation
     call: Call
-    added: list[Any]
-    lost: int
-    offered: list[Offered]
+    new_entries: list[Any]
+    lost_entries: int
+    tools: list[OfferedTool]
     tools_changed: bool
-    unfit: int = 0
-    known_problems: int = 0
+    missing_tools_before: int = 0
+    problems_before: int = 0
 
     @property
     def problems(self) -> list[str]:
         """Return the problems of the call, without its number."""
-        return [_NUMBERED.sub("", one) for one in self.call.problems]
+        return [_NUMBERED.sub("", problem) for problem in self.call.problems]
 
 
 MakeModel = Callable[[Script, Encoder], ScriptedModel]
@@ -87,8 +87,8 @@ class Conversations:
     """Finds the conversation of each call, and the next script where a new one begins.
 
     With one script and without `loop` all calls belong to one conversation, as with a scenario of
-    one thread. Else each conversation gets the next script, in their order; with `loop` the first
-    one comes after the last. What comes after the last script without it gets an empty one.
+    one thread. Else each conversation gets the next script, in order; with `loop` the first one
+    follows the last, and without it later conversations get an empty script.
     """
 
     def __init__(self, scripts: Mapping[str, Script], make: MakeModel, *, loop: bool) -> None:
@@ -97,98 +97,116 @@ class Conversations:
         self._make = make
         self._loop = loop
         self._encoder = NumberedEncoder()
-        self._begun = 0
+        self._begun_count = 0
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         """Return whether there can be more than one."""
         return self._loop or len(self._scripts) > 1
 
     @property
-    def waiting(self) -> list[str]:
-        """The aliases of the scripts whose conversation has not begun."""
-        return [] if self._loop and self._begun else [a for a, _ in self._scripts[self._begun :]]
+    def waiting_aliases(self) -> list[str]:
+        """Return the aliases of the scripts whose conversation has not begun."""
+        return (
+            []
+            if self._loop and self._begun_count
+            else [a for a, _ in self._scripts[self._begun_count :]]
+        )
 
-    def of(self, body: Json) -> tuple[Conversation, bool]:
-        """The conversation of a call, and whether the call begins it."""
-        found = self._continued(body)
-        if found is not None:
-            return found, False
-        self._begun += 1
-        at = self._begun - 1
-        place = at % len(self._scripts) if self._loop else at
-        alias, script = self._scripts[place] if place < len(self._scripts) else ("", list[Any]())
-        begun = Conversation(self._begun, alias, self._make(script, self._encoder))
-        self.all.append(begun)
-        return begun, True
+    def conversation_of(self, body: Json) -> tuple[Conversation, bool]:
+        """Return the conversation of a call, and whether the call begins it."""
+        continued = self._find_continued(body)
+        if continued is not None:
+            return continued, False
+        self._begun_count += 1
+        index = self._begun_count - 1
+        script_index = index % len(self._scripts) if self._loop else index
+        alias, script = (
+            self._scripts[script_index] if script_index < len(self._scripts) else ("", list[Any]())
+        )
+        conversation = Conversation(self._begun_count, alias, self._make(script, self._encoder))
+        self.all.append(conversation)
+        return conversation, True
 
     def forget(self) -> list[Conversation]:
-        """Take out the oldest conversations beyond what is kept in mind; gives them."""
-        gone, self.all = self.all[:-KEPT], self.all[-KEPT:]
-        return gone
+        """Remove and return the oldest conversations beyond the limit."""
+        old, self.all = self.all[:-MAX_CONVERSATIONS_KEPT], self.all[-MAX_CONVERSATIONS_KEPT:]
+        return old
 
-    def note(self, conversation: Conversation, call: Call, number: int) -> Served:
-        """Take down what a call holds."""
+    def record_call(self, conversation: Conversation, call: Call, number: int) -> ServedCall:
+        """Record a call in its conversation; return it with its changes."""
         body, entries = call.body, _entries(call.body)
-        before = conversation.input
-        same = 0
-        while same < min(len(before), len(entries)) and before[same] == entries[same]:
-            same += 1
-        offered = self._encoder.offered(body)
-        served = Served(
+        old_entries = conversation.input
+        same_count = 0
+        while (
+            same_count < min(len(old_entries), len(entries))
+            and old_entries[same_count] == entries[same_count]
+        ):
+            same_count += 1
+        offered = self._encoder.offered_tools(body)
+        served = ServedCall(
             number=number,
             conversation=conversation,
             call=call,
-            added=[one for one in entries[same:] if one not in before[same:]],
-            lost=sum(one not in entries[same:] for one in before[same:]),
-            offered=offered,
+            new_entries=[
+                entry for entry in entries[same_count:] if entry not in old_entries[same_count:]
+            ],
+            lost_entries=sum(
+                entry not in entries[same_count:] for entry in old_entries[same_count:]
+            ),
+            tools=offered,
             tools_changed=offered != conversation.tools,
-            unfit=len(conversation.model.unfit),
+            missing_tools_before=len(conversation.model.missing_tools),
         )
         conversation.key = text(body.get("prompt_cache_key"))
         conversation.input, conversation.tools = entries, offered
         conversation.texts = self._encoder.user_texts(body)
         return served
 
-    def _continued(self, body: Json) -> Conversation | None:
-        """The conversation that a call goes on with, None where it begins one."""
-        if not self.several:
+    def _find_continued(self, body: Json) -> Conversation | None:
+        """Return the conversation that a call continues, None if it begins one."""
+        if not self.has_several:
             return self.all[0] if self.all else None
         key, texts = text(body.get("prompt_cache_key")), self._encoder.user_texts(body)
-        for one in reversed(self.all):
-            if key and one.key:
-                if key == one.key:
-                    return one
-            elif texts[: len(one.texts)] == one.texts:
-                if _was_answered(body) or not _has_answered(one):
-                    return one
-            elif _speaks_of(body, one):
-                return one
+        for conversation in reversed(self.all):
+            if key and conversation.key:
+                if key == conversation.key:
+                    return conversation
+            elif texts[: len(conversation.texts)] == conversation.texts:
+                if _holds_answer(body) or not _has_answered(conversation):
+                    return conversation
+            elif _holds_answer_of(body, conversation):
+                return conversation
         return None
 
 
 def _entries(body: Json) -> list[Any]:
-    given = body.get("input")
-    return [{"role": "user", "content": given}] if isinstance(given, str) else arr(given)
+    entries = body.get("input")
+    return [{"role": "user", "content": entries}] if isinstance(entries, str) else arr(entries)
 
 
-def _was_answered(body: Json) -> bool:
-    """Return whether the input holds anything that a model has said."""
-    entries = [obj(one) for one in _entries(body)]
+def _holds_answer(body: Json) -> bool:
+    """Return whether the input holds an answer of a model."""
+    entries = [obj(entry) for entry in _entries(body)]
     return any(
-        one.get("role") == "assistant" or text(one.get("type")).endswith("_call") for one in entries
+        entry.get("role") == "assistant" or text(entry.get("type")).endswith("_call")
+        for entry in entries
     )
 
 
-def _has_answered(one: Conversation) -> bool:
-    return any(call.ended is not None and call.ended.completed for call in one.model.calls)
+def _has_answered(conversation: Conversation) -> bool:
+    return any(call.end is not None and call.end.is_complete for call in conversation.model.calls)
 
 
-def _speaks_of(body: Json, one: Conversation) -> bool:
-    """Return whether the input, though its texts are others, holds an answer of that conversation.
+def _holds_answer_of(body: Json, conversation: Conversation) -> bool:
+    """Return whether the input holds an answer of that conversation, though its texts differ.
 
-    After a compaction the history is a summary, which the model gave.
+    After a compaction the history is a summary that the model wrote.
     """
-    whole = json.dumps(body.get("input"), ensure_ascii=False)
-    said = [said.text for call in one.model.calls if call.ended for said in call.ended.texts]
-    return any(json.dumps(text_, ensure_ascii=False)[1:-1] in whole for text_ in said if text_)
+    input_json = json.dumps(body.get("input"), ensure_ascii=False)
+    answers = [
+        message.text for call in conversation.model.calls if call.end for message in call.end.texts
+    ]
+    return any(
+        json.dumps(text_, ensure_ascii=False)[1:-1] in input_json for text_ in answers if text_
+    )

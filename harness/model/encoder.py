@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypedDict
 
 from harness.model.asks import ProviderPart
 from harness.model.parts import UsageBody
-from harness.model.tools import Chosen, Offered
+from harness.model.tools import ChosenTool, OfferedTool
 
 Headers = Mapping[str, str]
 
 
-class Asked(TypedDict):
+class CallContents(TypedDict):
     """The contents of a call: the data of the mark `model-call`, much smaller than the call.
 
     `model` is its name; `user_texts` the beginnings of the user's last texts; `effort` and
@@ -31,56 +31,56 @@ class Asked(TypedDict):
 class Stream(Protocol):
     """One streamed answer. Every method returns the bytes of one chunk."""
 
-    def opened(self) -> bytes:
-        """The stream begins."""
+    def start(self) -> bytes:
+        """Return the begin of the stream."""
         ...
 
-    def message_started(self) -> bytes:
-        """An assistant message begins."""
+    def start_message(self) -> bytes:
+        """Return the begin of an assistant message."""
         ...
 
     def message_delta(self, text: str) -> bytes:
-        """Some of its text."""
+        """Return a delta of the message's text."""
         ...
 
-    def message_done(self, text: str, phase: str | None) -> bytes:
-        """The message is whole."""
+    def end_message(self, text: str, phase: str | None) -> bytes:
+        """Return the end of the message."""
         ...
 
-    def reasoning_started(self) -> bytes:
-        """Reasoning begins."""
+    def start_reasoning(self) -> bytes:
+        """Return the begin of reasoning."""
         ...
 
     def summary_part(self, index: int) -> bytes:
-        """A summary part begins."""
+        """Return the begin of a summary part."""
         ...
 
     def summary_delta(self, index: int, text: str) -> bytes:
-        """Some text of a summary part."""
+        """Return a delta of a summary part."""
         ...
 
     def raw_delta(self, index: int, text: str) -> bytes:
-        """Some raw reasoning."""
+        """Return a delta of raw reasoning."""
         ...
 
-    def reasoning_done(self, summary: list[str], raw: list[str]) -> bytes:
-        """The reasoning is whole."""
+    def end_reasoning(self, summary: list[str], raw: list[str]) -> bytes:
+        """Return the end of the reasoning."""
         ...
 
-    def tool_call(self, chosen: Chosen) -> tuple[str, list[bytes]]:
-        """A tool is called: the call's id, and its chunks."""
+    def tool_call(self, chosen: ChosenTool) -> tuple[str, list[bytes]]:
+        """Return the id of a tool call, and its chunks."""
         ...
 
     def provider_item(self, part: ProviderPart) -> list[bytes]:
-        """An item that the model's provider made by itself, such as a search on the web."""
+        """Return an item that the model's provider made by itself, such as a search on the web."""
         ...
 
-    def failed(self, code: str, message: str) -> bytes:
-        """The stream ends by an error event."""
+    def fail(self, code: str, message: str) -> bytes:
+        """Return the error event that ends the stream."""
         ...
 
-    def completed(self, usage: UsageBody) -> bytes:
-        """The stream ends well."""
+    def complete(self, usage: UsageBody) -> bytes:
+        """Return the regular end of the stream."""
         ...
 
 
@@ -90,41 +90,41 @@ class Encoder(Protocol):
     content_type: str
 
     def stream(self, call: int, body: Mapping[str, Any]) -> Stream:
-        """The answer to call number `call` (from 1)."""
+        """Return the answer to call number `call` (from 1)."""
         ...
 
     def error_body(self, status: int, code: str | None, message: str) -> bytes:
-        """The body of an HTTP error."""
+        """Return the body of an HTTP error."""
         ...
 
     def user_texts(self, body: Mapping[str, Any]) -> list[str]:
-        """The user's texts in the call's input, oldest first."""
+        """Return the user's texts in the call's input, oldest first."""
         ...
 
-    def asked(self, body: Mapping[str, Any]) -> Asked:
+    def call_contents(self, body: Mapping[str, Any]) -> CallContents:
         """Return the contents of a call, as far as rules use them."""
         ...
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """The JSON Schema of the answer, None for none."""
+        """Return the JSON Schema of the answer, None for none."""
         ...
 
-    def offered(self, body: Mapping[str, Any]) -> list[Offered]:
-        """The tools that the call offers."""
+    def offered_tools(self, body: Mapping[str, Any]) -> list[OfferedTool]:
+        """Return the tools that the call offers."""
         ...
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """The outputs of tool calls in the call's input, by the id of their call."""
+        """Return the outputs of tool calls in the call's input, by the id of their call."""
         ...
 
     def event_of(self, chunk: bytes) -> str:
-        """The name of the event that a chunk holds, "" for none."""
+        """Return the name of the event that a chunk holds, "" for none."""
         ...
 
-    def rerouted(self, model: str) -> dict[str, str]:
-        """The headers which say that another model answers."""
+    def reroute_headers(self, model: str) -> dict[str, str]:
+        """Return the headers which say that another model answers."""
         ...
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Problems of the input: tool outputs without their call, calls without their output."""
+        """Return the tool outputs of the input without their call, and the calls without output."""
         ...

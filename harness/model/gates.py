@@ -1,7 +1,7 @@
 """Gates: named places where the model's stream or a command waits for the client's side.
 
-Nothing here uses the clock. Both sides can wait at a gate: the stream until it is opened, the
-player until it is reached. Commands reach their gates through named pipes (named_pipes).
+No gate depends on time. Both sides can wait at a gate: the stream until it is open, the player
+until it is reached. Commands reach their gates through named pipes (named_pipes).
 """
 
 import anyio
@@ -11,42 +11,42 @@ class Gates:
     """The gates of one scenario."""
 
     def __init__(self) -> None:
-        self._open: dict[str, anyio.Event] = {}
-        self._reached: dict[str, anyio.Event] = {}
+        self._open_events: dict[str, anyio.Event] = {}
+        self._reached_events: dict[str, anyio.Event] = {}
         self._all_open = False
 
     def open(self, name: str) -> None:
         """Open a gate for those who wait now and those who come later."""
-        self._event(self._open, name).set()
+        self._event(self._open_events, name).set()
 
     def open_all(self) -> None:
         """Open every gate, including those that were not named yet."""
         self._all_open = True
-        for event in self._open.values():
+        for event in self._open_events.values():
             event.set()
 
     def is_open(self, name: str) -> bool:
-        """Return whether nobody waits at the gate, now or later."""
-        return self._all_open or self._event(self._open, name).is_set()
+        """Return whether the gate is open, or all gates are."""
+        return self._all_open or self._event(self._open_events, name).is_set()
 
     async def pass_through(self, name: str) -> None:
         """Mark the gate as reached, then wait until it is open."""
         self.reach(name)
-        await self.opened(name)
+        await self.wait_until_open(name)
 
     def reach(self, name: str) -> None:
         """Mark the gate as reached."""
-        self._event(self._reached, name).set()
+        self._event(self._reached_events, name).set()
 
-    async def opened(self, name: str) -> None:
+    async def wait_until_open(self, name: str) -> None:
         """Wait until the gate is open."""
-        event = self._event(self._open, name)
+        event = self._event(self._open_events, name)
         if not self._all_open:
             await event.wait()
 
-    async def reached(self, name: str) -> None:
+    async def wait_until_reached(self, name: str) -> None:
         """Wait until the stream is at the gate, or has passed it."""
-        await self._event(self._reached, name).wait()
+        await self._event(self._reached_events, name).wait()
 
     @staticmethod
     def _event(events: dict[str, anyio.Event], name: str) -> anyio.Event:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from harness.model.model import Answer, ScriptedModel, catalogue
+from harness.model.model import Answer, ScriptedModel, model_list
 from harness.model.play import StreamCut
 from harness.model.script import Script
 from harness.model.wire.responses import ResponsesEncoder
@@ -23,7 +23,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
         """Answer one request; an unknown path is a 404."""
         path = request.url.path.rstrip("/")
         if request.method == "GET" and path.endswith("/models"):
-            return httpx.Response(200, json=catalogue())
+            return httpx.Response(200, json=model_list())
         if request.method != "POST" or not path.endswith("/responses"):
             return httpx.Response(404, json={"error": {"message": f"no {path} here"}})
         answer = self.model.answer(await request.aread())

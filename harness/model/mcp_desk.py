@@ -23,11 +23,11 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from harness.model import mcp_program
 from harness.model.mcp_script import McpServer
 from harness.model.mcp_server import McpServers
-from harness.model.server import Receive, Scope, Send, body_of, loopback, whole
+from harness.model.server import Receive, Scope, Send, read_body, send_response, serve_on_loopback
 from harness.protocol.values import arr, obj, text
-from harness.trace.mcp_marks import Held, McpStarted, McpTransport, McpVariable
+from harness.trace.mcp_marks import McpStarted, McpTransport, McpVariable, Possession
 
-MAX_LINE: Final = 4 * 1024 * 1024
+MAX_LINE_BYTES: Final = 4 * 1024 * 1024
 _GONE = (
     anyio.BrokenResourceError,
     anyio.ClosedResourceError,
@@ -38,7 +38,7 @@ _GONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class McpDesk:
+class McpSettings:
     """Settings for the agent of a play: `config`, and `env` for its environment."""
 
     servers: McpServers
@@ -47,21 +47,21 @@ class McpDesk:
 
 
 @asynccontextmanager
-async def mcp_desk(
+async def serve_mcp_servers(
     servers: Mapping[str, McpServer], folder: Callable[[], Path]
-) -> AsyncGenerator[McpDesk]:
+) -> AsyncGenerator[McpSettings]:
     """Answer for these servers for the length of the block; `folder` makes a private folder.
 
     With none nothing is opened. What leaves the block leaves it as it is, and in no group.
     """
     tokens = {
-        one.bearer_token_env_var: secrets.token_hex(24)
-        for one in servers.values()
-        if one.bearer_token_env_var is not None
+        server.bearer_token_env_var: secrets.token_hex(24)
+        for server in servers.values()
+        if server.bearer_token_env_var is not None
     }
-    played = McpServers(servers, tokens)
+    mcp_servers = McpServers(servers, tokens)
     if not servers:
-        yield McpDesk(played, {}, {})
+        yield McpSettings(mcp_servers, {}, {})
         return
     key, failure = secrets.token_hex(16), None
     async with AsyncExitStack() as stack:
@@ -70,39 +70,46 @@ async def mcp_desk(
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         tables: dict[str, Any] = {}
-        if any(one.transport == "stdio" for one in servers.values()):
-            tasks.start_soon(listener.serve, _Programs(played, key).serve)
-            told = folder() / "told.json"
-            _write(told, _told(listener.extra(anyio.abc.SocketAttribute.local_port), key, played))
-            for name, one in servers.items():
-                if one.transport == "stdio":
-                    words = ["-I", mcp_program.__file__, str(told), name, *one.args]
+        if any(server.transport == "stdio" for server in servers.values()):
+            tasks.start_soon(listener.serve, _ProgramHost(mcp_servers, key).serve)
+            settings_file = folder() / "told.json"
+            _write(
+                settings_file,
+                _program_settings(
+                    listener.extra(anyio.abc.SocketAttribute.local_port), key, mcp_servers
+                ),
+            )
+            for name, server in servers.items():
+                if server.transport == "stdio":
+                    words = ["-I", mcp_program.__file__, str(settings_file), name, *server.args]
                     command = {"type": "stdio", "command": sys.executable, "args": words}
-                    tables[name] = one.table(command)
-        if any(one.transport == "http" for one in servers.values()):
-            url = await stack.enter_async_context(loopback(_Addresses(played, key), tasks))
-            for name, one in servers.items():
-                if one.transport == "http":
-                    reached = {"type": "streamable_http", "url": f"{url}/{key}/{name}"}
-                    tables[name] = one.table(reached)
+                    tables[name] = server.table(command)
+        if any(server.transport == "http" for server in servers.values()):
+            url = await stack.enter_async_context(
+                serve_on_loopback(_HttpHost(mcp_servers, key), tasks)
+            )
+            for name, server in servers.items():
+                if server.transport == "http":
+                    address = {"type": "streamable_http", "url": f"{url}/{key}/{name}"}
+                    tables[name] = server.table(address)
         try:
-            yield McpDesk(played, {"mcp_servers": tables}, tokens)
+            yield McpSettings(mcp_servers, {"mcp_servers": tables}, tokens)
         except Exception as error:
             failure = error  # Through the task group it would come out as one of a group.
     if failure is not None:
         raise failure
 
 
-def _told(port: int, key: str, played: McpServers) -> dict[str, Any]:
+def _program_settings(port: int, key: str, mcp_servers: McpServers) -> dict[str, Any]:
     """Return the settings of the programs, see mcp_program."""
     return {
         "port": port,
         "key": key,
         "servers": {
-            name: {variable: _digest(value) for variable, value in one.env.items()}
-            for name, one in played.servers.items()
+            name: {variable: _digest(value) for variable, value in server.env.items()}
+            for name, server in mcp_servers.servers.items()
         },
-        "tokens": {name: _digest(token) for name, token in played.tokens.items()},
+        "tokens": {name: _digest(token) for name, token in mcp_servers.tokens.items()},
     }
 
 
@@ -116,102 +123,111 @@ def _digest(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Programs:
+class _ProgramHost:
     """Answers the programs of stdio servers, a connection each."""
 
-    played: McpServers
+    servers: McpServers
     key: str
 
     async def serve(self, stream: ByteStream) -> None:
         async with stream:
             lines = BufferedByteReceiveStream(stream)
             try:
-                server = self._greeted(_parsed(await lines.receive_until(b"\n", MAX_LINE)))
-                while server and not self.played.overrun:
-                    message = _parsed(await lines.receive_until(b"\n", MAX_LINE))
-                    reply = self.played.answer(server, McpTransport.STDIO, message)
+                server = self._server_of_hello(
+                    _parse_json(await lines.receive_until(b"\n", MAX_LINE_BYTES))
+                )
+                while server and not self.servers.is_overrun:
+                    message = _parse_json(await lines.receive_until(b"\n", MAX_LINE_BYTES))
+                    reply = self.servers.answer(server, McpTransport.STDIO, message)
                     if reply is not None:
                         await stream.send(json.dumps(reply).encode() + b"\n")
             except _GONE:
                 return
 
-    def _greeted(self, hello: Any) -> str:
-        """The server for which a program speaks, "" where it is none of the play."""
-        said = obj(hello)
-        server = text(said.get("server"))
-        known = hmac.compare_digest(
-            text(said.get("key")).encode("utf-8", "replace"), self.key.encode()
+    def _server_of_hello(self, hello: Any) -> str:
+        """Return the server of a program that connected, "" if it is not one of the play."""
+        members = obj(hello)
+        server = text(members.get("server"))
+        is_key_right = hmac.compare_digest(
+            text(members.get("key")).encode("utf-8", "replace"), self.key.encode()
         )
-        if not known or server not in self.played.servers:
+        if not is_key_right or server not in self.servers.servers:
             return ""
-        held = obj(said.get("variables"))
-        self.played.started(
+        variables = obj(members.get("variables"))
+        self.servers.add_program_start(
             McpStarted(
                 server=server,
-                args=tuple(map(text, arr(said.get("args")))),
-                variables=tuple(McpVariable(name, Held(text(held[name]))) for name in held),
-                tokens=tuple(map(text, arr(said.get("tokens")))),
+                args=tuple(map(text, arr(members.get("args")))),
+                variables=tuple(
+                    McpVariable(name, Possession(text(variables[name]))) for name in variables
+                ),
+                tokens=tuple(map(text, arr(members.get("tokens")))),
             )
         )
         return server
 
 
 @dataclass(frozen=True, slots=True)
-class _Addresses:
+class _HttpHost:
     """Answers the streamable HTTP servers: each message by itself, in JSON, without a session."""
 
-    played: McpServers
+    servers: McpServers
     key: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
+        """Serve one ASGI request."""
         if scope["type"] != "http":
             return
         server = self._server(str(scope["path"]))
-        body = await body_of(receive)
+        body = await read_body(receive)
         if body is None:
             return
-        if server is None or self.played.overrun:
-            await whole(send, 404, b"{}")
+        if server is None or self.servers.is_overrun:
+            await send_response(send, 404, b"{}")
             return
         if scope["method"] != "POST":
-            await whole(send, 405, b"{}", {"allow": "POST"})
+            await send_response(send, 405, b"{}", {"allow": "POST"})
             return
-        message = _parsed(body) if len(body) <= MAX_LINE else None
+        message = _parse_json(body) if len(body) <= MAX_LINE_BYTES else None
         if not obj(message):
-            await whole(send, 400, b'{"error":"expected one message of JSON-RPC"}')
+            await send_response(send, 400, b'{"error":"expected one message of JSON-RPC"}')
             return
         token = self._token(server, scope["headers"])
-        if self.played.servers[server].bearer_token_env_var is not None and token is not Held.SAME:
-            self.played.refused(server, message, token)
-            await whole(send, 401, b"{}", {"www-authenticate": "Bearer"})
+        if (
+            self.servers.servers[server].bearer_token_env_var is not None
+            and token is not Possession.SAME
+        ):
+            self.servers.add_refusal(server, message, token)
+            await send_response(send, 401, b"{}", {"www-authenticate": "Bearer"})
             return
-        reply = self.played.answer(server, McpTransport.HTTP, message, token)
+        reply = self.servers.answer(server, McpTransport.HTTP, message, token)
         if reply is None:
-            await whole(send, 202, b"")
+            await send_response(send, 202, b"")
         else:
-            await whole(send, 200, json.dumps(reply).encode())
+            await send_response(send, 200, json.dumps(reply).encode())
 
     def _server(self, path: str) -> str | None:
         key, _, name = path.removeprefix("/").partition("/")
-        known = hmac.compare_digest(key.encode("utf-8", "replace"), self.key.encode())
-        served = self.played.servers.get(name) if known else None
-        return name if served is not None and served.transport == "http" else None
+        is_key_right = hmac.compare_digest(key.encode("utf-8", "replace"), self.key.encode())
+        server = self.servers.servers.get(name) if is_key_right else None
+        return name if server is not None and server.transport == "http" else None
 
-    def _token(self, server: str, headers: list[tuple[bytes, bytes]]) -> Held:
+    def _token(self, server: str, headers: list[tuple[bytes, bytes]]) -> Possession:
         """Return this server's token as a request has it; it must name the scheme `Bearer`."""
-        given = [value for name, value in headers if name.lower() == b"authorization"]
-        if not given:
-            return Held.NONE
-        variable = self.played.servers[server].bearer_token_env_var
-        token = self.played.tokens.get(variable or "", "")
-        scheme, _, shown = given[0].partition(b" ")
-        same = scheme.lower() == b"bearer" and len(given) == 1
-        same = same and bool(token) and hmac.compare_digest(shown.strip(), token.encode())
-        return Held.SAME if same else Held.OTHER
+        values = [value for name, value in headers if name.lower() == b"authorization"]
+        if not values:
+            return Possession.NONE
+        variable = self.servers.servers[server].bearer_token_env_var
+        token = self.servers.tokens.get(variable or "", "")
+        scheme, _, token_sent = values[0].partition(b" ")
+        is_same = scheme.lower() == b"bearer" and len(values) == 1
+        is_same = (
+            is_same and bool(token) and hmac.compare_digest(token_sent.strip(), token.encode())
+        )
+        return Possession.SAME if is_same else Possession.OTHER
 
 
-def _parsed(raw: bytes) -> Any:
+def _parse_json(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
-"""The program of an MCP server that the harness plays: `mcp_program.py TOLD SERVER WORD…`.
+"""The program of an MCP server that the harness plays: `mcp_program.py SETTINGS SERVER WORD…`.
 
-The agent starts it. It tells the harness, which listens on loopback, how it was started, and then
-passes lines on in both directions; what is answered the harness says. The file TOLD has the port
-and the key of the play, the digests of the values that the program should find in its environment,
-and those of tokens that it should not find. Only whether they are there is told: no value leaves
+The agent starts it. It reports to the harness, which listens on loopback, how it was started, and
+then passes lines in both directions; the harness answers them. The file SETTINGS has the port and
+the key of the play, the digests of the values that the program should find in its environment, and
+those of tokens that it should not find. It only reports whether they are there: no value leaves
 this process. Standard library only: it runs in whatever environment the agent gives it.
 """
 
@@ -16,12 +16,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-CHUNK = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
-def main(told: Path, server: str, words: list[str]) -> int:
+def main(settings_file: Path, server: str, words: list[str]) -> int:
     """Speak for a server until its input ends, or the play does."""
-    play: dict[str, Any] = json.loads(told.read_text("utf-8"))
+    play: dict[str, Any] = json.loads(settings_file.read_text("utf-8"))
     with socket.create_connection(("127.0.0.1", play["port"])) as link:
         digests = {name: _digest(value) for name, value in os.environ.items()}
         expected: dict[str, str] = play["servers"][server]
@@ -29,35 +29,39 @@ def main(told: Path, server: str, words: list[str]) -> int:
             "key": play["key"],
             "server": server,
             "args": words,
-            "variables": {name: _held(digests.get(name), expected[name]) for name in expected},
-            "tokens": [name for name, one in play["tokens"].items() if one in digests.values()],
+            "variables": {
+                name: _possession(digests.get(name), expected[name]) for name in expected
+            },
+            "tokens": [
+                name for name, digest in play["tokens"].items() if digest in digests.values()
+            ],
         }
         link.sendall(json.dumps(hello).encode() + b"\n")
         threading.Thread(target=_answers, args=(link,), daemon=True).start()
-        while chunk := os.read(sys.stdin.fileno(), CHUNK):
+        while chunk := os.read(sys.stdin.fileno(), CHUNK_BYTES):
             link.sendall(chunk)
     return 0
 
 
 def _answers(link: socket.socket) -> None:
     try:
-        while chunk := link.recv(CHUNK):
+        while chunk := link.recv(CHUNK_BYTES):
             while chunk:
                 chunk = chunk[os.write(sys.stdout.fileno(), chunk) :]
     except OSError:
         pass
     finally:
-        os._exit(0)  # Nobody answers any more: the main thread may wait for input.
+        os._exit(0)  # The harness is gone, and the main thread may be waiting for input.
 
 
 def _digest(value: str) -> str:
     return hashlib.sha256(value.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _held(found: str | None, expected: str) -> str:
-    if found is None:
+def _possession(digest: str | None, expected: str) -> str:
+    if digest is None:
         return "none"
-    return "same" if found == expected else "other"
+    return "same" if digest == expected else "other"
 
 
 if __name__ == "__main__":

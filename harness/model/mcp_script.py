@@ -7,40 +7,42 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from harness.model.strict import Strict
 
-# The placeholders of configurations and profiles, which nothing under `mcp` may hold: what a
-# program gets is compared with what stands in the scenario.
+# The placeholders of configurations and profiles. Values under `mcp` must not hold them: the values
+# that a program gets are compared with the scenario's text.
 PLACEHOLDERS: Final = ("agent", "cwd", "home", "listen", "model_url", "python")
-_OWN: Final = ("HOME", "NO_PROXY", "PATH")
+_RESERVED_VARIABLES: Final = ("HOME", "NO_PROXY", "PATH")
 
 
-def _name(value: str) -> str:
+def _check_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
         raise ValueError(f"found {value!r}; expected letters, digits, - and _, 64 at most")
     return value
 
 
-def _variable(value: str) -> str:
+def _check_variable_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
         raise ValueError(f"found {value!r}; expected the name of a variable, such as SKY_COLOUR")
     return value
 
 
-def _token_variable(value: str) -> str:
-    if value in _OWN:
+def _check_token_variable(value: str) -> str:
+    if value in _RESERVED_VARIABLES:
         raise ValueError(f"the agent needs {value}; name another variable for the token")
-    return _variable(value)
+    return _check_variable_name(value)
 
 
-def _word(value: str) -> str:
+def _check_word(value: str) -> str:
     if "\0" in value:
         raise ValueError("a program's words cannot hold the character U+0000; leave it out")
-    held = next((one for one in PLACEHOLDERS if f"{{{one}}}" in value), None)
-    if held is not None:
-        raise ValueError(f"{{{held}}} stands for nothing here; write the words that are wanted")
+    placeholder = next((name for name in PLACEHOLDERS if f"{{{name}}}" in value), None)
+    if placeholder is not None:
+        raise ValueError(
+            f"{{{placeholder}}} stands for nothing here; write the words that are wanted"
+        )
     return value
 
 
-def _tool(value: object) -> object:
+def _tool_from_text(value: object) -> object:
     if isinstance(value, str):
         return {"says": value}
     if not isinstance(value, dict | McpTool):
@@ -48,16 +50,16 @@ def _tool(value: object) -> object:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Variable = Annotated[str, AfterValidator(_variable)]
-Word = Annotated[str, AfterValidator(_word)]
+Name = Annotated[str, AfterValidator(_check_name)]
+Variable = Annotated[str, AfterValidator(_check_variable_name)]
+Word = Annotated[str, AfterValidator(_check_word)]
 
 
 class McpTool(Strict):
     """A tool: what its result `says`, its `structured` content, whether it `fails`.
 
-    `description` is what the model is told of it, `takes` the properties of its arguments as JSON
-    Schema has them.
+    `description` is its description for the model, `takes` the properties of its arguments in JSON
+    Schema.
     """
 
     says: str = ""
@@ -67,7 +69,7 @@ class McpTool(Strict):
     takes: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-Tool = Annotated[McpTool, BeforeValidator(_tool, json_schema_input_type=str | McpTool)]
+Tool = Annotated[McpTool, BeforeValidator(_tool_from_text, json_schema_input_type=str | McpTool)]
 
 
 class McpServer(Strict):
@@ -77,11 +79,11 @@ class McpServer(Strict):
     transport: Literal["stdio", "http"] = "stdio"
     args: list[Word] = Field(default_factory=list[str])
     env: dict[Variable, Word] = Field(default_factory=dict[str, str])
-    bearer_token_env_var: Annotated[str, AfterValidator(_token_variable)] | None = None
+    bearer_token_env_var: Annotated[str, AfterValidator(_check_token_variable)] | None = None
     enabled: bool = True
 
     @model_validator(mode="after")
-    def _of_its_kind(self) -> "McpServer":
+    def _check_transport_keys(self) -> "McpServer":
         if self.transport == "http" and (self.args or self.env):
             raise ValueError(
                 "args and env are for a program; leave them out, or write transport: stdio"
@@ -91,15 +93,15 @@ class McpServer(Strict):
         return self
 
     def table(self, transport: dict[str, Any]) -> dict[str, Any]:
-        """Its table in the configuration; only what the scenario says is written."""
-        more: dict[str, Any] = {}
+        """Return its table in the configuration, with the members that the scenario sets."""
+        members: dict[str, Any] = {}
         if self.env:
-            more["env"] = dict(self.env)
+            members["env"] = dict(self.env)
         if self.bearer_token_env_var is not None:
-            more["bearer_token_env_var"] = self.bearer_token_env_var
+            members["bearer_token_env_var"] = self.bearer_token_env_var
         if "enabled" in self.model_fields_set:
-            more["enabled"] = self.enabled
-        return {"transport": transport, **more}
+            members["enabled"] = self.enabled
+        return {"transport": transport, **members}
 
 
 McpSide = dict[Name, McpServer]

@@ -1,7 +1,7 @@
-"""Answers of the MCP servers of a play, and notes on what they are asked.
+"""Answers of the MCP servers of a play, and marks of the requests that they get.
 
-Messages in, messages out: here is no socket. What an agent sends is cut before it is noted, and the
-tokens of the play are replaced in it; a play notes a bounded number of messages.
+Messages in, messages out, without a socket. Marks hold a bounded part of each message, with the
+tokens of the play masked; a play makes a bounded number of marks.
 """
 
 import json
@@ -11,24 +11,24 @@ from typing import Any, Final
 
 from harness.model.mcp_script import McpServer, McpTool
 from harness.protocol.values import obj, text
-from harness.trace.marks import MarkBody, McpAsked
+from harness.trace.marks import MarkBody, McpToolCall
 from harness.trace.mcp_marks import (
-    Held,
     McpAnswer,
     McpConfigured,
     McpRequest,
     McpStarted,
     McpTransport,
+    Possession,
 )
 
-VERSION: Final = "2025-06-18"
-# What is noted of names, of a list of arguments and of the arguments of a call.
+PROTOCOL_VERSION: Final = "2025-06-18"
+# Limits of names and arguments in marks.
 MAX_NAME_CHARACTERS: Final = 200
 MAX_ARGUMENTS_CHARACTERS: Final = 64 * 1024
 MAX_MESSAGES: Final = 5_000
-MASKED: Final = "(the token of the play)"
-NO_METHOD: Final = -32601
-NO_PARAMS: Final = -32602
+TOKEN_MASK: Final = "(the token of the play)"
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
 
 
 @dataclass(slots=True)
@@ -45,86 +45,104 @@ class McpServers:
     _starts: int = 0
 
     def begin(self, note: Callable[[MarkBody], object]) -> None:
-        """From now on this takes the marks; first, what is configured."""
+        """Send the marks to `note` from now on; the first ones are the configured servers."""
         self.note = note
-        for name, one in self.servers.items():
+        for name, server in self.servers.items():
             note(
                 McpConfigured(
                     server=name,
-                    transport=McpTransport(one.transport),
-                    enabled=one.enabled,
-                    tools=tuple(one.tools),
-                    args=tuple(one.args),
-                    variables=tuple(one.env),
-                    token=one.bearer_token_env_var or "",
+                    transport=McpTransport(server.transport),
+                    enabled=server.enabled,
+                    tools=tuple(server.tools),
+                    args=tuple(server.args),
+                    variables=tuple(server.env),
+                    token=server.bearer_token_env_var or "",
                 )
             )
 
     @property
-    def tools(self) -> list[McpAsked]:
-        """The tools of all servers."""
-        return [McpAsked(name, tool) for name, one in self.servers.items() for tool in one.tools]
+    def tools(self) -> list[McpToolCall]:
+        """Return the tools of all servers."""
+        return [
+            McpToolCall(name, tool)
+            for name, server in self.servers.items()
+            for tool in server.tools
+        ]
 
     @property
-    def overrun(self) -> bool:
+    def is_overrun(self) -> bool:
         """Return whether the agent has sent more than a play notes.
 
         Nothing is answered any more.
         """
         return self._count + self._starts >= MAX_MESSAGES
 
-    def started(self, noted: McpStarted) -> None:
-        """The program of a server was started."""
+    def add_program_start(self, program: McpStarted) -> None:
+        """Note that the program of a server was started."""
         self._starts += 1
-        args = tuple(self._masked(one)[:MAX_ARGUMENTS_CHARACTERS] for one in noted.args)
+        args = tuple(
+            self._mask_tokens(argument)[:MAX_ARGUMENTS_CHARACTERS] for argument in program.args
+        )
         self.note(
             McpStarted(
-                server=noted.server, args=args, variables=noted.variables, tokens=noted.tokens
+                server=program.server, args=args, variables=program.variables, tokens=program.tokens
             )
         )
 
     def answer(
-        self, server: str, transport: McpTransport, message: Any, token: Held = Held.NONE
+        self,
+        server: str,
+        transport: McpTransport,
+        message: Any,
+        token: Possession = Possession.NONE,
     ) -> dict[str, Any] | None:
-        """The answer to a message, None where it needs none."""
-        asked, params = obj(message), obj(obj(message).get("params"))
-        method = text(asked.get("method"))
+        """Return the answer to a message, None if it needs none."""
+        request, params = obj(message), obj(obj(message).get("params"))
+        method = text(request.get("method"))
         if not method:
             return None  # An answer, or nothing that MCP has: these servers ask nothing.
-        calls = method == "tools/call"
-        number = self._noted(
+        is_call = method == "tools/call"
+        number = self._note_request(
             server,
             transport,
             method,
             token,
-            tool=text(params.get("name")) if calls else "",
-            arguments=_as_json(params.get("arguments")) if calls else "",
+            tool=text(params.get("name")) if is_call else "",
+            arguments=_as_json(params.get("arguments")) if is_call else "",
         )
-        if "id" not in asked:
+        if "id" not in request:
             return None
         result = self._result(self.servers[server], method, params)
         if isinstance(result, McpTool):
             self.note(McpAnswer(number=number, texts=(result.says,), failed=result.fails))
             result = _tool_result(result)
         if result is None:
-            code, words = (NO_PARAMS, "no such tool") if calls else (NO_METHOD, "no such method")
-            return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": words}}
-        return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+            code, words = (
+                (INVALID_PARAMS, "no such tool")
+                if is_call
+                else (METHOD_NOT_FOUND, "no such method")
+            )
+            return {
+                "jsonrpc": "2.0",
+                "id": request["id"],
+                "error": {"code": code, "message": words},
+            }
+        return {"jsonrpc": "2.0", "id": request["id"], "result": result}
 
-    def refused(self, server: str, message: Any, token: Held) -> None:
-        """A message came without the token of the play: it is noted, and not carried out."""
+    def add_refusal(self, server: str, message: Any, token: Possession) -> None:
+        """Note a message without the token of the play, which is not carried out."""
         method = text(obj(message).get("method"))
         if not method:
             return
-        number = self._noted(server, McpTransport.HTTP, method, token)
+        number = self._note_request(server, McpTransport.HTTP, method, token)
         self.note(McpAnswer(number=number, refused=True))
 
-    def _noted(
+    def _note_request(
         self,
         server: str,
         transport: McpTransport,
         method: str,
-        token: Held,
+        token: Possession,
         *,
         tool: str = "",
         arguments: str = "",
@@ -135,19 +153,19 @@ class McpServers:
                 number=self._count,
                 server=server,
                 transport=transport,
-                method=self._masked(method)[:MAX_NAME_CHARACTERS],
-                tool=self._masked(tool)[:MAX_NAME_CHARACTERS],
+                method=self._mask_tokens(method)[:MAX_NAME_CHARACTERS],
+                tool=self._mask_tokens(tool)[:MAX_NAME_CHARACTERS],
                 arguments=""
                 if len(arguments) > MAX_ARGUMENTS_CHARACTERS
-                else self._masked(arguments),
+                else self._mask_tokens(arguments),
                 token=token,
             )
         )
         return self._count
 
-    def _masked(self, words: str) -> str:
+    def _mask_tokens(self, words: str) -> str:
         for token in self.tokens.values():
-            words = words.replace(token, MASKED)
+            words = words.replace(token, TOKEN_MASK)
         return words
 
     def _result(
@@ -157,21 +175,21 @@ class McpServers:
             case "initialize":
                 version = params.get("protocolVersion")
                 return {
-                    "protocolVersion": version if isinstance(version, str) else VERSION,
+                    "protocolVersion": version if isinstance(version, str) else PROTOCOL_VERSION,
                     "capabilities": {"tools": {}},
                     "serverInfo": {"name": "harness", "version": "1"},
                 }
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [_listed(name, one) for name, one in server.tools.items()]}
+                return {"tools": [_tool_listing(name, tool) for name, tool in server.tools.items()]}
             case "tools/call":
                 return server.tools.get(text(params.get("name")))
             case _:
                 return None
 
 
-def _listed(name: str, tool: McpTool) -> dict[str, Any]:
+def _tool_listing(name: str, tool: McpTool) -> dict[str, Any]:
     schema = {"type": "object", "properties": tool.takes}
     return {"name": name, "description": tool.description, "inputSchema": schema}
 

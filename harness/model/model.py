@@ -15,31 +15,31 @@ from harness.model.encoder import Encoder
 from harness.model.gates import Gates
 from harness.model.play import (
     MAX_TEXT_CHARACTERS,
+    MissingTool,
     Performance,
     StreamCut,
-    Unfit,
     answering_model,
     reply_summary,
 )
 from harness.model.script import Fail, ModelStep, Script, ToolOutput, When
-from harness.model.tools import ToolRow, choose, outcome_of
+from harness.model.tools import ToolRow, choose_tool, outcome_of
 from harness.model.tracks import Tracks
 from harness.protocol.values import obj
-from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpAsked, ModelCall, ModelEnd
+from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpToolCall, ModelCall, ModelEnd
 
 Marker = Callable[[MarkBody], object]
 
-# So many characters of a line are hardly said by chance.
-TELLING = 12
-EXHAUSTED = "(the scenario's script has no further reply)"
+# Shorter lines of a file could occur in a call by chance.
+MIN_LINE_CHARACTERS = 12
+EXHAUSTED_MESSAGE = "(the scenario's script has no further reply)"
 
 
 @dataclass(slots=True)
 class Call:
     """One recorded model call: its thread ("" for unknown) and the step it got.
 
-    `tool_calls` holds the ids of the tool calls that its answer asked for; `ended` is what
-    came of it, None while the answer is not over.
+    `tool_calls` holds the ids of the tool calls that its answer asked for; `end` is the outcome,
+    None while the answer is in progress.
     """
 
     number: int
@@ -48,13 +48,13 @@ class Call:
     index: int
     step: ModelStep | None
     problems: list[str] = field(default_factory=list[str])
-    ended: ModelEnd | None = None
+    end: ModelEnd | None = None
     tool_calls: list[str] = field(default_factory=list[str])
 
     @property
-    def told(self) -> str:
+    def outcome_text(self) -> str:
         """Return the outcome in words, for people."""
-        return "open" if self.ended is None else self.ended.told
+        return "open" if self.end is None else self.end.outcome_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class ScriptedModel:
 
     `script` is one script, or one per thread alias; `Tracks` finds the script of a call. `tools`
     and `outcomes` are the profile's tables. With `loose` the server may word the outcome of a tool
-    call in its own way, and only an outcome that contradicts the script is a problem. `unfit` holds
-    intents for which the server offered no tool; the first of them sets `stuck`, since the script
-    cannot go on.
+    call in its own way, and only an outcome that contradicts the script is a problem.
+    `missing_tools` holds intents for which the server offered no tool; the first of them sets
+    `stuck`, since the script cannot go on.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class ScriptedModel:
         self.gates = gates or Gates()
         self.calls: list[Call] = []
         self.open_streams = 0
-        self.unfit: list[Unfit] = []
-        self.stuck = anyio.Event()
+        self.missing_tools: list[MissingTool] = []
+        self.is_stuck = anyio.Event()
         self._tracks = Tracks({"": script} if isinstance(script, list) else script, markers)
         self._encoder = encoder
         self._mark: Marker = mark or (lambda _body: None)
@@ -102,68 +102,70 @@ class ScriptedModel:
         self._tools = tools
         self._outcomes = dict(outcomes or {})
         self._loose = loose
-        self._happened = anyio.Event()
+        self._next_event = anyio.Event()
         self._watched: dict[str, None] = {}
-        self._watched_tools: tuple[McpAsked, ...] = ()
+        self._watched_tools: tuple[McpToolCall, ...] = ()
 
     def watch(self, file: FileWritten) -> None:
-        """From now on note in the marks of calls which hold the path, or lines, of this file."""
+        """Note in the marks of later calls whether they hold the path, or lines, of this file."""
         lines = [line.strip() for line in (file.text or "").splitlines()]
-        told = [line for line in lines if TELLING <= len(line) <= MAX_TEXT_CHARACTERS]
-        self._watched |= dict.fromkeys([file.path, *told])
+        distinctive = [
+            line for line in lines if MIN_LINE_CHARACTERS <= len(line) <= MAX_TEXT_CHARACTERS
+        ]
+        self._watched |= dict.fromkeys([file.path, *distinctive])
 
-    def watch_tools(self, tools: Iterable[McpAsked]) -> None:
-        """From now on note in the marks of calls which of these tools they offer."""
+    def watch_tools(self, tools: Iterable[McpToolCall]) -> None:
+        """Note in the marks of later calls which of these tools they offer."""
         self._watched_tools = tuple(tools)
 
     @property
-    def unplayed(self) -> int:
-        """The number of steps that no call has used."""
-        return self._tracks.unplayed
+    def unplayed_count(self) -> int:
+        """Return the number of steps that no call has used."""
+        return self._tracks.unplayed_count
 
     @property
     def unplayed_steps(self) -> dict[str, list[int]]:
-        """The indexes of the steps that no call has used, by the alias of their thread."""
+        """Return the indexes of the steps that no call has used, by the alias of their thread."""
         return {track.alias: track.unplayed_steps for track in self._tracks.all}
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """Return whether every step was used, and as often as it says."""
-        return all(track.over for track in self._tracks.all)
+        return all(track.is_finished for track in self._tracks.all)
 
-    async def called(self, number: int, *, ended: bool = False) -> None:
+    async def wait_for_call(self, number: int, *, until_ended: bool = False) -> None:
         """Wait until the call of that number was made, or until its answer is over."""
-        while len(self.calls) < number or (ended and self.calls[number - 1].ended is None):
-            await self._happened.wait()
+        while len(self.calls) < number or (until_ended and self.calls[number - 1].end is None):
+            await self._next_event.wait()
 
-    def _note(self, body: ModelCall | ModelEnd) -> None:
-        """Tell the trace and whoever waits."""
+    def _add_mark(self, body: ModelCall | ModelEnd) -> None:
+        """Add a mark to the trace, and wake all waiters."""
         self._mark(body)
-        self._happened.set()
-        self._happened = anyio.Event()
+        self._next_event.set()
+        self._next_event = anyio.Event()
 
     def skip_script(self) -> None:
-        """From now on answer every call with a plain message, as one beyond the script."""
+        """Answer every later call with a plain message, like calls beyond the script."""
         for track in self._tracks.all:
             track.skip()
 
     def claims(self, raw: bytes) -> bool:
         """Return whether a call contains the marker of one of the scenario's threads."""
-        return self._tracks.claims(self._encoder.user_texts(_parsed(raw)))
+        return self._tracks.claims(self._encoder.user_texts(_parse_body(raw)))
 
     def answer(self, raw: bytes) -> Answer:
-        """The answer to one call; its chunks must be iterated to the end or closed."""
-        body = _parsed(raw)
+        """Return the answer to one call; its chunks must be iterated to the end or closed."""
+        body = _parse_body(raw)
         call, step = self._assign(body)
-        self._note(
+        self._add_mark(
             ModelCall(
                 call=call.number,
                 thread=call.thread,
                 step=call.index,
-                outputs=tuple(self._told(call)),
-                held=self._held(body),
-                offered=self._offered(body),
-                **self._encoder.asked(body),
+                outputs=tuple(self._reported_outcomes(call)),
+                held=self._watched_texts_in(body),
+                offered=self._watched_tools_in(body),
+                **self._encoder.call_contents(body),
             )
         )
         if step.fail is not None and step.fail.status is not None:
@@ -171,16 +173,18 @@ class ScriptedModel:
         headers = {"content-type": self._encoder.content_type}
         model = answering_model(step)
         if model:
-            headers.update(self._encoder.rerouted(model))
+            headers.update(self._encoder.reroute_headers(model))
         return Answer(200, headers, chunks=self._play(call, step))
 
     def _assign(self, body: dict[str, Any]) -> tuple[Call, ModelStep]:
         texts = self._encoder.user_texts(body)
-        track = self._tracks.owner(texts)
-        holds = _holds(body)
+        track = self._tracks.track_of(texts)
+        holds = _text_finder(body)
 
         def fits(when: When) -> bool:
-            return _contains(holds, when.input_contains) and not any(map(holds, when.input_lacks))
+            return _contains_all(holds, when.input_contains) and not any(
+                map(holds, when.input_lacks)
+            )
 
         index = track.next_step(len(texts), fits) if track else -1
         step = track.step(index) if track else None
@@ -195,39 +199,43 @@ class ScriptedModel:
         self.calls.append(call)
         if not body:
             call.problems.append("the body is no JSON object")
-        call.problems += self._history(call, texts)
+        call.problems += self._missing_outputs(call, texts)
         if step is not None:
             self._check(call, step)
             return call, step
         if track is not None or self._strict:
             call.problems.append(f"call {call.number} is not in the script")
-        return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED}]})
+        return call, ModelStep.model_validate({"reply": [{"message": EXHAUSTED_MESSAGE}]})
 
-    def _held(self, body: dict[str, Any]) -> tuple[str, ...]:
-        """Return the watched texts that stand anywhere in a call."""
+    def _watched_texts_in(self, body: dict[str, Any]) -> tuple[str, ...]:
+        """Return the watched texts that a call holds anywhere."""
         if not self._watched:
             return ()
-        holds = _holds({"input": body})
-        return tuple(one for one in self._watched if holds(one))
+        holds = _text_finder({"input": body})
+        return tuple(watched for watched in self._watched if holds(watched))
 
-    def _offered(self, body: Mapping[str, Any]) -> tuple[McpAsked, ...]:
+    def _watched_tools_in(self, body: Mapping[str, Any]) -> tuple[McpToolCall, ...]:
         if not self._watched_tools:
             return ()
-        offered = self._encoder.offered(body)
+        offered_tools = self._encoder.offered_tools(body)
 
-        def can_call(one: McpAsked) -> bool:
-            values: dict[str, Any] = {"server": one.server, "tool": one.tool, "arguments": {}}
-            return choose(self._tools, offered, "mcp_call", values) is not None
+        def can_call(tool: McpToolCall) -> bool:
+            values: dict[str, Any] = {"server": tool.server, "tool": tool.tool, "arguments": {}}
+            return choose_tool(self._tools, offered_tools, "mcp_call", values) is not None
 
-        return tuple(one for one in self._watched_tools if can_call(one))
+        return tuple(tool for tool in self._watched_tools if can_call(tool))
 
-    def _history(self, call: Call, texts: list[str]) -> list[str]:
-        """Problems: tool calls of the thread's last reply in this turn that the input lacks."""
-        mine = [one for one in self.calls if one is not call and one.thread == call.thread]
-        last = mine[-1] if mine else None
-        if last is None or last.ended is None or not last.ended.completed:
+    def _missing_outputs(self, call: Call, texts: list[str]) -> list[str]:
+        """Return a problem for each tool call of the last reply whose output is missing."""
+        calls_of_thread = [
+            earlier
+            for earlier in self.calls
+            if earlier is not call and earlier.thread == call.thread
+        ]
+        last = calls_of_thread[-1] if calls_of_thread else None
+        if last is None or last.end is None or not last.end.is_complete:
             return []
-        # A new input of the user can begin a turn, and what then stands in the input is open.
+        # A new input of the user can begin a turn, whose input need not hold the outputs.
         if self._encoder.user_texts(last.body) != texts:
             return []
         outputs = self._encoder.outputs(call.body)
@@ -240,95 +248,103 @@ class ScriptedModel:
     def _check(self, call: Call, step: ModelStep) -> None:
         if step.expect is None:
             return
-        holds = _holds(call.body)
-        for wanted in step.expect.input_contains:
-            if not _contains(holds, [wanted]):
-                texts = [wanted] if isinstance(wanted, str) else wanted
+        holds = _text_finder(call.body)
+        for expected in step.expect.input_contains:
+            if not _contains_all(holds, [expected]):
+                texts = [expected] if isinstance(expected, str) else expected
                 names = " or ".join(map(repr, texts))
                 call.problems.append(f"call {call.number}: its input does not contain {names}")
         for unwanted in step.expect.input_lacks:
             if holds(unwanted):
                 call.problems.append(f"call {call.number}: its input contains {unwanted!r}")
         if step.expect.tool_output is not None:
-            call.problems += self._outputs(call, step.expect.tool_output)
-        for key, name in step.expect.compared.items():
-            call.problems += self._compared(call, key, name)
+            call.problems += self._check_outputs(call, step.expect.tool_output)
+        for key, name in step.expect.comparisons.items():
+            call.problems += self._compare_with_step(call, key, name)
 
-    def _compared(self, call: Call, key: str, name: str) -> list[str]:
-        """Problems of a call that is compared with the call of a named step."""
-        named = [one for one in self.calls if one.step is not None and one.step.alias == name]
-        if not named:
+    def _compare_with_step(self, call: Call, key: str, name: str) -> list[str]:
+        """Return problems of a call that is compared with the call of a named step."""
+        calls_of_step = [
+            earlier
+            for earlier in self.calls
+            if earlier.step is not None and earlier.step.alias == name
+        ]
+        if not calls_of_step:
             return [f"call {call.number}: no call of the step {name!r} was made before it"]
-        return compared(key, call, named[-1], self._encoder)
+        return compare_calls(key, call, calls_of_step[-1], self._encoder)
 
-    def _told(self, call: Call) -> list[str]:
-        """The outcomes of the tool calls of the thread's last reply, as this call reports them."""
-        mine = [one for one in self.calls if one is not call and one.thread == call.thread]
-        if not mine or not mine[-1].tool_calls:
+    def _reported_outcomes(self, call: Call) -> list[str]:
+        """Return the outputs of the tool calls of the thread's last reply that this call holds."""
+        calls_of_thread = [
+            earlier
+            for earlier in self.calls
+            if earlier is not call and earlier.thread == call.thread
+        ]
+        if not calls_of_thread or not calls_of_thread[-1].tool_calls:
             return []
         outputs = self._encoder.outputs(call.body)
-        found = [outputs[one] for one in mine[-1].tool_calls if one in outputs]
-        return [output for output in found if len(output) <= MAX_TEXT_CHARACTERS]
+        outputs_of_calls = [
+            outputs[call_id] for call_id in calls_of_thread[-1].tool_calls if call_id in outputs
+        ]
+        return [output for output in outputs_of_calls if len(output) <= MAX_TEXT_CHARACTERS]
 
-    def _outputs(self, call: Call, wanted: ToolOutput) -> list[str]:
-        """Problems of the outputs of the tool calls of the thread's last reply."""
-        called: list[str] = next(
+    def _check_outputs(self, call: Call, expected: ToolOutput) -> list[str]:
+        """Return problems of the outputs of the tool calls of the thread's last reply."""
+        call_ids: list[str] = next(
             (
-                one.tool_calls
-                for one in reversed(self.calls)
-                if one is not call and one.thread == call.thread and one.tool_calls
+                earlier.tool_calls
+                for earlier in reversed(self.calls)
+                if earlier is not call and earlier.thread == call.thread and earlier.tool_calls
             ),
             list[str](),
         )
         outputs = self._encoder.outputs(call.body)
         problems: list[str] = []
-        for call_id in called:
+        for call_id in call_ids:
             output = outputs.get(call_id)
             if output is None:
                 problems.append(f"call {call.number}: no output for the tool call {call_id}")
                 continue
-            found = outcome_of(output, self._outcomes)
-            if not self._agree(found, wanted.outcome):
+            outcome = outcome_of(output, self._outcomes)
+            if not self._is_outcome(outcome, expected.outcome):
                 problems.append(
-                    f"call {call.number}: the tool output is {found or 'of no known wording'}, "
-                    f"expected {wanted.outcome}: {output[:200]!r}"
+                    f"call {call.number}: the tool output is {outcome or 'of no known wording'}, "
+                    f"expected {expected.outcome}: {output[:200]!r}"
                     + (
                         ""
-                        if found
-                        else f"; the profile can name it: [outcomes] {wanted.outcome} = [...]"
+                        if outcome
+                        else f"; the profile can name it: [outcomes] {expected.outcome} = [...]"
                     )
                 )
-            if wanted.contains is not None and not _told(wanted.contains, output):
+            if expected.contains is not None and not _output_contains(expected.contains, output):
                 problems.append(
-                    f"call {call.number}: the tool output does not contain {wanted.contains!r}: "
+                    f"call {call.number}: the tool output does not contain {expected.contains!r}: "
                     f"{output[:200]!r}"
                 )
-            if wanted.lacks is not None and wanted.lacks in output:
+            if expected.lacks is not None and expected.lacks in output:
                 problems.append(
-                    f"call {call.number}: the tool output contains {wanted.lacks!r}: "
+                    f"call {call.number}: the tool output contains {expected.lacks!r}: "
                     f"{output[:200]!r}"
                 )
-        if not called:
+        if not call_ids:
             problems.append(f"call {call.number}: no tool was called before it")
         return problems
 
-    def _agree(self, found: str, wanted: str) -> bool:
+    def _is_outcome(self, outcome: str, expected: str) -> bool:
         """Return whether an output is worded as the wanted outcome.
 
         Where the server may use its own words, a denial can read like a failure, and words that
         are not in the tables are accepted.
         """
         if not self._loose:
-            return found == wanted
-        return not found or (found == "ok") is (wanted == "ok")
+            return outcome == expected
+        return not outcome or (outcome == "ok") is (expected == "ok")
 
     def _http_failure(self, call: Call, fail: Fail, status: int) -> Answer:
         outcome = CallEnd.STATUS
-        call.ended = ModelEnd(
-            call=call.number, outcome=outcome, status=status, **fail.error_fields()
-        )
-        self._note(call.ended)
-        body = fail.sent()
+        call.end = ModelEnd(call=call.number, outcome=outcome, status=status, **fail.error_fields())
+        self._add_mark(call.end)
+        body = fail.body_to_send()
         if body is None:
             body = self._encoder.error_body(status, fail.code, fail.message)
         return Answer(status, fail.headers(time.time()), body=body)
@@ -336,73 +352,85 @@ class ScriptedModel:
     async def _play(self, call: Call, step: ModelStep) -> AsyncGenerator[bytes]:
         stream = self._encoder.stream(call.number, call.body)
         performance = Performance(stream, self._encoder, call.body, self.gates, self._tools)
-        call.tool_calls = performance.called
+        call.tool_calls = performance.tool_call_ids
         self.open_streams += 1
         outcome = CallEnd.DROPPED
         try:
             async for chunk in performance.play(step):
                 yield chunk
-            outcome = _whole(step)
+            outcome = _end_of_whole_stream(step)
         except StreamCut:
-            outcome = _whole(step) if performance.complete else CallEnd.DISCONNECTED
+            outcome = (
+                _end_of_whole_stream(step) if performance.is_complete else CallEnd.DISCONNECTED
+            )
             raise
         finally:
             self.open_streams -= 1
-            call.problems += [f"call {call.number}: no event {one}" for one in performance.missed]
-            self.unfit += performance.unfit
-            if performance.unfit:
-                self.stuck.set()
+            call.problems += [
+                f"call {call.number}: no event {event}" for event in performance.missed_events
+            ]
+            self.missing_tools += performance.missing_tools
+            if performance.missing_tools:
+                self.is_stuck.set()
             end = reply_summary(performance, step, call.number, outcome)
-            # Said because the script had nothing left to say: nobody need show that.
-            call.ended = replace(end, texts=()) if call.step is None else end
-            self._note(call.ended)
+            # A reply beyond the script: the server need not show it.
+            call.end = replace(end, texts=()) if call.step is None else end
+            self._add_mark(call.end)
 
 
-def compared(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
-    """Problems of a call compared with an earlier one, by the key of `Expect`."""
-    mine, theirs = encoder.asked(call.body)["model"], encoder.asked(other.body)["model"]
+def compare_calls(key: str, call: Call, other: Call, encoder: Encoder) -> list[str]:
+    """Return problems of a call compared with an earlier one, by the key of `Expect`."""
+    model, earlier_model = (
+        encoder.call_contents(call.body)["model"],
+        encoder.call_contents(other.body)["model"],
+    )
     earlier = f"call {other.number}"
     if key == "same_model":
-        if mine == theirs:
+        if model == earlier_model:
             return []
-        return [f"call {call.number}: it asks the model {mine!r}, and {earlier} asked {theirs!r}"]
+        return [
+            f"call {call.number}: it asks the model {model!r}, and "
+            f"{earlier} asked {earlier_model!r}"
+        ]
     schema = encoder.schema(other.body)
     if schema is None or (encoder.schema(call.body) == schema) is (key == "same_schema"):
         return []
-    what = "does not ask" if key == "same_schema" else "asks"
-    return [f"call {call.number}: it {what} for the output schema that {earlier} asked for"]
+    verb = "does not ask" if key == "same_schema" else "asks"
+    return [f"call {call.number}: it {verb} for the output schema that {earlier} asked for"]
 
 
-def _holds(body: Mapping[str, Any]) -> Callable[[str], bool]:
-    """A function that says whether a text occurs anywhere in a call's input."""
-    whole = json.dumps(body.get("input"), ensure_ascii=False)
-    return lambda said: json.dumps(said, ensure_ascii=False)[1:-1] in whole
+def _text_finder(body: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return a function that says whether a text occurs anywhere in a call's input."""
+    input_json = json.dumps(body.get("input"), ensure_ascii=False)
+    return lambda wanted: json.dumps(wanted, ensure_ascii=False)[1:-1] in input_json
 
 
-def _contains(holds: Callable[[str], bool], wanted: Sequence[str | list[str]]) -> bool:
+def _contains_all(holds: Callable[[str], bool], texts: Sequence[str | list[str]]) -> bool:
     """Return whether each text occurs; of a list of texts, one of them."""
-    return all(holds(one) if isinstance(one, str) else any(map(holds, one)) for one in wanted)
+    return all(
+        holds(entry) if isinstance(entry, str) else any(map(holds, entry)) for entry in texts
+    )
 
 
-def _told(wanted: str, output: str) -> bool:
+def _output_contains(expected: str, output: str) -> bool:
     """Return whether a tool's output contains this text, plainly or encoded as JSON."""
-    quoted = (json.dumps(wanted, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
-    return wanted in output or any(one in output for one in quoted)
+    quoted = (json.dumps(expected, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return expected in output or any(form in output for form in quoted)
 
 
-def _whole(step: ModelStep) -> CallEnd:
-    """Return the end of a stream that told all of its step."""
+def _end_of_whole_stream(step: ModelStep) -> CallEnd:
+    """Return the outcome of a stream that played its whole step."""
     return CallEnd.COMPLETED if step.fail is None else CallEnd.FAILED
 
 
-def _parsed(raw: bytes) -> dict[str, Any]:
-    """The body of a call, empty where it is no JSON object."""
+def _parse_body(raw: bytes) -> dict[str, Any]:
+    """Return the body of a call, {} if it is not a JSON object."""
     try:
         return obj(json.loads(raw))
     except ValueError:
         return {}
 
 
-def catalogue(model: str = "mock-model") -> Mapping[str, Any]:
-    """The stock answer to `GET /models`."""
+def model_list(model: str = "mock-model") -> Mapping[str, Any]:
+    """Return the stock answer to `GET /models`."""
     return {"object": "list", "data": [{"id": model, "object": "model"}], "models": []}

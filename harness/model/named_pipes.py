@@ -1,8 +1,8 @@
 """Named pipes of a workspace: gates at which commands wait, as the model's stream waits at others.
 
 A command that writes a line into a pipe has reached its gate; one that reads a line from a pipe
-goes on when its gate is opened. Nothing waits by the clock, and a pipe that nobody opened is opened
-with all gates at the end.
+continues when its gate is opened. No wait depends on time, and pipes that were never opened are
+opened with all gates at the end.
 """
 
 import contextlib
@@ -16,23 +16,28 @@ import anyio
 from harness.model.gates import Gates
 
 _LINES = b"\n" * 64
-"""What is written into an opened pipe: a line for each command that reads from it."""
+"""The bytes for an opened pipe: a line for each command that reads from it."""
 
 
 @asynccontextmanager
 async def named_pipes(
-    folder: Path, pipes: Collection[str], told: Collection[str], gates: Gates
+    folder: Path, pipes: Collection[str], written_by_commands: Collection[str], gates: Gates
 ) -> AsyncGenerator[None]:
-    """Lay the pipes in the folder while the context lasts; those in `told` are written by commands.
+    """Make the pipes in the folder while the context lasts.
 
-    Raises OSError where a pipe cannot be made.
+    Raises OSError if a pipe cannot be made.
     """
     failure: Exception | None = None
     with contextlib.ExitStack() as stack:
-        ends = {name: stack.enter_context(_end_of(folder / name)) for name in pipes}
+        ends = {name: stack.enter_context(_open_pipe(folder / name)) for name in pipes}
         async with anyio.create_task_group() as tasks:
             for name, end in ends.items():
-                tasks.start_soon(_hear if name in told else _feed, name, end, gates)
+                tasks.start_soon(
+                    _wait_for_command if name in written_by_commands else _release_commands,
+                    name,
+                    end,
+                    gates,
+                )
             try:
                 yield
             except Exception as error:
@@ -43,18 +48,18 @@ async def named_pipes(
             raise failure
 
 
-async def _hear(name: str, end: int, gates: Gates) -> None:
+async def _wait_for_command(name: str, end: int, gates: Gates) -> None:
     await anyio.wait_readable(end)
     gates.reach(name)
 
 
-async def _feed(name: str, end: int, gates: Gates) -> None:
-    await gates.opened(name)
+async def _release_commands(name: str, end: int, gates: Gates) -> None:
+    await gates.wait_until_open(name)
     os.write(end, _LINES)
 
 
 @contextmanager
-def _end_of(path: Path) -> Generator[int]:
+def _open_pipe(path: Path) -> Generator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
     # For both, so that no command waits for us to open our side, and none sees an end of file.

@@ -1,9 +1,9 @@
 """An authorization server and the MCP server that it protects, on loopback, for `agent mcp login`.
 
 They answer at one address: `/mcp` asks for a bearer token and says where to get one (RFC 9728), the
-rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC 7636). What
-is asked and answered is told to whoever records it. Nothing is kept but in memory; the tokens are
-of no use anywhere else.
+rest is OAuth 2.1 with metadata (RFC 8414), registration (RFC 7591) and a proof key (RFC 7636). A
+callback records each request and answer. State is kept in memory only; the tokens are valid only
+here.
 """
 
 import base64
@@ -19,16 +19,16 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import anyio
 import httpx
 
-from harness.model.server import Receive, Scope, Send, body_of, loopback, whole
+from harness.model.server import Receive, Scope, Send, read_body, send_response, serve_on_loopback
 from harness.protocol.values import obj
 
 WELL_KNOWN: Final = "/.well-known/"
-CALLBACKS: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
-# So many seconds may the program take to answer the visit of its callback.
-PATIENCE: Final = 5.0
+CALLBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
+# How long the program may take to answer the visit of its callback.
+CALLBACK_SECONDS: Final = 5.0
 
-# Told of each request of the program, and of each answer: a message without its run.
-Told = Callable[[dict[str, Any], bool], None]
+# Called with each request of the program and each answer: a message without its run.
+RecordMessage = Callable[[dict[str, Any], bool], None]
 
 
 @dataclass(slots=True)
@@ -40,12 +40,12 @@ class _Grant:
 
 @dataclass(slots=True)
 class OAuthServer:
-    """Both servers. `told(message, asked)` gets what was asked (True) and what was answered.
+    """Both servers. `record(message, is_request)` is called with each request and each answer.
 
-    `tokens` are the secrets that were given out, by their names.
+    `tokens` are the issued secrets, by their names.
     """
 
-    told: Told
+    record: RecordMessage
     url: str = ""
     tokens: dict[str, str] = field(default_factory=dict[str, str])
     _clients: set[str] = field(default_factory=set[str])
@@ -53,38 +53,38 @@ class OAuthServer:
 
     @property
     def mcp_url(self) -> str:
-        """The address of the protected MCP server."""
+        """Return the address of the protected MCP server."""
         return f"{self.url}/mcp"
 
     @property
     def authorize_url(self) -> str:
-        """The address that a user visits, without a query."""
+        """Return the address that a user visits, without a query."""
         return f"{self.url}/authorize"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
+        """Serve one ASGI request."""
         if scope["type"] != "http":
             return
-        body = await body_of(receive) or b""
+        body = await read_body(receive) or b""
         path = str(scope["path"])
         headers = {name.decode().lower(): value.decode() for name, value in scope["headers"]}
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "method": scope["method"],
             "path": path,
             "query": dict(parse_qsl(scope["query_string"].decode("latin-1"))),
             "form": self._form(headers, body),
         }
         if path == "/authorize":
-            await self._authorize(asked["query"], send)
+            await self._authorize(request["query"], send)
             return
-        what, status, answer = self._answer(asked, headers, body)
-        self.told({"web": what, **asked}, True)
-        self.told({"answers": what, "status": status, "body": answer}, False)
-        more = {"content-type": "application/json"}
+        kind, status, answer = self._answer(request, headers, body)
+        self.record({"web": kind, **request}, True)
+        self.record({"answers": kind, "status": status, "body": answer}, False)
+        response_headers = {"content-type": "application/json"}
         if status == 401:
-            where = f"{self.url}{WELL_KNOWN}oauth-protected-resource/mcp"
-            more["www-authenticate"] = f'Bearer resource_metadata="{where}"'
-        await whole(send, status, json.dumps(answer).encode(), more)
+            metadata_url = f"{self.url}{WELL_KNOWN}oauth-protected-resource/mcp"
+            response_headers["www-authenticate"] = f'Bearer resource_metadata="{metadata_url}"'
+        await send_response(send, status, json.dumps(answer).encode(), response_headers)
 
     def _form(self, headers: dict[str, str], body: bytes) -> dict[str, Any]:
         if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
@@ -95,22 +95,28 @@ class OAuthServer:
             return {}
 
     def _answer(
-        self, asked: dict[str, Any], headers: dict[str, str], body: bytes
+        self, request: dict[str, Any], headers: dict[str, str], body: bytes
     ) -> tuple[str, int, Any]:
-        path: str = asked["path"]
+        path: str = request["path"]
         if path.startswith(f"{WELL_KNOWN}oauth-protected-resource"):
-            found = {"resource": self.mcp_url, "authorization_servers": [self.url]}
-            return "metadata", 200, found
+            resource = {"resource": self.mcp_url, "authorization_servers": [self.url]}
+            return "metadata", 200, resource
         if path.startswith(f"{WELL_KNOWN}oauth-authorization-server"):
             return "metadata", 200, self._metadata()
         if path == "/register":
-            return "register", 201, self._registered(asked["form"])
+            return "register", 201, self._register(request["form"])
         if path == "/token":
-            return "token", *self._token(asked["form"])
+            return "token", *self._token(request["form"])
         if path == "/mcp":
-            held = headers.get("authorization", "") == f"Bearer {self.tokens.get('access_token')}"
-            status = 400 if held and "access_token" in self.tokens else 401
-            return "mcp", status, {"error": "no MCP is spoken here" if held else "unauthorized"}
+            is_authorized = (
+                headers.get("authorization", "") == f"Bearer {self.tokens.get('access_token')}"
+            )
+            status = 400 if is_authorized and "access_token" in self.tokens else 401
+            return (
+                "mcp",
+                status,
+                {"error": "no MCP is spoken here" if is_authorized else "unauthorized"},
+            )
         return "other", 404, {"error": "not_found"}
 
     def _metadata(self) -> dict[str, Any]:
@@ -125,16 +131,16 @@ class OAuthServer:
             "token_endpoint_auth_methods_supported": ["none", "client_secret_post"],
         }
 
-    def _registered(self, wanted: dict[str, Any]) -> dict[str, Any]:
+    def _register(self, form: dict[str, Any]) -> dict[str, Any]:
         client = f"client-{secrets.token_hex(6)}"
         self._clients.add(client)
-        kept = {"redirect_uris": [], "grant_types": ["authorization_code"], **wanted}
-        return {**kept, "client_id": client, "token_endpoint_auth_method": "none"}
+        registration = {"redirect_uris": [], "grant_types": ["authorization_code"], **form}
+        return {**registration, "client_id": client, "token_endpoint_auth_method": "none"}
 
     def _token(self, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         if form.get("grant_type") == "refresh_token":
-            known = form.get("refresh_token") == self.tokens.get("refresh_token", "none")
-            return (200, self._issued()) if known else (400, {"error": "invalid_grant"})
+            is_known = form.get("refresh_token") == self.tokens.get("refresh_token", "none")
+            return (200, self._issue_tokens()) if is_known else (400, {"error": "invalid_grant"})
         grant = self._grants.pop(str(form.get("code")), None)
         if grant is None or form.get("redirect_uri", grant.redirect) != grant.redirect:
             return 400, {"error": "invalid_grant"}
@@ -142,54 +148,54 @@ class OAuthServer:
         proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         if grant.challenge and proof != grant.challenge:
             return 400, {"error": "invalid_grant", "error_description": "code_verifier"}
-        return 200, self._issued()
+        return 200, self._issue_tokens()
 
-    def _issued(self) -> dict[str, Any]:
+    def _issue_tokens(self) -> dict[str, Any]:
         self.tokens = {name: secrets.token_hex(24) for name in ("access_token", "refresh_token")}
         return {**self.tokens, "token_type": "Bearer", "expires_in": 3600}
 
     async def _authorize(self, query: dict[str, str], send: Send) -> None:
-        """The page of consent says yes: who denies does not come here."""
+        """Consent, and redirect to the callback with a code; a denial never requests this page."""
         redirect, client = query.get("redirect_uri", ""), query.get("client_id", "")
-        if client not in self._clients or urlsplit(redirect).hostname not in CALLBACKS:
-            await whole(send, 400, b'{"error":"invalid_request"}')
+        if client not in self._clients or urlsplit(redirect).hostname not in CALLBACK_HOSTS:
+            await send_response(send, 400, b'{"error":"invalid_request"}')
             return
         code = secrets.token_hex(12)
         self._grants[code] = _Grant(client, redirect, query.get("code_challenge", ""))
-        given = {"code": code, **({"state": query["state"]} if "state" in query else {})}
-        await whole(send, 302, b"", {"location": _with(redirect, given)})
+        parameters = {"code": code, **({"state": query["state"]} if "state" in query else {})}
+        await send_response(send, 302, b"", {"location": _with_query(redirect, parameters)})
 
     async def visit(self, address: str, *, consents: bool) -> int:
-        """Do what a user does in a browser who visits the printed address; gives the last status.
+        """Visit the printed address as a user's browser would; return the last status.
 
-        0 where nobody answers the callback. Only loopback is ever visited.
+        0 if the callback does not answer. Only loopback addresses are visited.
         """
         query = dict(parse_qsl(urlsplit(address).query))
-        async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as browser:
+        async with httpx.AsyncClient(timeout=CALLBACK_SECONDS, trust_env=False) as browser:
             try:
                 if consents:
                     page = await browser.get(address)
-                    back = page.headers.get("location", "")
+                    callback = page.headers.get("location", "")
                 else:
                     refusal = {"error": "access_denied", "state": query.get("state", "")}
-                    back = _with(query.get("redirect_uri", ""), refusal)
-                if urlsplit(back).hostname not in CALLBACKS:
+                    callback = _with_query(query.get("redirect_uri", ""), refusal)
+                if urlsplit(callback).hostname not in CALLBACK_HOSTS:
                     return 400
-                return (await browser.get(back)).status_code
+                return (await browser.get(callback)).status_code
             except httpx.HTTPError:
                 return 0
 
 
-def _with(address: str, more: dict[str, str]) -> str:
+def _with_query(address: str, parameters: dict[str, str]) -> str:
     parts = urlsplit(address)
-    query = "&".join(filter(None, (parts.query, urlencode(more))))
+    query = "&".join(filter(None, (parts.query, urlencode(parameters))))
     return parts._replace(query=query).geturl()
 
 
 @asynccontextmanager
-async def oauth_server(told: Told) -> AsyncGenerator[OAuthServer]:
+async def oauth_server(record: RecordMessage) -> AsyncGenerator[OAuthServer]:
     """Run both servers on a free port of the loopback address."""
-    app = OAuthServer(told)
-    async with anyio.create_task_group() as tasks, loopback(app, tasks) as url:
+    app = OAuthServer(record)
+    async with anyio.create_task_group() as tasks, serve_on_loopback(app, tasks) as url:
         app.url = url
         yield app

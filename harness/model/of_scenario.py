@@ -1,4 +1,4 @@
-"""The scripted model of a scenario whose client's side nobody plays.
+"""The scripted model of a scenario whose client's side is not played.
 
 Gates that the scenario's client would open are open from the start. A gate that the scenario never
 opens holds until the caller closes the stream, as an interrupt does.
@@ -12,7 +12,7 @@ from harness.model.script import Script
 from harness.model.wire.responses import ResponsesEncoder
 
 
-class PlaysModel(Protocol):
+class ScenarioScripts(Protocol):
     """The part of a scenario that its model needs."""
 
     def scripts(self) -> dict[str, Script]:
@@ -29,7 +29,7 @@ class PlaysModel(Protocol):
         ...
 
 
-def model_of(scenario: PlaysModel) -> ScriptedModel:
+def scripted_model_of(scenario: ScenarioScripts) -> ScriptedModel:
     """Return the model that plays a scenario's script."""
     model = ScriptedModel(scenario.scripts(), ResponsesEncoder(), strict=scenario.strict_model)
     for gate in scenario.opened_gates():

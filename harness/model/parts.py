@@ -1,4 +1,4 @@
-"""The parts of a reply: what the scripted model says, at the level of intent.
+"""The parts of a scripted reply, at the level of intent.
 
 Names of tools and shapes of events are chosen by a table (tools) and by the encoder.
 """
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from harness.model.asks import AskPart
-from harness.model.strict import Strict, Times, key_of
+from harness.model.strict import Strict, Times, single_key
 
 
 class Hold(Strict):
@@ -43,13 +43,13 @@ class Cut(Strict):
     after: Event | None = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> "Cut":
+    def _check_place(self) -> "Cut":
         if self.before is not None and self.after is not None:
             raise ValueError("expected at most one of before and after")
         return self
 
 
-def _form(value: Any) -> str:
+def _disconnect_tag(value: Any) -> str:
     return "cut" if isinstance(value, dict | Cut) else "true"
 
 
@@ -57,18 +57,19 @@ class Disconnect(Strict):
     """The connection is closed at this place of the reply."""
 
     disconnect: Annotated[
-        Annotated[Literal[True], Tag("true")] | Annotated[Cut, Tag("cut")], Discriminator(_form)
+        Annotated[Literal[True], Tag("true")] | Annotated[Cut, Tag("cut")],
+        Discriminator(_disconnect_tag),
     ]
 
     @property
-    def cut(self) -> Cut:
-        """The same in the long form."""
+    def as_cut(self) -> Cut:
+        """Return the long form of the entry."""
         return self.disconnect if isinstance(self.disconnect, Cut) else Cut()
 
     @property
-    def here(self) -> bool:
+    def is_here(self) -> bool:
         """Return whether the cut is at this place and not at an event."""
-        return self.cut.before is None and self.cut.after is None
+        return self.as_cut.before is None and self.as_cut.after is None
 
 
 class DelayBody(Strict):
@@ -88,7 +89,7 @@ Delta = Annotated[
     | Annotated[Hold, Tag("hold")]
     | Annotated[Disconnect, Tag("disconnect")]
     | Annotated[Delay, Tag("delay")],
-    Discriminator(key_of),
+    Discriminator(single_key),
 ]
 
 
@@ -99,22 +100,22 @@ class MessageBody(Strict):
     phase: str | None = None
 
 
-def _message(value: Any) -> Any:
+def _message_from_text(value: Any) -> Any:
     return {"deltas": [value]} if isinstance(value, str) else value
 
 
 class Message(Strict):
     """`message: "text"`, or `message: {deltas: […]}`."""
 
-    message: Annotated[MessageBody, BeforeValidator(_message)]
+    message: Annotated[MessageBody, BeforeValidator(_message_from_text)]
 
 
-def _block(value: Any) -> str:
+def _block_tag(value: Any) -> str:
     return "list" if isinstance(value, list) else "text"
 
 
 Block = Annotated[
-    Annotated[str, Tag("text")] | Annotated[list[Delta], Tag("list")], Discriminator(_block)
+    Annotated[str, Tag("text")] | Annotated[list[Delta], Tag("list")], Discriminator(_block_tag)
 ]
 
 
@@ -147,7 +148,7 @@ class Usage(Strict):
 
 
 class PlanItemBody(MessageBody):
-    """A proposed plan, streamed as deltas; `final` is the whole plan where it differs."""
+    """A proposed plan, streamed as deltas; `final` is the whole plan if it differs."""
 
     final: str | None = None
 
@@ -155,7 +156,7 @@ class PlanItemBody(MessageBody):
 class PlanItem(Strict):
     """`plan_item: "text"`, or `plan_item: {deltas: [...]}`: a proposed plan within the answer."""
 
-    plan_item: Annotated[PlanItemBody, BeforeValidator(_message)]
+    plan_item: Annotated[PlanItemBody, BeforeValidator(_message_from_text)]
 
 
 class RerouteBody(Strict):
@@ -178,7 +179,7 @@ class MalformedBody(Strict):
     times: Times = 1
 
     @model_validator(mode="after")
-    def _one_of(self) -> "MalformedBody":
+    def _check_one_form(self) -> "MalformedBody":
         if (self.text is None) == (self.hex is None):
             raise ValueError("expected exactly one of bytes and hex")
         try:
@@ -210,5 +211,5 @@ Part = Annotated[
     | Annotated[Delay, Tag("delay")]
     | Annotated[Hold, Tag("hold")]
     | Annotated[Disconnect, Tag("disconnect")],
-    Discriminator(key_of),
+    Discriminator(single_key),
 ]

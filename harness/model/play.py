@@ -28,38 +28,38 @@ from harness.model.parts import (
     UsageBody,
 )
 from harness.model.script import NO_ERROR, ModelStep
-from harness.model.tools import Offered, ToolRow, choose, intent_of
-from harness.trace.marks import CallEnd, McpAsked, ModelEnd, PlanStep, Said
+from harness.model.tools import OfferedTool, ToolRow, choose_tool, intent_of
+from harness.trace.marks import CallEnd, McpToolCall, ModelEnd, ModelMessage, PlanStep
 
-# So many characters of a message's text are kept for the mark; the text may be longer.
+# The mark of a message holds at most this many characters of its text.
 MAX_TEXT_CHARACTERS = 4000
 
 PLAN_OPEN, PLAN_CLOSE = "<proposed_plan>\n", "\n</proposed_plan>"
 
 
 class StreamCut(HarnessError):
-    """Raised where the script closes the connection."""
+    """Raised when the script closes the connection."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class MissingTool:
     """An intent for which the server offered no tool that the tables know.
 
     `lacks` is the capability that the tool would also need.
     """
 
     intent: str
-    offered: tuple[Offered, ...]
+    offered_tools: tuple[OfferedTool, ...]
     lacks: str = ""
 
 
 @dataclass(slots=True)
 class Performance:
-    """Plays one reply. `called` gathers the ids of the tool calls it made, `mcp` the tools of MCP
-    servers among them, `unfit` the calls it could not make, `missed` the events at which it should
-    have been cut and that never came. `said` are the messages it gave, with their phases ("" for
-    none), `plans` the plans, `tokens` the number it counted, 0 while it has not said so. `complete`
-    tells whether the answer was whole when it was cut.
+    """Plays one reply. `tool_call_ids` are the ids of its tool calls, `mcp_calls` those of MCP
+    tools, `missing_tools` the calls it could not make, `missed_events` the events at which it
+    should have been cut and that never came. `messages` are its messages, with their phases ("" for
+    none), `plans` its plans, `tokens` its total usage, 0 until it is reported. `is_complete` is
+    whether the answer was whole when it was cut.
     """
 
     stream: Stream
@@ -67,20 +67,20 @@ class Performance:
     body: Mapping[str, Any]
     gates: Gates
     tools: Sequence[ToolRow] = ()
-    called: list[str] = field(default_factory=list[str])
-    mcp: list[McpAsked] = field(default_factory=list[McpAsked])
-    said: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    tool_call_ids: list[str] = field(default_factory=list[str])
+    mcp_calls: list[McpToolCall] = field(default_factory=list[McpToolCall])
+    messages: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     plans: list[tuple[PlanStep, ...]] = field(default_factory=list[tuple[PlanStep, ...]])
     tokens: int = 0
-    unfit: list[Unfit] = field(default_factory=list[Unfit])
-    missed: list[str] = field(default_factory=list[str])
-    complete: bool = False
+    missing_tools: list[MissingTool] = field(default_factory=list[MissingTool])
+    missed_events: list[str] = field(default_factory=list[str])
+    is_complete: bool = False
 
     async def play(self, step: ModelStep) -> AsyncGenerator[bytes]:
-        """The chunks of the whole reply. Raises `StreamCut` where the script cuts it."""
-        cuts = [entry.cut for _, entry in step.entries() if isinstance(entry, Disconnect)]
+        """Yield the chunks of the whole reply. Raises `StreamCut` if the script cuts it."""
+        cuts = [entry.as_cut for _, entry in step.entries() if isinstance(entry, Disconnect)]
         at_events = {name: cut for cut in cuts for name in (cut.before, cut.after) if name}
-        async for chunk in self._whole(step):
+        async for chunk in self._reply_chunks(step):
             cut: Cut | None = None
             if at_events:
                 cut = at_events.pop(self.encoder.event_of(chunk), None)
@@ -88,50 +88,52 @@ class Performance:
                 raise StreamCut
             yield chunk
             if cut is not None:
-                self.complete = cut.after == "response.completed"
+                self.is_complete = cut.after == "response.completed"
                 raise StreamCut
-        self.missed = list(at_events)
+        self.missed_events = list(at_events)
 
-    async def _whole(self, step: ModelStep) -> AsyncGenerator[bytes]:
-        yield self.stream.opened()
+    async def _reply_chunks(self, step: ModelStep) -> AsyncGenerator[bytes]:
+        yield self.stream.start()
         if step.fail is not None:
-            yield self.stream.failed(step.fail.code or "server_error", step.fail.message)
+            yield self.stream.fail(step.fail.code or "server_error", step.fail.message)
             if step.fail.disconnect:
-                self.complete = True
+                self.is_complete = True
                 raise StreamCut
             return
         usage = UsageBody()
         for part in step.reply or []:
             if isinstance(part, Usage):
                 usage = part.usage
-            async for chunk in self._part(part):
+            async for chunk in self._part_chunks(part):
                 yield chunk
         self.tokens = usage.input + usage.output
-        yield self.stream.completed(usage)
+        yield self.stream.complete(usage)
 
-    async def _part(self, part: Part) -> AsyncGenerator[bytes]:
+    async def _part_chunks(self, part: Part) -> AsyncGenerator[bytes]:
         if isinstance(part, ProviderPart):
             for chunk in self.stream.provider_item(part):
                 yield chunk
             return
         match part:
             case Message():
-                told = {"text": "", "phase": part.message.phase or ""}
-                self.said.append(told)
-                async for chunk in self._message(part.message, told=told):
+                record = {"text": "", "phase": part.message.phase or ""}
+                self.messages.append(record)
+                async for chunk in self._message_chunks(part.message, record=record):
                     yield chunk
             case PlanItem():
                 plan = part.plan_item
                 deltas = [PLAN_OPEN, *plan.deltas, PLAN_CLOSE]
-                whole = MessageBody(deltas=deltas, phase=plan.phase)
+                message = MessageBody(deltas=deltas, phase=plan.phase)
                 final = None if plan.final is None else f"{PLAN_OPEN}{plan.final}{PLAN_CLOSE}"
-                async for chunk in self._message(whole, final):
+                async for chunk in self._message_chunks(message, final):
                     yield chunk
             case Review():
-                async for chunk in self._message(MessageBody(deltas=[review_text(part.review)])):
+                async for chunk in self._message_chunks(
+                    MessageBody(deltas=[review_text(part.review)])
+                ):
                     yield chunk
             case Reasoning():
-                async for chunk in self._reasoning(part):
+                async for chunk in self._reasoning_chunks(part):
                     yield chunk
             case Malformed():
                 yield part.malformed.raw
@@ -141,39 +143,39 @@ class Performance:
                 await self._pause(part)
             case _:
                 intent, values = intent_of(part)
-                offered = self.encoder.offered(self.body)
-                chosen = choose(self.tools, offered, intent, values)
+                tools = self.encoder.offered_tools(self.body)
+                chosen = choose_tool(self.tools, tools, intent, values)
                 if chosen is None or chosen.lacks:
                     lacks = chosen.lacks if chosen else ""
-                    self.unfit.append(Unfit(intent, tuple(offered), lacks))
+                    self.missing_tools.append(MissingTool(intent, tuple(tools), lacks))
                     return
                 call_id, chunks = self.stream.tool_call(chosen)
-                self.called.append(call_id)
+                self.tool_call_ids.append(call_id)
                 if isinstance(part, McpCall):
-                    asked = part.mcp_call
-                    given = json.dumps(asked.arguments)
-                    self.mcp.append(McpAsked(asked.server, asked.tool, given))
+                    mcp_call = part.mcp_call
+                    arguments = json.dumps(mcp_call.arguments)
+                    self.mcp_calls.append(McpToolCall(mcp_call.server, mcp_call.tool, arguments))
                 if isinstance(part, UpdatePlan):
                     steps = part.update_plan.steps
                     self.plans.append(tuple(PlanStep(s.step, s.status) for s in steps))
                 for chunk in chunks:
                     yield chunk
 
-    async def _message(
-        self, body: MessageBody, final: str | None = None, told: dict[str, str] | None = None
+    async def _message_chunks(
+        self, body: MessageBody, final: str | None = None, record: dict[str, str] | None = None
     ) -> AsyncGenerator[bytes]:
-        yield self.stream.message_started()
-        said: list[str] = []
+        yield self.stream.start_message()
+        deltas: list[str] = []
         async for delta in self._deltas(body.deltas):
-            said.append(delta)
-            if told is not None:
-                told["text"] += delta[: MAX_TEXT_CHARACTERS - len(told["text"])]
+            deltas.append(delta)
+            if record is not None:
+                record["text"] += delta[: MAX_TEXT_CHARACTERS - len(record["text"])]
             yield self.stream.message_delta(delta)
-        yield self.stream.message_done("".join(said) if final is None else final, body.phase)
+        yield self.stream.end_message("".join(deltas) if final is None else final, body.phase)
 
-    async def _reasoning(self, part: Reasoning) -> AsyncGenerator[bytes]:
+    async def _reasoning_chunks(self, part: Reasoning) -> AsyncGenerator[bytes]:
         stream = self.stream
-        yield stream.reasoning_started()
+        yield stream.start_reasoning()
         summary: list[str] = []
         for index, block in enumerate(part.reasoning.summary):
             yield stream.summary_part(index)
@@ -187,7 +189,7 @@ class Performance:
             async for delta in self._deltas(block):
                 raw[-1] += delta
                 yield stream.raw_delta(index, delta)
-        yield stream.reasoning_done(summary, raw)
+        yield stream.end_reasoning(summary, raw)
 
     async def _deltas(self, block: str | list[Delta]) -> AsyncGenerator[str]:
         for entry in [block] if isinstance(block, str) else block:
@@ -201,7 +203,7 @@ class Performance:
             case Hold():
                 await self.gates.pass_through(entry.hold)
             case Disconnect():
-                if entry.here:
+                if entry.is_here:
                     raise StreamCut
             case Delay():
                 # The only wait by the clock on the model's side: the scenario is about time.
@@ -210,19 +212,19 @@ class Performance:
 
 
 def review_text(body: ReviewBody) -> str:
-    """A reviewer's answer, in the form that models are asked for."""
+    """Return a reviewer's answer, in the form that models are asked for."""
     findings = [
         {
-            "title": one.title,
-            "body": one.body,
+            "title": finding.title,
+            "body": finding.body,
             "confidence_score": 0.9,
             "priority": 1,
             "code_location": {
-                "absolute_file_path": one.path,
-                "line_range": {"start": one.start, "end": one.end},
+                "absolute_file_path": finding.path,
+                "line_range": {"start": finding.start, "end": finding.end},
             },
         }
-        for one in body.findings
+        for finding in body.findings
     ]
     verdict = "patch is correct" if body.correct else "patch is incorrect"
     return json.dumps(
@@ -236,7 +238,7 @@ def review_text(body: ReviewBody) -> str:
 
 
 def answering_model(step: ModelStep) -> str:
-    """The model that answers, by the step; "" for the requested one."""
+    """Return the model that answers, by the step; "" for the requested one."""
     for part in step.reply or []:
         if isinstance(part, Reroute):
             return part.reroute.model
@@ -247,16 +249,16 @@ def reply_summary(
     performance: Performance, step: ModelStep, call: int, outcome: CallEnd
 ) -> ModelEnd:
     """Summarise the streamed answer to a call. Texts are cut at MAX_TEXT_CHARACTERS."""
-    odd = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
-    said = (Said(one["text"], one["phase"]) for one in performance.said)
+    is_irregular = any(isinstance(entry, Malformed | Delay) for _, entry in step.entries())
+    messages = (ModelMessage(message["text"], message["phase"]) for message in performance.messages)
     return ModelEnd(
         call=call,
         outcome=outcome,
         usage=performance.tokens,
         plans=tuple(performance.plans),
         answers=answering_model(step),
-        texts=() if odd else tuple(said),
-        tools=0 if odd else len(performance.called),
-        mcp=() if odd else tuple(performance.mcp),
+        texts=() if is_irregular else tuple(messages),
+        tools=0 if is_irregular else len(performance.tool_call_ids),
+        mcp=() if is_irregular else tuple(performance.mcp_calls),
         **(step.fail.error_fields() if step.fail is not None else NO_ERROR),
     )

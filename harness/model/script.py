@@ -21,11 +21,11 @@ from harness.model.parts import (
 from harness.model.strict import Alias, Strict, Times
 
 
-def _pause(value: object) -> str:
+def _retry_after_tag(value: object) -> str:
     return "text" if isinstance(value, str) else "seconds"
 
 
-def _in_a_header(value: str) -> str:
+def _check_header_value(value: str) -> str:
     if not re.fullmatch(r"[!-~]([ -~]*[!-~])?", value):
         raise ValueError(f"{value!r} cannot stand in a header; expected one line of ASCII")
     return value
@@ -33,8 +33,8 @@ def _in_a_header(value: str) -> str:
 
 RetryAfter = Annotated[
     Annotated[float, Field(ge=0, le=86_400), Tag("seconds")]
-    | Annotated[str, AfterValidator(_in_a_header), Tag("text")],
-    Discriminator(_pause),
+    | Annotated[str, AfterValidator(_check_header_value), Tag("text")],
+    Discriminator(_retry_after_tag),
 ]
 
 
@@ -52,10 +52,10 @@ class Fail(Strict):
     """The call fails: by HTTP `status`, or with no status by an error event in the stream.
 
     `body` is sent with the status instead of the API's error object: a text (an empty one for no
-    body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is what the
-    body is said to be. A status below 400 needs a body: what is sent then is no stream of events.
-    `retry_after` is in seconds, or a text that is sent as it is; with `retry_date` the header names
-    a date that is so many seconds away. `disconnect` closes the connection after the error event.
+    body at all) or JSON; `body_bytes` sends that many bytes of text. `content_type` is the body's
+    declared type. A status below 400 needs a body, which is not a stream of events. `retry_after`
+    is in seconds, or a text that is sent as it is; with `retry_date` the header names the date
+    that many seconds from now. `disconnect` closes the connection after the error event.
     """
 
     status: Annotated[int, Field(ge=200, le=599)] | None = None
@@ -70,15 +70,15 @@ class Fail(Strict):
     times: Times = 1
 
     @model_validator(mode="after")
-    def _goes_together(self) -> "Fail":
-        whole = self.body is not None or self.body_bytes is not None
+    def _check_combination(self) -> "Fail":
+        has_body = self.body is not None or self.body_bytes is not None
         if self.status is None:
             for name in ("body", "body_bytes", "content_type", "retry_after"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} goes with status; without one the stream fails")
         elif self.disconnect:
             raise ValueError("disconnect goes with an error event; a status has no stream to cut")
-        elif self.status < 400 and not whole:
+        elif self.status < 400 and not has_body:
             raise ValueError("a status below 400 is no failure; it needs a body or body_bytes")
         if self.body is not None and self.body_bytes is not None:
             raise ValueError("expected at most one of body and body_bytes")
@@ -86,8 +86,8 @@ class Fail(Strict):
             raise ValueError("retry_date goes with retry_after in seconds")
         return self
 
-    def sent(self) -> bytes | None:
-        """The body, None for the API's error object."""
+    def body_to_send(self) -> bytes | None:
+        """Return the body, None for the API's error object."""
         if self.body_bytes is not None:
             return b"x" * self.body_bytes
         if self.body is None:
@@ -95,23 +95,23 @@ class Fail(Strict):
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
     def headers(self, now: float) -> dict[str, str]:
-        """The headers, at this moment (Unix seconds)."""
-        found = {"content-type": self.content_type or "application/json"}
+        """Return the headers, at this moment (Unix seconds)."""
+        headers = {"content-type": self.content_type or "application/json"}
         match self.retry_after:
             case None:
                 pass
             case str(text):
-                found["retry-after"] = text
+                headers["retry-after"] = text
             case seconds if self.retry_date:
-                found["date"] = formatdate(now, usegmt=True)
-                found["retry-after"] = formatdate(now + seconds, usegmt=True)
+                headers["date"] = formatdate(now, usegmt=True)
+                headers["retry-after"] = formatdate(now + seconds, usegmt=True)
             case seconds:
-                found["retry-after"] = f"{seconds:g}"
-        return found
+                headers["retry-after"] = f"{seconds:g}"
+        return headers
 
     def error_fields(self) -> ErrorFields:
-        """Return the failure as the caller can read it; nothing of a body that the script gives."""
-        if self.sent() is not None:
+        """Return the failure as the caller can read it; empty if the script gives the body."""
+        if self.body_to_send() is not None:
             return NO_ERROR
         return {"code": self.code or "", "said": self.message}
 
@@ -126,21 +126,21 @@ class ToolOutput(Strict):
     lacks: str | None = None
 
 
-def _one_or_several(value: object) -> str:
+def _one_of_tag(value: object) -> str:
     return "several" if isinstance(value, list) else "one"
 
 
 OneOf = Annotated[
     Annotated[str, Tag("one")] | Annotated[list[str], Field(min_length=1), Tag("several")],
-    Discriminator(_one_or_several),
+    Discriminator(_one_of_tag),
 ]
-"""A text, or a list of texts of which one will do."""
+"""A text, or a list of alternative texts."""
 
 
 class Expect(Strict):
     """Conditions of this call: `input_contains` texts, and the outputs of tool calls.
 
-    Of a list within `input_contains` one text is enough. `input_lacks` texts must not occur in its
+    A list within `input_contains` needs one of its texts. `input_lacks` texts must not occur in the
     input. The other keys compare it with an earlier call, by the name `as` of its step: with
     `same_model` both ask for the same model, with `same_schema` for the same output schema or none,
     and with `other_schema` this call does not ask for the earlier one's schema.
@@ -154,10 +154,10 @@ class Expect(Strict):
     other_schema: Alias | None = None
 
     @property
-    def compared(self) -> dict[str, str]:
-        """Each comparison with an earlier call, and the name of that call's step."""
-        found = {key: getattr(self, key) for key in ("same_model", "same_schema", "other_schema")}
-        return {key: name for key, name in found.items() if name is not None}
+    def comparisons(self) -> dict[str, str]:
+        """Return each comparison with an earlier call, and the name of that call's step."""
+        names = {key: getattr(self, key) for key in ("same_model", "same_schema", "other_schema")}
+        return {key: name for key, name in names.items() if name is not None}
 
 
 class When(Strict):
@@ -170,7 +170,7 @@ class When(Strict):
 class ModelStep(Strict):
     """One model call: a `reply`, or a `fail`. `as` names it for later calls to be compared with.
 
-    With `when` other calls skip the step, and it is no problem if no call uses it.
+    With `when` other calls skip the step, and the step may stay unused.
     """
 
     alias: Alias | None = Field(default=None, alias="as")
@@ -180,50 +180,50 @@ class ModelStep(Strict):
     expect: Expect | None = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> "ModelStep":
+    def _check_reply_or_fail(self) -> "ModelStep":
         if (self.reply is None) == (self.fail is None):
             raise ValueError("expected exactly one of reply and fail")
         return self
 
     @property
     def times(self) -> Times:
-        """For how many calls this step is played before the next."""
+        """Return for how many calls this step is played before the next."""
         if self.fail is not None:
             return self.fail.times
         for _, entry in self.entries():
             if isinstance(entry, Disconnect):
-                return entry.cut.times
+                return entry.as_cut.times
             if isinstance(entry, Malformed):
                 return entry.malformed.times
         return 1
 
     def gates(self) -> list[str]:
-        """The names of the gates at which the reply holds."""
+        """Return the names of the gates at which the reply holds."""
         return [entry.hold for _, entry in self.entries() if isinstance(entry, Hold)]
 
     def entries(self) -> Iterator[tuple[tuple[str | int, ...], Delta | Part]]:
-        """Every part and every entry of a part, with its path below the step."""
+        """Yield every part and every entry of a part, with its path below the step."""
         for index, part in enumerate(self.reply or []):
-            at = ("reply", index)
-            yield at, part
+            path = ("reply", index)
+            yield path, part
             match part:
                 case Message() | PlanItem():
                     key = next(iter(type(part).model_fields))
                     body = part.message if isinstance(part, Message) else part.plan_item
-                    for place, delta in enumerate(body.deltas):
-                        yield (*at, key, "deltas", place), delta
+                    for position, delta in enumerate(body.deltas):
+                        yield (*path, key, "deltas", position), delta
                 case Reasoning():
-                    both = ("summary", part.reasoning.summary), ("raw", part.reasoning.raw)
-                    for name, blocks in both:
+                    kinds = ("summary", part.reasoning.summary), ("raw", part.reasoning.raw)
+                    for name, blocks in kinds:
                         for number, block in enumerate(blocks):
-                            for place, delta in enumerate(deltas_of(block)):
-                                yield (*at, "reasoning", name, number, place), delta
+                            for position, delta in enumerate(deltas_of(block)):
+                                yield (*path, "reasoning", name, number, position), delta
                 case _:
                     pass
 
 
 def deltas_of(block: str | list[Delta]) -> list[Delta]:
-    """The deltas of a block."""
+    """Return the deltas of a block."""
     return [block] if isinstance(block, str) else block
 
 

@@ -18,7 +18,7 @@ import anyio.lowlevel
 import uvicorn
 from anyio.abc import TaskGroup
 
-from harness.model.model import ScriptedModel, catalogue
+from harness.model.model import ScriptedModel, model_list
 from harness.model.play import StreamCut
 
 Scope = MutableMapping[str, Any]
@@ -33,15 +33,15 @@ class ModelServer:
     """The HTTP side. `url` is the base URL to give to a server under test.
 
     The port is reserved for its whole life: a socket holds it even while nothing listens. Raises
-    `OSError` where the address cannot be had.
+    `OSError` if the address is not available.
     """
 
     def __init__(self, tasks: TaskGroup, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self._tasks = tasks
         self._host = host
-        self._socket = _bound(port, host)
+        self._socket = _bind_socket(port, host)
         self._server: _Server | None = None
-        self.url = f"{_address(self._socket)}/v1"
+        self.url = f"{_url_of(self._socket)}/v1"
         self.strays: list[str] = []
         self._models: list[ScriptedModel] = []
 
@@ -54,7 +54,7 @@ class ModelServer:
         elif not listening and self._server is not None:
             port: int = self._socket.getsockname()[1]
             await self._stop(self._server)
-            self._socket = _bound(port, self._host)
+            self._socket = _bind_socket(port, self._host)
 
     async def close(self) -> None:
         """Stop the server and release its port."""
@@ -68,58 +68,60 @@ class ModelServer:
         with anyio.CancelScope(shield=True):
             await server.done.wait()
 
-    def serve(self, model: ScriptedModel | None) -> None:
-        """From now on only this model answers; None for no model."""
+    def set_model(self, model: ScriptedModel | None) -> None:
+        """Let only this model answer from now on; None for no model."""
         self._models = [] if model is None else [model]
 
-    def join(self, model: ScriptedModel) -> None:
+    def add_model(self, model: ScriptedModel) -> None:
         """Add a model: of several, the one whose marker a call contains answers it."""
         self._models.append(model)
 
-    def leave(self, model: ScriptedModel) -> None:
+    def remove_model(self, model: ScriptedModel) -> None:
         """Remove a model."""
         self._models.remove(model)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
+        """Serve one ASGI request."""
         if scope["type"] != "http":
             return
         path = str(scope["path"]).rstrip("/")
         if scope["method"] == "GET" and path.endswith("/models"):
-            await whole(send, 200, json.dumps(catalogue()).encode())
+            await send_response(send, 200, json.dumps(model_list()).encode())
         elif scope["method"] == "POST" and path.endswith("/responses"):
             await self._call(receive, send)
         else:
-            self.stray(f"{scope['method']} {path}")
-            await whole(send, 404, b'{"error":{"message":"the scripted model has no such path"}}')
+            self.note_stray(f"{scope['method']} {path}")
+            await send_response(
+                send, 404, b'{"error":{"message":"the scripted model has no such path"}}'
+            )
 
-    def stray(self, words: str) -> None:
+    def note_stray(self, words: str) -> None:
         """Note something that no model was asked."""
         self.strays.append(words)
 
     def model_of(self, body: bytes) -> ScriptedModel | None:
-        """The model that answers a call, None for none."""
+        """Return the model that answers a call, None for none."""
         if len(self._models) == 1:
             return self._models[0]
         return next((model for model in self._models if model.claims(body)), None)
 
     async def _call(self, receive: Receive, send: Send) -> None:
-        body = await body_of(receive)
+        body = await read_body(receive)
         if body is None:
-            return  # It disconnected before its request was complete: that is no call.
+            return  # It disconnected before its request was complete.
         await self.reply(body, receive, send)
 
     async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
         """Answer a call whose body was read."""
         model = self.model_of(body)
         if model is None:
-            what = "of no running scenario" if self._models else "while no scenario was running"
-            self.stray(f"a model call {what}")
-            await whole(send, 503, b'{"error":{"message":"no scenario is running"}}')
+            reason = "of no running scenario" if self._models else "while no scenario was running"
+            self.note_stray(f"a model call {reason}")
+            await send_response(send, 503, b'{"error":{"message":"no scenario is running"}}')
             return
         answer = model.answer(body)
         if answer.chunks is None:
-            await whole(send, answer.status, answer.body, answer.headers)
+            await send_response(send, answer.status, answer.body, answer.headers)
             return
         await _start(send, answer.status, answer.headers)
         cut = False
@@ -136,7 +138,7 @@ class ModelServer:
             tasks.cancel_scope.cancel()
         if cut:
             # An exception after the start makes the server drop the connection without the end
-            # of the body: to the caller that is a lost connection, which is what the script says.
+            # of the body: to the caller that is a lost connection, as the script demands.
             raise StreamCut
 
 
@@ -152,31 +154,31 @@ async def model_server() -> AsyncGenerator[ModelServer]:
             await app.close()
 
 
-def _bound(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """A socket that is bound to the port (0 for a free one) and does not listen."""
+def _bind_socket(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """Return a socket that is bound to the port (0 for a free one) and does not listen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio turns off Nagle's algorithm: small chunks are sent at once.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError:
-        bound.close()
+        listener.close()
         raise
-    return bound
+    return listener
 
 
-def _address(bound: socket.socket) -> str:
-    """The address by which a bound socket is reached from this machine."""
-    name: tuple[str, int] = bound.getsockname()[:2]
+def _url_of(listener: socket.socket) -> str:
+    """Return the address by which a bound socket is reached from this machine."""
+    name: tuple[str, int] = listener.getsockname()[:2]
     host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name[0], name[0]), name[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager
-async def loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
-    """Serve an ASGI application on a free port of the loopback address; gives its address."""
-    listener = _bound(0)
+async def serve_on_loopback(app: Any, tasks: TaskGroup) -> AsyncGenerator[str]:
+    """Serve an ASGI application on a free port of the loopback address; yield its address."""
+    listener = _bind_socket(0)
     server = _Server(_config(app))
     tasks.start_soon(server.run_on, listener)
     await server.ready.wait()
@@ -231,8 +233,8 @@ async def _cancel_on_disconnect(receive: Receive, scope: anyio.CancelScope) -> N
     scope.cancel()
 
 
-async def body_of(receive: Receive) -> bytes | None:
-    """The whole body, None where the caller disconnected before its end."""
+async def read_body(receive: Receive) -> bytes | None:
+    """Read the whole body, None if the caller disconnected before its end."""
     body = bytearray()
     while True:
         message = await receive()
@@ -248,7 +250,7 @@ async def _start(send: Send, status: int, headers: dict[str, str]) -> None:
     await send({"type": "http.response.start", "status": status, "headers": encoded})
 
 
-async def whole(
+async def send_response(
     send: Send, status: int, body: bytes, headers: dict[str, str] | None = None
 ) -> None:
     """Send an answer that is whole at once."""

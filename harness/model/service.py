@@ -1,4 +1,4 @@
-"""The scripted model as a service of its own, for somebody who starts his server himself."""
+"""The scripted model as a separate service, for users who start their server themselves."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,72 +8,72 @@ from urllib.parse import unquote
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.model.conversations import Conversation, Conversations, Served
+from harness.model.conversations import Conversation, Conversations, ServedCall
 from harness.model.encoder import Encoder
 from harness.model.gates import Gates
 from harness.model.model import ScriptedModel
 from harness.model.script import Script
-from harness.model.server import ModelServer, Receive, Scope, Send, whole
+from harness.model.server import ModelServer, Receive, Scope, Send, send_response
 from harness.model.tools import ToolRow
-from harness.trace.frame import why_no_json
+from harness.trace.frame import json_error
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 
 _GATES = "/gates"
 
 
 class GateListener(Protocol):
-    """A listener to gates."""
+    """Callbacks for gates."""
 
-    def waits(self, gate: str) -> None:
-        """An answer waits at a gate."""
+    def on_gate_reached(self, gate: str) -> None:
+        """Handle an answer that waits at a gate."""
         ...
 
-    def opened(self, gate: str) -> None:
-        """A gate was opened at which an answer waited."""
+    def on_gate_opened(self, gate: str) -> None:
+        """Handle the opening of a gate at which an answer waited."""
         ...
 
 
 class Listener(GateListener, Protocol):
-    """A listener to all that happens, in order."""
+    """Callbacks for all events of a service, in order."""
 
-    def begins(self, conversation: Conversation) -> None:
-        """A conversation begins."""
+    def on_conversation(self, conversation: Conversation) -> None:
+        """Handle the begin of a conversation."""
         ...
 
-    def asked(self, served: Served) -> None:
-        """A call came; its answer begins now."""
+    def on_call(self, served: ServedCall) -> None:
+        """Handle a call; its answer begins now."""
         ...
 
-    def answered(self, served: Served) -> None:
-        """The answer to a call is over (`served.call.ended`)."""
+    def on_answer(self, served: ServedCall) -> None:
+        """Handle the end of the answer to a call (`served.call.end`)."""
         ...
 
-    def refused(self, what: str, why: str) -> None:
-        """A request came that is no call of this model."""
+    def on_refused_request(self, request: str, reason: str) -> None:
+        """Handle a request that is not a call of this model."""
         ...
 
-    def forgotten(self, conversation: Conversation) -> None:
-        """A conversation is so old that nothing more is expected of it."""
+    def on_forgotten(self, conversation: Conversation) -> None:
+        """Handle a conversation that is too old to be continued."""
         ...
 
 
-class ToldGates(Gates):
-    """Gates that tell a listener who waits at them."""
+class GateReporter(Gates):
+    """Gates that report waiting answers to a listener."""
 
     def __init__(self, listener: GateListener) -> None:
         super().__init__()
         self.waiting: list[str] = []
         self._listener = listener
 
-    async def opened(self, name: str) -> None:
+    async def wait_until_open(self, name: str) -> None:
         """Wait until the gate is open."""
         if self.is_open(name):
             return
         self.waiting.append(name)
-        self._listener.waits(name)
+        self._listener.on_gate_reached(name)
         try:
-            await super().opened(name)
-            self._listener.opened(name)
+            await super().wait_until_open(name)
+            self._listener.on_gate_opened(name)
         finally:
             self.waiting.remove(name)
 
@@ -81,8 +81,8 @@ class ToldGates(Gates):
 class ModelService(ModelServer):
     """The model of `scripts` over HTTP. `gates` are those of all conversations.
 
-    `tools`, `outcomes` and `loose` are as for `ScriptedModel`. Raises `OSError` where the address
-    cannot be had.
+    `tools`, `outcomes` and `loose` are as for `ScriptedModel`. Raises `OSError` if the address is
+    not available.
     """
 
     def __init__(
@@ -99,29 +99,31 @@ class ModelService(ModelServer):
         loose: bool = True,
     ) -> None:
         super().__init__(tasks, host=host, port=port)
-        self.gates = ToldGates(listener)
+        self.gates = GateReporter(listener)
         self.calls = 0
         self._listener = listener
         self._tools, self._outcomes, self._loose = tools, outcomes, loose
         self.conversations = Conversations(scripts, self._make, loop=loop)
-        self._open: dict[tuple[int, int], Served] = {}
-        self._replying = 0
-        self._happened = anyio.Event()
+        self._open: dict[tuple[int, int], ServedCall] = {}
+        self._reply_count = 0
+        self._next_event = anyio.Event()
 
     @property
-    def at_rest(self) -> bool:
+    def is_at_rest(self) -> bool:
         """Return whether every script was played to its end, and no answer is under way."""
-        over = all(one.model.over for one in self.conversations.all)
-        return over and not self._replying and not self.conversations.waiting
+        all_finished = all(
+            conversation.model.is_finished for conversation in self.conversations.all
+        )
+        return all_finished and not self._reply_count and not self.conversations.waiting_aliases
 
-    async def played(self) -> None:
+    async def wait_until_played(self) -> None:
         """Wait until every script was played to its end."""
-        while not (self.calls and self.at_rest):
-            await self._happened.wait()
+        while not (self.calls and self.is_at_rest):
+            await self._next_event.wait()
 
     def _make(self, script: Script, encoder: Encoder) -> ScriptedModel:
         def mark(body: MarkBody) -> None:
-            self._marked(model, body)
+            self._on_mark(model, body)
 
         model = ScriptedModel(
             script,
@@ -135,7 +137,7 @@ class ModelService(ModelServer):
         return model
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
+        """Serve one ASGI request."""
         path = str(scope.get("path", ""))
         if scope["type"] == "http" and (path == _GATES or path.startswith(f"{_GATES}/")):
             name = unquote(path.removeprefix(_GATES).removeprefix("/"))
@@ -144,7 +146,7 @@ class ModelService(ModelServer):
         await super().__call__(scope, receive, send)
 
     async def _gate(self, method: str, name: str, send: Send) -> None:
-        """`GET /gates` names those at which an answer waits; `POST /gates/NAME` opens one."""
+        """Serve `GET /gates` (those at which an answer waits) and `POST /gates/NAME` (open one)."""
         if method == "POST" and name:
             self.gates.open(name)
         elif method != "GET" or name:
@@ -153,62 +155,66 @@ class ModelService(ModelServer):
         await _answer(send, 200, {"waiting": list(self.gates.waiting)})
 
     async def reply(self, body: bytes, receive: Receive, send: Send) -> None:
-        """Answer a call whose body was read; what is no JSON object uses no step."""
-        problem = why_no_json(body)
+        """Answer a call whose body was read; an invalid body does not use a step."""
+        problem = json_error(body)
         if not problem and not isinstance(json.loads(body), dict):
             problem = "it is JSON, and no object"
         if problem:
-            self._refused("a model call", f"its body is no JSON object: {problem}")
+            self._refuse_request("a model call", f"its body is no JSON object: {problem}")
             error = {"message": f"the body is no JSON object: {problem}"}
             await _answer(send, 400, {"error": error})
             return
-        self._replying += 1
+        self._reply_count += 1
         try:
             await super().reply(body, receive, send)
         finally:
-            self._replying -= 1
-            self._happened.set()
-            self._happened = anyio.Event()
+            self._reply_count -= 1
+            self._next_event.set()
+            self._next_event = anyio.Event()
 
     def model_of(self, body: bytes) -> ScriptedModel:
-        """The model of the call's conversation."""
+        """Return the model of the call's conversation."""
         call: dict[str, Any] = json.loads(body)
-        conversation, begins = self.conversations.of(call)
+        conversation, begins = self.conversations.conversation_of(call)
         if begins:
             for old in self.conversations.forget():
-                self._listener.forgotten(old)
-            self._listener.begins(conversation)
+                self._listener.on_forgotten(old)
+            self._listener.on_conversation(conversation)
         return conversation.model
 
-    def stray(self, words: str) -> None:
-        """A request to a path that the model does not have."""
-        why = "this model has POST …/responses and GET …/models"
+    def note_stray(self, words: str) -> None:
+        """Note a request to a path that the model does not have."""
+        reason = "this model has POST …/responses and GET …/models"
         if words.endswith(("/chat/completions", "/messages", "/completions")):
-            why = "this model speaks the Responses API only: POST …/responses"
-        self._refused(words, why)
+            reason = "this model speaks the Responses API only: POST …/responses"
+        self._refuse_request(words, reason)
 
-    def _refused(self, what: str, why: str) -> None:
-        self.strays.append(what)
-        self._listener.refused(what, why)
+    def _refuse_request(self, request: str, reason: str) -> None:
+        self.strays.append(request)
+        self._listener.on_refused_request(request, reason)
 
-    def _marked(self, model: ScriptedModel, body: MarkBody) -> None:
-        """A call began or ended; the model has it in its list by now."""
+    def _on_mark(self, model: ScriptedModel, body: MarkBody) -> None:
+        """Handle the mark of a call's begin or end; the model has listed the call already."""
         match body:
             case ModelCall(call=number):
                 self.calls += 1
-                conversation = next(one for one in self.conversations.all if one.model is model)
-                called = model.calls[number - 1]
-                served = self.conversations.note(conversation, called, self.calls)
-                self._open[conversation.number, number] = served
-                self._listener.asked(served)
-            case ModelEnd(call=number):
-                found = next(
-                    key for key, one in self._open.items() if one.call is model.calls[number - 1]
+                conversation = next(
+                    entry for entry in self.conversations.all if entry.model is model
                 )
-                self._listener.answered(self._open.pop(found))
+                call = model.calls[number - 1]
+                served = self.conversations.record_call(conversation, call, self.calls)
+                self._open[conversation.number, number] = served
+                self._listener.on_call(served)
+            case ModelEnd(call=number):
+                pending_key = next(
+                    key
+                    for key, served in self._open.items()
+                    if served.call is model.calls[number - 1]
+                )
+                self._listener.on_answer(self._open.pop(pending_key))
             case _:
                 pass
 
 
 async def _answer(send: Send, status: int, value: Any) -> None:
-    await whole(send, status, json.dumps(value).encode())
+    await send_response(send, status, json.dumps(value).encode())

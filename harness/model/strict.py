@@ -16,8 +16,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
-def key_of(value: Any) -> str | None:
-    """The single key of a mapping, which names the alternative; "text" for a text."""
+def single_key(value: Any) -> str | None:
+    """Return the single key of a mapping, which names the alternative; "text" for a text."""
     if isinstance(value, str):
         return "text"
     if isinstance(value, BaseModel):

@@ -17,7 +17,7 @@ from harness.model.asks import (
 )
 
 # The capability that a server without a tool for the intent lacks.
-CAPABILITIES = {
+CAPABILITY_OF_INTENT = {
     "run": "command-execution",
     "patch": "file-change",
     "update_plan": "plan-update",
@@ -30,16 +30,16 @@ TERMINAL = "terminal"
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedTool:
     """A tool that a call offers: its name, its namespace, whether it takes free text.
 
-    `members` are the listed parameters, None where none are listed.
+    `parameters` are the listed parameters, None if none are listed.
     """
 
     name: str
     namespace: str = ""
-    free: bool = False
-    members: frozenset[str] | None = None
+    takes_free_text: bool = False
+    parameters: frozenset[str] | None = None
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
@@ -60,16 +60,16 @@ class ToolRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenTool:
     """A tool call to make; `lacks` is a capability that the call would need and is missing."""
 
-    tool: Offered
+    tool: OfferedTool
     arguments: Any
     lacks: str = ""
 
 
 _ESCALATION = {"sandbox_permissions": "{permissions}", "justification": "{reason}"}
-BUILT_IN = (
+BUILT_IN_ROWS = (
     ToolRow(
         "run",
         "exec_command",
@@ -86,8 +86,8 @@ BUILT_IN = (
     ToolRow("dynamic_call", "{tool}", "", "{arguments}"),
 )
 
-# Regular expressions by which an output shows the outcome of its call, tried in this order.
-OUTCOMES: dict[str, tuple[str, ...]] = {
+# Regular expressions for the outcome that a tool's output shows, tried in this order.
+OUTCOME_PATTERNS: dict[str, tuple[str, ...]] = {
     "declined": (r"rejected by user", r"declined by (the )?user"),
     "refused": (r"approval policy", r"blocked by policy", r"not allowed", r"unsupported call"),
     "failed": (
@@ -105,7 +105,7 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
 
 
 def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
-    """The intent of a part and the values for its templates."""
+    """Return the intent of a part and the values for its templates."""
     match part:
         case Run(run=body):
             permissions = "require_escalated" if body.escalate else None
@@ -119,8 +119,8 @@ def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
             return "patch", {"patch": patch_text(body)}
         case UpdatePlan(update_plan=body):
             plan = [
-                {"step": one.step, "status": re.sub(r"(?=[A-Z])", "_", one.status).lower()}
-                for one in body.steps
+                {"step": step.step, "status": re.sub(r"(?=[A-Z])", "_", step.status).lower()}
+                for step in body.steps
             ]
             return "update_plan", {"explanation": body.explanation, "plan": plan}
         case McpCall(mcp_call=body):
@@ -132,38 +132,45 @@ def intent_of(part: ToolPart) -> tuple[str, dict[str, Any]]:
             return "view_image", {"path": body.path}
 
 
-def choose(
-    rows: Sequence[ToolRow], offered: Iterable[Offered], intent: str, values: Mapping[str, Any]
-) -> Chosen | None:
-    """The call by the first row whose tool is offered; None where there is none."""
-    there = {(tool.namespace, tool.name): tool for tool in offered}
-    for row in (*rows, *BUILT_IN):
+def choose_tool(
+    rows: Sequence[ToolRow],
+    offered_tools: Iterable[OfferedTool],
+    intent: str,
+    values: Mapping[str, Any],
+) -> ChosenTool | None:
+    """Return the call by the first row whose tool is offered, None if none is."""
+    tools_by_name = {(tool.namespace, tool.name): tool for tool in offered_tools}
+    for row in (*rows, *BUILT_IN_ROWS):
         if row.intent != intent:
             continue
-        tool = there.get((str(_filled(row.namespace, values)), str(_filled(row.name, values))))
+        tool = tools_by_name.get((str(_fill(row.namespace, values)), str(_fill(row.name, values))))
         if tool is not None:
-            arguments = _filled(row.arguments, values)
-            return Chosen(tool, arguments, TERMINAL if _no_terminal(tool, row, values) else "")
+            arguments = _fill(row.arguments, values)
+            return ChosenTool(
+                tool, arguments, TERMINAL if _lacks_terminal(tool, row, values) else ""
+            )
     return None
 
 
-def _no_terminal(tool: Offered, row: ToolRow, values: Mapping[str, Any]) -> bool:
-    """Return whether a command wants a terminal and this tool has no parameter for one."""
+def _lacks_terminal(tool: OfferedTool, row: ToolRow, values: Mapping[str, Any]) -> bool:
+    """Return whether a command wants a terminal and this tool lacks a parameter for one."""
     if not values.get("tty"):
         return False
     template: Any = row.arguments
     members = cast("dict[str, Any]", template) if isinstance(template, dict) else {}
-    asked = [name for name, value in members.items() if value == "{tty}"]
-    return not asked or (tool.members is not None and tool.members.isdisjoint(asked))
+    terminal_members = [name for name, value in members.items() if value == "{tty}"]
+    return not terminal_members or (
+        tool.parameters is not None and tool.parameters.isdisjoint(terminal_members)
+    )
 
 
-def lines_to_add(intent: str) -> str:
-    """The lines to add to a profile so that an intent finds its tool."""
-    member = f'NAME = "{{{VALUES[intent][0]}}}"'
+def profile_lines(intent: str) -> str:
+    """Return the lines to add to a profile so that an intent finds its tool."""
+    member = f'NAME = "{{{VALUES_OF_INTENT[intent][0]}}}"'
     return f'[[tools]] intent = "{intent}", name = "NAME", arguments = {{ {member} }}'
 
 
-VALUES: dict[str, tuple[str, ...]] = {
+VALUES_OF_INTENT: dict[str, tuple[str, ...]] = {
     "run": ("command", "tty", "permissions", "reason"),
     "patch": ("patch",),
     "update_plan": ("plan", "explanation"),
@@ -171,37 +178,37 @@ VALUES: dict[str, tuple[str, ...]] = {
     "dynamic_call": ("arguments", "tool"),
     "view_image": ("path",),
 }
-"""What the templates of each intent may hold in braces, the value that matters most first."""
+"""The values that templates of each intent may hold in braces, the most important one first."""
 
 
 def outcome_of(text: str, table: Mapping[str, Sequence[str]]) -> str:
-    """The outcome of a call by its output, "" where none of the expressions matches.
+    """Return the outcome of a call by its output, "" if no expression matches.
 
     `table` is the profile's; its expressions are tried first.
     """
-    for one in (table, OUTCOMES):
-        for outcome, patterns in one.items():
+    for patterns_by_outcome in (table, OUTCOME_PATTERNS):
+        for outcome, patterns in patterns_by_outcome.items():
             if any(re.search(pattern, text, re.M) for pattern in patterns):
                 return outcome
     return ""
 
 
 def patch_text(body: PatchBody) -> str:
-    """A patch in the form in which models write it."""
+    """Return a patch in the form in which models write it."""
     if body.text is not None:
         return body.text
     lines = ["*** Begin Patch"]
     for path, content in body.add.items():
-        lines += [f"*** Add File: {path}", *_marked("+", content)]
+        lines += [f"*** Add File: {path}", *_prefix_lines("+", content)]
     for path in body.delete:
         lines.append(f"*** Delete File: {path}")
     for path, change in body.update.items():
-        old, new = _marked("-", change.old), _marked("+", change.new)
+        old, new = _prefix_lines("-", change.old), _prefix_lines("+", change.new)
         lines += [f"*** Update File: {path}", "@@", *old, *new]
     return "\n".join([*lines, "*** End Patch"])
 
 
-def _marked(mark: str, content: str) -> list[str]:
+def _prefix_lines(mark: str, content: str) -> list[str]:
     return [f"{mark}{line}" for line in content.splitlines()]
 
 
@@ -209,25 +216,27 @@ _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _ABSENT = object()
 
 
-def _filled(template: Any, values: Mapping[str, Any]) -> Any:
-    filled = _replaced(template, values)
+def _fill(template: Any, values: Mapping[str, Any]) -> Any:
+    filled = _fill_or_absent(template, values)
     return "" if filled is _ABSENT else filled
 
 
-def _replaced(template: Any, values: Mapping[str, Any]) -> Any:
+def _fill_or_absent(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, str):
-        whole = _PLACEHOLDER.fullmatch(template)
-        if whole and whole[1] in values:
-            value = values[whole[1]]
+        match = _PLACEHOLDER.fullmatch(template)
+        if match and match[1] in values:
+            value = values[match[1]]
             return _ABSENT if value is None else value
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
     if isinstance(template, list):
         entries = cast("list[Any]", template)
         return [
-            one for one in (_replaced(entry, values) for entry in entries) if one is not _ABSENT
+            value
+            for value in (_fill_or_absent(entry, values) for entry in entries)
+            if value is not _ABSENT
         ]
     if isinstance(template, dict):
         members = cast("dict[str, Any]", template)
-        filled = {key: _replaced(value, values) for key, value in members.items()}
+        filled = {key: _fill_or_absent(value, values) for key, value in members.items()}
         return {key: value for key, value in filled.items() if value is not _ABSENT}
     return template

@@ -1,4 +1,4 @@
-"""The script that a model call belongs to, and the step of it that comes next.
+"""The script of each model call, and the next step in it.
 
 With one thread, every call belongs to it. With several, a call belongs to the thread whose marker
 (a nonce in its first user text) it contains, in a fork the last such marker. Without markers,
@@ -25,27 +25,29 @@ class Track:
 
     @property
     def unplayed_steps(self) -> list[int]:
-        """The indexes of the steps that no call has used, except those with `when`."""
+        """Return the indexes of the steps that no call has used, except those with `when`."""
         first = self._cursor + (1 if self._played else 0)
-        return [at for at in range(first, len(self.script)) if self.script[at].when is None]
+        return [
+            index for index in range(first, len(self.script)) if self.script[index].when is None
+        ]
 
     @property
-    def unplayed(self) -> int:
-        """The number of steps that no call has used, except those with `when`."""
+    def unplayed_count(self) -> int:
+        """Return the number of steps that no call has used, except those with `when`."""
         return len(self.unplayed_steps)
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """Return whether every step was used, and as often as it says."""
         repeats = bool(self._played) and isinstance(self._times(), int)
         return not (repeats or self.unplayed_steps)
 
-    def next_step(self, user_messages: int, fits: Fits = lambda _when: True) -> int:
-        """The index of the step for a call, -1 where the script is at its end.
+    def next_step(self, user_messages: int, is_for_call: Fits = lambda _when: True) -> int:
+        """Return the index of the step for a call, -1 at the end of the script.
 
         A step may answer several calls (`times`). A new user message in the input means that a new
-        turn began, which ends `until-turn-ends`. A step that is for other calls is skipped; a call
-        that none of the rest is for gets none, and leaves them to the calls that follow.
+        turn began, which ends `until-turn-ends`. Steps whose `when` does not match are skipped; a
+        call without a matching step gets none, and leaves the rest to later calls.
         """
         if user_messages > self._user_messages:
             if self._played and self._times() == "until-turn-ends":
@@ -53,7 +55,8 @@ class Track:
             self._user_messages = user_messages
         conditions = (step.when for step in self.script[self._cursor :])
         skipped = next(
-            (count for count, when in enumerate(conditions) if when is None or fits(when)), None
+            (count for count, when in enumerate(conditions) if when is None or is_for_call(when)),
+            None,
         )
         if skipped is None:
             return -1
@@ -71,7 +74,7 @@ class Track:
         self._cursor, self._played = len(self.script), 0
 
     def step(self, index: int) -> ModelStep | None:
-        """The step of that index, None for -1."""
+        """Return the step of that index, None for -1."""
         return self.script[index] if index >= 0 else None
 
     def _times(self) -> Times:
@@ -93,31 +96,32 @@ class Tracks:
         self._by_text: dict[str, Track] = {}
 
     @property
-    def unplayed(self) -> int:
-        """The number of steps in all scripts that no call has used."""
-        return sum(track.unplayed for track in self.all)
+    def unplayed_count(self) -> int:
+        """Return the number of steps in all scripts that no call has used."""
+        return sum(track.unplayed_count for track in self.all)
 
     def claims(self, user_texts: Sequence[str]) -> bool:
         """Return whether the texts contain one of the markers."""
         markers = [marker for marker in self._markers.values() if marker]
         return any(marker in text for marker in markers for text in user_texts)
 
-    def _last(self, track: Track, user_texts: Sequence[str]) -> int:
-        """The index of the last text with the track's marker, -1 for none."""
+    def _last_text_of(self, track: Track, user_texts: Sequence[str]) -> int:
+        """Return the index of the last text with the track's marker, -1 for none."""
         marker = self._markers.get(track.alias, "")
         return max(
-            (at for at, text in enumerate(user_texts) if marker and marker in text), default=-1
+            (index for index, text in enumerate(user_texts) if marker and marker in text),
+            default=-1,
         )
 
-    def owner(self, user_texts: Sequence[str]) -> Track | None:
-        """The track that a call belongs to, None for none."""
+    def track_of(self, user_texts: Sequence[str]) -> Track | None:
+        """Return the track that a call belongs to, None for none."""
         if len(self.all) == 1:
             return self.all[0]
         if self._markers:
             # A fork's history also has the marker of its original thread: the last marker counts.
-            found = [(self._last(track, user_texts), track) for track in self.all]
-            at, track = max(found, key=lambda one: one[0])
-            return track if at >= 0 else None
+            last_markers = [(self._last_text_of(track, user_texts), track) for track in self.all]
+            index, track = max(last_markers, key=lambda entry: entry[0])
+            return track if index >= 0 else None
         first = user_texts[0] if user_texts else ""
         if first not in self._by_text and len(self._by_text) < len(self.all):
             self._by_text[first] = self.all[len(self._by_text)]

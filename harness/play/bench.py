@@ -1,7 +1,7 @@
 """A worker's bench: one model server, one server under test at a time, scenarios one by one.
 
-`run` plays a scenario. Who wants to speak himself, or to go through a scenario step by step, holds
-a conversation:
+`run` plays a scenario. To send messages by hand, or to play a scenario step by step, hold a
+conversation:
 
     async with bench.conversation("mine", {"t": script}) as stage:
         answer = await stage.request("thread/start", {"cwd": str(stage.cwd)})
@@ -35,7 +35,7 @@ from harness.play.sdk.bench import SdkBench
 from harness.play.session.conversation import Conversations, Needs, needs_of
 from harness.play.session.conversation_context import ConversationContext
 from harness.play.session.first_turn import NO_TURN, plain_turn
-from harness.play.session.sanity import SANITY, proves, trouble
+from harness.play.session.sanity import SANITY, last_turn_completed, sanity_problem
 from harness.play.session.servers import RunningServer, Servers, SetupFailed
 from harness.protocol.spec.book import Book
 from harness.report.results.outcome import Finding
@@ -44,7 +44,7 @@ from harness.scenario.loader import Loaded
 from harness.scenario.player import Player
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 
-# Set-up findings that concern only what starts a turn.
+# Set-up findings that concern only scenarios that start a turn.
 _TURN_FINDINGS = ("setup.model-not-called", NO_TURN)
 
 
@@ -76,7 +76,7 @@ class Bench:
         self.commands = CommandBench(profile, bounds, book, folder, self.hygiene)
         self.sdk = SdkBench(profile, bounds, book, folder, models, self.hygiene)
         self.step_bound: float | None = None
-        """How many seconds a step of a scenario waits at most, where that is less than usual."""
+        """The bound of a scenario's steps in seconds, if it is shorter than usual."""
         self._model_reached = False
         self._proven = False
 
@@ -91,13 +91,13 @@ class Bench:
         return self._models.url
 
     def blocker_for(self, loaded: Loaded) -> Finding | None:
-        """The set-up finding because of which this scenario need not be tried, if any."""
+        """Return the set-up finding that makes playing this scenario pointless, if any."""
         if loaded.surface == EXEC:
-            return self.exec.blocked
+            return self.exec.blocker
         if loaded.surface == COMMAND:
-            return self.commands.blocked
+            return self.commands.blocker
         if loaded.surface == SDK:
-            return self.sdk.blocked
+            return self.sdk.blocker
         finding = self.blocker
         if finding is None or (finding.id in _TURN_FINDINGS and not loaded.scenario.starts_turns):
             return None
@@ -106,8 +106,8 @@ class Bench:
     async def first_turn(self, patience: float) -> Run:
         """Play the plain turn on a fresh process; `patience` scales the bound of its steps.
 
-        What was found about the model before is forgotten: it is found again, or was wrong. What
-        follows the steps is bounded by one short silence, and as they are.
+        Earlier findings about the model are dropped, since this play finds them again if they are
+        right. The end of the trace is bounded by one short silence, and by the bound of the steps.
         """
         await self.servers.retire_all()
         self.blocker = None
@@ -117,9 +117,9 @@ class Bench:
         return await self._play(plain_turn(), bounds=bounds, ending=ending)
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` where the server cannot be used at all.
+        """Play one scenario. Raises `SetupFailed` if the server cannot be used at all.
 
-        A process that a scenario wants for itself is used by none before it and none after it.
+        A scenario that asks for a process of its own shares it with none before or after it.
         """
         if loaded.surface == EXEC:
             return await self.exec.run(loaded)
@@ -128,24 +128,28 @@ class Bench:
         if loaded.surface == SDK:
             return await self.sdk.run(loaded)
         needs = needs_of(loaded)
-        server = await self.servers.select(self._conversations.settings(needs))
-        if server is not None and server.doubted:
+        server = await self.servers.select(self._conversations.shared_profile(needs))
+        if server is not None and server.unproven_after:
             await self._sanity_turn(server, needs)
         server = self.servers.current
-        before = tuple(server.served) if server is not None and not server.peer.inbox.closed else ()
+        before = (
+            tuple(server.served_scenarios)
+            if server is not None and not server.peer.inbox.closed
+            else ()
+        )
         try:
             run = await self._play(loaded)
         except SetupFailed:
-            # Of some servers only one can run at a time: they have a fixed port, or a lock.
+            # Some servers can run only once at a time: they have a fixed port, or a lock.
             if not await self.servers.run_alone():
                 raise
             self.blocker, before = None, ()
             run = await self._play(loaded)
         run.served_before = before
-        proven = proves(run)
+        proven = last_turn_completed(run)
         if self.servers.current is not None:
-            self.servers.current.served.append(loaded)
-            self.servers.current.doubted = "" if proven else loaded.id
+            self.servers.current.served_scenarios.append(loaded)
+            self.servers.current.unproven_after = "" if proven else loaded.id
         self._proven = self._proven or proven
         return run
 
@@ -159,7 +163,7 @@ class Bench:
         return stage.run
 
     def _shortened_bounds(self, step: float) -> Bounds:
-        """The run's bounds, of which a step waits at most so long, and the end four times that."""
+        """Return bounds with at most `step` seconds a step, and four times that for the end."""
         step = min(step, self._bounds.step)
         scenario = min(4 * step + self._bounds.settle, self._bounds.scenario)
         return self._bounds.model_copy(update={"step": step, "scenario": scenario})
@@ -167,14 +171,14 @@ class Bench:
     def conversation_of(
         self, loaded: Loaded, *, ending: Bounds | None = None
     ) -> AbstractAsyncContextManager[ConversationContext]:
-        """A conversation with what a scenario needs, of which no step is played yet."""
+        """Hold a conversation with the settings of a scenario, without playing its steps."""
         scripts = loaded.scenario.scripts()
         return self.conversation(loaded.id, scripts, needs=needs_of(loaded), ending=ending)
 
     def player(
         self, loaded: Loaded, stage: ConversationContext, *, bounds: Bounds | None = None
     ) -> Player:
-        """Return the player of a scenario's steps; `bounds` other than the run's."""
+        """Return the player of a scenario's steps; `bounds` replace those of the run."""
         return Player(
             loaded,
             stage.peer,
@@ -184,18 +188,18 @@ class Bench:
             bounds=bounds or self._bounds,
             thread_params=self.profile.thread,
             turn_params=turn_params(self.profile, loaded.scenario.needs),
-            places=placeholder_values(self.profile, stage.cwd, stage.connections.server.home),
-            markers=loaded.markers(),
+            placeholders=placeholder_values(self.profile, stage.cwd, stage.connections.server.home),
+            markers=loaded.thread_markers(),
             connections=stage.connections,
         )
 
     async def _sanity_turn(self, server: RunningServer, needs: Needs) -> None:
-        """Make sure that a process is still good after a scenario; else it is retired.
+        """Check that a process still works after a scenario, and retire it if not.
 
         `needs` are those of the next scenario, which has the settings of the process.
         """
         if self.blocker is not None:
-            return  # No plain turn can be had on any process.
+            return  # A plain turn fails on every process.
         if server.peer.inbox.closed or not (self._proven and self._model_reached):
             return
         sane = replace(
@@ -207,9 +211,9 @@ class Bench:
         )
         async with self.conversation(SANITY.id, SANITY.scenario.scripts(), needs=sane) as stage:
             stage.unmet = await self.player(SANITY, stage).play()
-        problem = trouble(stage.run)
+        problem = sanity_problem(stage.run)
         if problem:
-            self.hygiene.add_unusable(server.doubted, problem)
+            self.hygiene.add_unusable(server.unproven_after, problem)
             await self.servers.retire(StartReason.UNUSABLE)
 
     @asynccontextmanager
@@ -221,15 +225,15 @@ class Bench:
         needs: Needs | None = None,
         ending: Bounds | None = None,
     ) -> AsyncGenerator[ConversationContext]:
-        """Hold one conversation for the length of the block; then its trace is brought to its end.
+        """Hold one conversation for the length of the block, then bring its trace to its end.
 
-        `scripts` are what the model says on the thread of each alias. After the block `stage.run`
-        is what the conversation gave; `unmet` in it is what kept the block from going on: a
-        TimeoutError, `StepFailed` or `TargetGone` that left it, which goes no further. The block
-        has no bound of its own: steps, `stage.request` and `stage.wait` have theirs, and around
-        more the caller puts `anyio.fail_after`. It is entered and left in one task; what speaks
-        within may be in others (through a blocking portal: `wrap_async_context_manager`). Raises
-        `SetupFailed` where the server cannot be used at all.
+        `scripts` are the model's replies on the thread of each alias. After the block `stage.run`
+        is the result; its `unmet` is the reason why the block stopped: a TimeoutError, `StepFailed`
+        or `TargetGone` raised in it, which is not raised further. The block has no bound of its
+        own: steps, `stage.request` and `stage.wait` have theirs; use `anyio.fail_after` around the
+        rest. It is entered and left in one task; other tasks may send within it (through a blocking
+        portal: `wrap_async_context_manager`). Raises `SetupFailed` if the server cannot be used at
+        all.
         """
         try:
             async with self._conversations.open(name, scripts, needs=needs, ending=ending) as stage:
@@ -240,11 +244,11 @@ class Bench:
         self._watch_model(stage.run)
 
     def _watch_model(self, run: Run) -> None:
-        """One finding, and nothing more to try, when the server never reaches the model."""
+        """Add one finding and block further scenarios when the server never reaches the model."""
         if run.model.calls:
             self._model_reached = True
         if self._model_reached or run.has_died or run.has_flooded or not run.cast.turns:
-            return  # One that died or flooded had no time to: what ended it is the finding.
+            return  # A server that died or flooded had no time to: its end is the finding.
         strays = f"; it asked the model for {self._models.strays[0]}" if self._models.strays else ""
         self.blocker = Finding(
             "setup.model-not-called",
@@ -256,10 +260,10 @@ class Bench:
 
 def _advise_model_url(profile: Profile) -> str:
     """Return advice for a model that is not called, by how the server gets its address."""
-    told = model_address_carriers(profile)
-    if told:
+    carriers = model_address_carriers(profile)
+    if carriers:
         return (
-            f"point the server at it: it is told the address by {told}, and {{model_url}} can "
+            f"point the server at it: it gets the address from {carriers}, and {{model_url}} can "
             "stand in --server-cmd"
         )
     return (
@@ -281,7 +285,7 @@ async def open_bench(
     scale: float = 1.0,
     kind: type[B] = Bench,
 ) -> AsyncGenerator[B]:
-    """A bench for one worker, of a `kind`; everything it started is gone when it closes."""
+    """Open a bench for one worker, of a `kind`; all that it started is gone when it closes."""
     folder = RunFolder(base, worker)
     try:
         async with model_server() as models, anyio.create_task_group() as tasks:

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class BenchThread:
-    """The bench of one worker. It is opened when it is first asked for, and again after `close`."""
+    """The bench of one worker. It opens at its first use, and again after `close`."""
 
     def __init__(self, config: Config, worker: str, interruption: Waiter) -> None:
         self._config = config
@@ -28,11 +28,11 @@ class BenchThread:
 
     @property
     def bench(self) -> Bench:
-        """The bench, to be looked at; what it does is done through here."""
+        """The bench, for reading its state; use the methods here to make it act."""
         return self._open()[1]
 
     def run(self, loaded: Loaded, step_bound: float | None = None) -> Run:
-        """Play one scenario; a step waits `step_bound` seconds at most, if that is given.
+        """Play one scenario; a step waits at most `step_bound` seconds, if given.
 
         Raises `Interrupted` at a signal, `SetupFailed` as the bench does.
         """
@@ -43,8 +43,8 @@ class BenchThread:
             self.bench.step_bound = None
 
     def missing_commands(self, needs: Sequence[str]) -> list[str]:
-        """Those needs that are commands which the agent does not know. Raises as `run` does."""
-        return self._wait_for(self.bench.commands.prober.lacking, needs)
+        """Return the needs that are commands unknown to the agent. Raises as `run` does."""
+        return self._wait_for(self.bench.commands.prober.missing_needs, needs)
 
     def first_turn(self, patience: float) -> Run:
         """Play the plain turn on a fresh process. Raises as `run` does."""
@@ -56,7 +56,7 @@ class BenchThread:
         portal.call(bench.servers.retire_all)
 
     def close(self) -> Bench | None:
-        """End everything that was started; gives the bench, if it was ever opened."""
+        """End everything that was started, and return the bench, if it was ever opened."""
         opened, self._opened = self._opened, None
         self._stack.close()
         return opened[1] if opened is not None else None

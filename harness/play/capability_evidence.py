@@ -1,6 +1,6 @@
-"""Capabilities that a server turned out not to offer, read off what a run showed.
+"""Capabilities that a run shows a server not to offer.
 
-A profile that declares a capability promises it: nothing is probed, its absence is a failure.
+A profile that declares a capability promises it: it is not probed, and its absence is a failure.
 """
 
 import json
@@ -25,44 +25,44 @@ Probe = Callable[[Run, Conversation], bool]
 def _all_interrupted(conversation: Conversation) -> bool:
     """Return whether a client interrupted every turn.
 
-    An interrupt may overtake what was to be shown.
+    An interrupt may overtake the messages that would show a capability.
     """
     turns = conversation.turns.values()
     return bool(turns) and all(turn.interrupts for turn in turns)
 
 
-def _reasoning(run: Run, conversation: Conversation) -> bool:
-    """Offered if reasoning that the model streamed became an item."""
+def _offers_reasoning(run: Run, conversation: Conversation) -> bool:
+    """Return whether reasoning that the model streamed became an item."""
     streamed = any(
         isinstance(part, Reasoning)
         for call in run.model.calls
         if call.step is not None
         for part in call.step.reply or ()
     )
-    shown = any(
+    has_item = any(
         item.type == "reasoning"
         for turn in conversation.turns.values()
         for item in turn.items.values()
     )
-    return shown or not streamed or _all_interrupted(conversation)
+    return has_item or not streamed or _all_interrupted(conversation)
 
 
-def _deltas(run: Run, conversation: Conversation) -> bool:
-    """Offered if text was passed on as a delta while the scenario was played.
+def _offers_deltas(run: Run, conversation: Conversation) -> bool:
+    """Return whether the server passed text on as a delta while the scenario was played.
 
-    One delta for the whole text, when the model is done, is legal; where the scenario holds the
-    model's stream it comes only after the end has opened every gate.
+    One delta for the whole text, when the model is done, is legal; if the scenario holds the
+    model's stream, that delta arrives only after the end has opened every gate.
     """
-    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
+    end = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     return any(
-        item.first_delta is not None and item.first_delta.at < over
+        item.first_delta is not None and item.first_delta.at < end
         for turn in conversation.turns.values()
         for item in turn.items.values()
     )
 
 
-def _model_retry(run: Run, conversation: Conversation) -> bool:
-    """Offered if a failed call was repeated; who announces it and gives up offers nothing.
+def _offers_model_retry(run: Run, conversation: Conversation) -> bool:
+    """Return whether a failed call was repeated; announcing a retry and giving up is not enough.
 
     A turn that was interrupted after the announcement could not go on to the call.
     """
@@ -75,10 +75,10 @@ def _model_retry(run: Run, conversation: Conversation) -> bool:
 
 
 def _grants_request(method: str) -> Probe:
-    """Offered unless each request of this method was refused, in whatever form.
+    """Probe for a method of which not every request was refused, in whatever form.
 
-    For methods that the text does not have: how a server refuses those is its own affair; and for
-    those whose parameters it does not show: ours are a guess, which a server may refuse.
+    Used for methods that are not in the text, which a server refuses in its own way, and for
+    methods whose parameters the text does not show: a server may refuse our guess.
     """
 
     def probe(run: Run, conversation: Conversation) -> bool:
@@ -86,78 +86,79 @@ def _grants_request(method: str) -> Probe:
             frame.kind
             for frame in run.trace.frames
             if frame.kind in (Kind.RESPONSE, Kind.ERROR)
-            if (asked := conversation.request_of(frame)) is not None and asked.method == method
+            if (request := conversation.request_of(frame)) is not None and request.method == method
         ]
         return not answers or Kind.RESPONSE in answers
 
     return probe
 
 
-def _both(first: Probe, second: Probe) -> Probe:
-    """Offered if both say so."""
+def _all_offered(first: Probe, second: Probe) -> Probe:
+    """Probe for a capability that both probes report."""
     return lambda run, conversation: first(run, conversation) and second(run, conversation)
 
 
-def _compaction(run: Run, conversation: Conversation) -> bool:
-    """Offered unless it is refused as unknown, or an accepted one comes to nothing that shows.
+def _offers_compaction(run: Run, conversation: Conversation) -> bool:
+    """Return False if compaction is refused as unknown, or if granting it has no visible effect.
 
-    A server need not find a short history worth compacting: then it asks the model nothing, and
-    tells neither an item nor a turn.
+    A server may find a short history not worth compacting: then it does not call the model, and
+    sends neither an item nor a turn.
     """
     if not _accepts_methods("thread/compact/start")(run, conversation):
         return False
-    return not _compacted_nothing(run, conversation)
+    return not _has_no_compaction_effect(run, conversation)
 
 
-def _compacted_nothing(run: Run, conversation: Conversation) -> bool:
-    asked = [frame for frame in run.trace.frames if frame.method == "thread/compact/start"]
-    ours = [turn for turn in conversation.turns.values() if turn.request is not None]
-    more_calls = len(run.model.calls) > len(ours)
-    more_turns = len(conversation.turns) > len(ours)
-    return bool(asked) and not (
+def _has_no_compaction_effect(run: Run, conversation: Conversation) -> bool:
+    requests = [frame for frame in run.trace.frames if frame.method == "thread/compact/start"]
+    own_turns = [turn for turn in conversation.turns.values() if turn.request is not None]
+    more_calls = len(run.model.calls) > len(own_turns)
+    more_turns = len(conversation.turns) > len(own_turns)
+    return bool(requests) and not (
         more_calls or more_turns or _shows_item("contextCompaction")(run, conversation)
     )
 
 
-def _compaction_by_model(run: Run, conversation: Conversation) -> bool:
-    """Offered if the model was asked while no turn of ours ran.
+def _offers_compaction_by_model(run: Run, conversation: Conversation) -> bool:
+    """Return whether the model was called while none of the client's turns ran.
 
-    Where the scenario asks for no compaction, it was asked more often than turns were started.
+    If the scenario requests no compaction: whether it was called more often than turns were
+    started.
     """
-    asked = next(
+    request_seq = next(
         (frame.seq for frame in run.trace.frames if frame.method == "thread/compact/start"), None
     )
-    if asked is None:
-        ours = [turn for turn in conversation.turns.values() if turn.request is not None]
-        return len(run.model.calls) > len(ours)
+    if request_seq is None:
+        own_turns = [turn for turn in conversation.turns.values() if turn.request is not None]
+        return len(run.model.calls) > len(own_turns)
     later = [
         turn.request.seq
         for turn in conversation.turns.values()
-        if turn.request is not None and turn.request.seq > asked
+        if turn.request is not None and turn.request.seq > request_seq
     ]
     before = min(later, default=float("inf"))
-    return any(asked <= mark.after < before for mark in run.trace.marks_of(ModelCall))
+    return any(request_seq <= mark.after < before for mark in run.trace.marks_of(ModelCall))
 
 
-def _compaction_turn(run: Run, conversation: Conversation) -> bool:
-    """Offered if a compaction that was asked for is told as a turn of its own."""
-    return any(turn.started and turn.request is None for turn in conversation.turns.values())
+def _offers_compaction_turn(run: Run, conversation: Conversation) -> bool:
+    """Return whether a requested compaction is reported as a turn of its own."""
+    return any(turn.starts and turn.request is None for turn in conversation.turns.values())
 
 
-def _storage(run: Run, conversation: Conversation) -> bool:
-    """Offered unless threads are ephemeral although nobody asked for it."""
+def _offers_storage(run: Run, conversation: Conversation) -> bool:
+    """Return False if threads are ephemeral although no request made them so."""
     return not any(
         dig(answer.result, "thread", "ephemeral") is True
         for answer in run.trace.frames
         if answer.kind is Kind.RESPONSE
-        and (asked := conversation.request_of(answer)) is not None
-        and asked.method == "thread/start"
-        and dig(asked.params, "ephemeral") is not True
+        and (request := conversation.request_of(answer)) is not None
+        and request.method == "thread/start"
+        and dig(request.params, "ephemeral") is not True
     )
 
 
 def _sends_message(*methods: str) -> Probe:
-    """Offered if the server sent a notification or a request of one of these methods."""
+    """Probe for a notification or a request of the server with one of these methods."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
         return any(
@@ -170,7 +171,7 @@ def _sends_message(*methods: str) -> Probe:
 
 
 def _shows_item(kind: str) -> Probe:
-    """Offered if an item of this type was shown."""
+    """Probe for an item of this type."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
         return _all_interrupted(conversation) or any(
@@ -183,7 +184,7 @@ def _shows_item(kind: str) -> Probe:
 
 
 def _accepts_methods(*methods: str) -> Probe:
-    """Offered unless a request of one of these methods is refused as unknown."""
+    """Probe for methods of which no request is refused as unknown."""
 
     def probe(run: Run, conversation: Conversation) -> bool:
         return refused_methods(run, conversation).isdisjoint(methods)
@@ -192,33 +193,34 @@ def _accepts_methods(*methods: str) -> Probe:
 
 
 def refused_methods(run: Run, conversation: Conversation) -> set[str]:
-    """The methods of the requests that the server refused as unknown to it."""
+    """Return the methods of the requests that the server refused as unknown."""
     return {
-        asked.method
+        request.method
         for frame in run.trace.frames
         if frame.kind is Kind.ERROR and _is_unknown_method(frame)
-        if (asked := conversation.request_of(frame)) is not None
+        if (request := conversation.request_of(frame)) is not None
     }
 
 
-def _raw_reasoning(run: Run, conversation: Conversation) -> bool:
-    """Offered if a reasoning item has content."""
+def _offers_raw_reasoning(run: Run, conversation: Conversation) -> bool:
+    """Return whether a reasoning item has content."""
     return _all_interrupted(conversation) or any(
         dig(frame.params, "item", "content")
         for turn in conversation.turns.values()
         for item in turn.items.values()
         if item.type == "reasoning"
-        for frame in item.completed
+        for frame in item.completions
     )
 
 
 def _is_unknown_method(answer: Frame) -> bool:
-    """Return whether an error says that there is no such method: by JSON-RPC's code, or in words.
+    """Return whether an error says that the method is unknown, by JSON-RPC's code or in words.
 
-    The form of errors is not shown, so a server may have codes of its own, or no `error` at all.
+    The text does not show the form of errors: a server may have its own codes, or no `error` at
+    all.
     """
-    said = text(dig(answer.error, "message")) or json.dumps(answer.failure)
-    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(_UNKNOWN_WORDS.search(said))
+    words = text(dig(answer.error, "message")) or json.dumps(answer.failure)
+    return dig(answer.error, "code") == _UNKNOWN_METHOD or bool(_UNKNOWN_WORDS.search(words))
 
 
 COMMAND_APPROVAL = "item/commandExecution/requestApproval"
@@ -230,20 +232,22 @@ _UNKNOWN_WORDS = re.compile(
 )
 
 
-def _methods() -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = defaultdict(list)
+def _methods_by_capability() -> dict[str, tuple[str, ...]]:
+    methods_by_capability: dict[str, list[str]] = defaultdict(list)
     for row in load_book().methods:
         if row.direction == "client-to-server" and row.stability == "stable":
-            found[row.capability].append(row.method)
-    return {name: tuple(methods) for name, methods in found.items() if name != "core"}
+            methods_by_capability[row.capability].append(row.method)
+    return {
+        name: tuple(methods) for name, methods in methods_by_capability.items() if name != "core"
+    }
 
 
-METHODS = _methods()
+METHODS = _methods_by_capability()
 """Capabilities that consist of requests, by the book's table of methods."""
 
 
 def _blocks_writing(name: str) -> Probe:
-    """Offered unless the sandbox let a file of this name be written."""
+    """Probe for a sandbox that kept a file of this name from being written."""
     return lambda run, conversation: not (run.cwd / name).exists()
 
 
@@ -251,18 +255,24 @@ PROBE_ONLY: dict[str, Probe] = {
     "sandbox": _blocks_writing("by-a-command.txt"),
     "sandbox-policy": _blocks_writing("by-a-patch.txt"),
 }
-"""What a probe alone shows: in a scenario the same may be the breach that it is about."""
+"""Capabilities that only a probe decides: a scenario may be about this very violation."""
 _PROBES: dict[str, Probe] = {
     **{capability: _accepts_methods(*methods) for capability, methods in METHODS.items()},
     "command-approval": _sends_message(COMMAND_APPROVAL),
     "file-change-approval": _sends_message(FILE_CHANGE_APPROVAL),
     "thread-name": _grants_request("thread/name/set"),
-    "archive": _both(_accepts_methods(*METHODS["archive"]), _grants_request("thread/unarchive")),
-    "history": _both(_accepts_methods(*METHODS["history"]), _grants_request("thread/rollback")),
-    "subscription": _both(_accepts_methods(*METHODS["subscription"]), _grants_request("thread/unsubscribe")),
-    "compaction": _compaction,
-    "compaction-by-model": _compaction_by_model,
-    "compaction-turn": _compaction_turn,
+    "archive": _all_offered(
+        _accepts_methods(*METHODS["archive"]), _grants_request("thread/unarchive")
+    ),
+    "history": _all_offered(
+        _accepts_methods(*METHODS["history"]), _grants_request("thread/rollback")
+    ),
+    "subscription": _all_offered(
+        _accepts_methods(*METHODS["subscription"]), _grants_request("thread/unsubscribe")
+    ),
+    "compaction": _offers_compaction,
+    "compaction-by-model": _offers_compaction_by_model,
+    "compaction-turn": _offers_compaction_turn,
     "review": _grants_request("review/start"),
     "dynamic-tools": _sends_message("item/tool/call"),
     "mcp-progress": _sends_message("item/mcpToolCall/progress"),
@@ -271,25 +281,24 @@ _PROBES: dict[str, Probe] = {
     "compaction-automatic": _shows_item("contextCompaction"),
     "image-view": _shows_item("imageView"),
     "plan": _shows_item("plan"),
-    "reasoning-raw": _raw_reasoning,
-    "storage": _storage,
+    "reasoning-raw": _offers_raw_reasoning,
+    "storage": _offers_storage,
     "web-search": _shows_item("webSearch"),
-    "deltas": _deltas,
-    "reasoning": _reasoning,
-    "model-retry": _model_retry,
-    "idle-timeout": _model_retry,
+    "deltas": _offers_deltas,
+    "reasoning": _offers_reasoning,
+    "model-retry": _offers_model_retry,
+    "idle-timeout": _offers_model_retry,
 }
 
 
 LINE_FRAMING = "json-lines"
-"""What no list of capabilities decides on, but the way in which a server is reached."""
+"""A need that depends on the transport, not on the list of capabilities."""
 
 
 def undeclared_needs(loaded: Loaded, profile: Profile) -> list[str]:
-    """The needs of a scenario that are known to be missing before it is played.
+    """Return the needs of a scenario that are known to be missing before it is played.
 
-    A target with a list of capabilities leaves them out of it; over a WebSocket no message is a
-    line.
+    They are not in the target's list of capabilities; over a WebSocket a message is not a line.
     """
     declared = profile.capabilities
     by_lines = profile.listening_kind() not in ("ws", "ws-unix")
@@ -305,7 +314,7 @@ def offers(capability: str, run: Run, conversation: Conversation) -> bool:
     return capability not in _PROBES or _PROBES[capability](run, conversation)
 
 
-def absent(
+def absent_needs(
     loaded: Loaded,
     run: Run,
     conversation: Conversation,
@@ -313,7 +322,7 @@ def absent(
     *,
     is_probe: bool = False,
 ) -> list[str]:
-    """The needs of a scenario that this target does not offer; `asking`: it is a probe's."""
+    """Return the needs of a scenario that this target does not offer; `is_probe`: it is a probe."""
     if profile.capabilities != "probe":
         return undeclared_needs(loaded, profile)
     lacking = run.unmet.capability if run.unmet is not None else ""
@@ -335,8 +344,8 @@ _QUESTIONS = {"command-approval": COMMAND_APPROVAL, "file-change-approval": FILE
 def run_shows_absence(loaded: Loaded, need: str) -> bool:
     """Return whether a scenario's own run shows that a capability is absent.
 
-    That nobody was asked shows it only where the script waits for the question: elsewhere it may
-    be right, or the very breach that the scenario is about.
+    A missing question shows it only if the script waits for the question: elsewhere the server may
+    be right not to ask, or the missing question is the violation that the scenario is about.
     """
     method = _QUESTIONS.get(need)
     return method is None or any(

@@ -11,7 +11,7 @@ from harness.client.target.place import base_folder
 from harness.client.target.profile import Deviation, Profile, load_profile, split_command
 from harness.client.target.program import find_program
 from harness.errors import UsageError
-from harness.judge.base import Monitor, judges
+from harness.judge.base import Monitor, judges_surface
 from harness.judge.rules.discovery import all_rules
 from harness.play.name_checks import check_command, check_entry, check_profile
 from harness.play.plays import PlayLimits
@@ -20,9 +20,9 @@ from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.report.results import expiry
 from harness.report.results.baseline import load_baseline
-from harness.report.results.baseline_globs import Spoken
+from harness.report.results.baseline_globs import EntryScenario
 from harness.report.results.report import Issue
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.model import Scenario
 from harness.scenario.surfaces import EXEC_COMMAND, MCP_COMMAND, needs_agent
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION, surface_of
@@ -34,13 +34,12 @@ _ONCE = PlayLimits()
 class Config:
     """The checked options of a run. Make it with `configure`.
 
-    `shipped` are those of the `entries` that speak of the bundled scenarios, being a built-in
-    profile's; `spoken` are the scenarios of the others. `lacks` is what this machine cannot do of
-    what the profile promised. `run` names the run whose traces are kept, "" keeps none. With
-    `keep_going` every scenario is played, however hopeless the
-    server is. `surfaces` are those on which the target is played. `places` says where the entries
-    of the baseline file stand (`known.toml:4:1`), `expiring` what is told of their last days.
-    `plays` says how often a scenario is played, and until when.
+    `bundled_entries` are the `entries` of a built-in profile, which are about the bundled
+    scenarios; `entry_scenarios` are the scenarios of the others. `lacks` are the promises of the
+    profile that this machine cannot keep. `run` names the run whose traces are kept, "" keeps none.
+    With `keep_going` every scenario is played, however hopeless the server is. `surfaces` are those
+    on which the target is played. `places` maps the entries of the baseline file to their places
+    (`known.toml:4:1`), `expiry_issues` are about their last days. `plays` limits the plays.
     """
 
     profile: Profile
@@ -53,7 +52,7 @@ class Config:
     only_rules: tuple[str, ...] = ()
     option: str = ""
     bundled_entries: tuple[Deviation, ...] = ()
-    entry_scenarios: tuple[Spoken, ...] = ()
+    entry_scenarios: tuple[EntryScenario, ...] = ()
     lacks: tuple[Lack, ...] = ()
     keep_going: bool = False
     run: str = ""
@@ -63,10 +62,16 @@ class Config:
     plays: PlayLimits = _ONCE
 
     def surfaces_of(self, scenario: Scenario) -> list[str]:
-        """On which surfaces a scenario is played: an SDK plays a session's on a known agent."""
+        """Return the surfaces on which a scenario is played: an SDK plays a session's on a known
+        agent.
+        """
         no_agent = needs_agent(scenario) and not self.profile.exec.command
         without = {SDK} if no_agent else set[str]()
-        return [one for one in self.surfaces if one in scenario.surfaces and one not in without]
+        return [
+            surface
+            for surface in self.surfaces
+            if surface in scenario.surfaces and surface not in without
+        ]
 
 
 def configure(
@@ -87,7 +92,8 @@ def configure(
 ) -> Config:
     """Check everything that can be checked before a server is started. Raises `UsageError`.
 
-    `lacks` is what another process of this run found the machine to lack; None asks the machine.
+    `lacks` is what another process of this run found missing on the machine; None checks the
+    machine.
     """
     profile = load_profile(target)
     if server_cmd:
@@ -106,8 +112,8 @@ def configure(
         driver = profile.sdk.model_copy(update={"command": command})
         profile = profile.model_copy(update={"sdk": driver})
         find_program(command, "--sdk-cmd")
-    given = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
-    surfaces = _chosen_surfaces(profile, **given)
+    given_commands = {"server": bool(server_cmd), "agent": bool(agent_cmd), "sdk": bool(sdk_cmd)}
+    surfaces = _chosen_surfaces(profile, **given_commands)
     if not surfaces:
         raise UsageError(
             f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
@@ -120,19 +126,19 @@ def configure(
     if not 0 < scale < math.inf:
         raise UsageError("--timeout-scale must be a number greater than 0")
     book = load_book()
-    known = [one.id for one in book.capabilities]
+    capabilities = [capability.id for capability in book.capabilities]
     check_profile(profile, book)
-    wanted = _wanted(require, known)
-    if EXEC in surfaces and not {EXEC_COMMAND, MCP_COMMAND} & {*wanted}:
+    required = _parse_required(require, capabilities)
+    if EXEC in surfaces and not {EXEC_COMMAND, MCP_COMMAND} & {*required}:
         _check_commands(profile)
-        wanted = [*wanted, EXEC_COMMAND] if wanted else []
-    profile, found = withdraw(_required(profile, wanted), wanted, known, lacks)
+        required = [*required, EXEC_COMMAND] if required else []
+    profile, found_lacks = withdraw(_promise(profile, required), required, capabilities, lacks)
     rules = all_rules()
     entries = list(profile.deviations)
     for index, entry in enumerate(entries):
         check_entry(entry, profile.place("deviations", index, "rule"), rules)
     spoken = [
-        Spoken(entry.scenario, profile.place("deviations", index, "scenario"))
+        EntryScenario(entry.scenario, profile.place("deviations", index, "scenario"))
         for index, entry in enumerate(entries)
         if not profile.is_built_in("deviations", index)
     ]
@@ -144,21 +150,25 @@ def configure(
         added = load_baseline(Path(baseline))
         for index, entry in enumerate(added.entries):
             check_entry(entry, added.place(index, "rule"), rules)
-            spoken.append(Spoken(entry.scenario, added.place(index, "scenario")))
+            spoken.append(EntryScenario(entry.scenario, added.place(index, "scenario")))
             places[entry] = str(added.place(index, "rule"))
         entries += added.entries
-    only = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
-    for name in only:
+    only_rules = tuple(dict.fromkeys(name.strip() for name in rule.split(",") if rule))
+    for name in only_rules:
         if name not in rules:
-            raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
-    if only:
-        rules = {name: rules[name] for name in only}
-        entries = [entry for entry in entries if entry.rule in only]
-    entries = [one for one in entries if _is_relevant(one, rules, surfaces)]
+            raise UsageError(
+                f"--rule: {unknown_name('rule id', name, rules, listed='harness list')}"
+            )
+    if only_rules:
+        rules = {name: rules[name] for name in only_rules}
+        entries = [entry for entry in entries if entry.rule in only_rules]
+    entries = [entry for entry in entries if _is_relevant(entry, rules, surfaces)]
     day = expiry.today()
-    expiring = expiry.expiring(entries, day, places)
-    entries = [one for one in entries if expiry.alive(one, day)]
-    rules = {name: one for name, one in rules.items() if _judges_any(one, surfaces)}
+    expiring = expiry.expiry_issues(entries, day, places)
+    entries = [entry for entry in entries if expiry.is_alive(entry, day)]
+    rules = {
+        name: rule_type for name, rule_type in rules.items() if _judges_any(rule_type, surfaces)
+    }
     return Config(
         profile,
         tuple(entries),
@@ -167,11 +177,11 @@ def configure(
         base_folder(),
         scale,
         strict,
-        only_rules=only,
+        only_rules=only_rules,
         option=target,
         bundled_entries=tuple(shipped),
         entry_scenarios=tuple(spoken),
-        lacks=found,
+        lacks=found_lacks,
         keep_going=keep_going,
         run=run,
         surfaces=surfaces,
@@ -195,7 +205,7 @@ def _chosen_surfaces(profile: Profile, *, server: bool, agent: bool, sdk: bool) 
 
 
 def _without_unplayed(profile: Profile, surfaces: Collection[str]) -> Profile:
-    """The profile without the commands of what is not played."""
+    """Return the profile without the commands that are not played."""
     unused: dict[str, Any] = {}
     if SESSION not in surfaces:
         unused["command"] = []
@@ -209,7 +219,7 @@ def _without_unplayed(profile: Profile, surfaces: Collection[str]) -> Profile:
 def _is_relevant(
     entry: Deviation, rules: Mapping[str, type[Monitor]], surfaces: Collection[str]
 ) -> bool:
-    """Return whether an entry is about what is played.
+    """Return whether an entry is about a surface that is played.
 
     An entry about any scenario is about all surfaces.
     """
@@ -219,7 +229,7 @@ def _is_relevant(
 
 
 def _check_commands(profile: Profile) -> None:
-    """A list of capabilities has a command of the agent that is played. Raises `UsageError`."""
+    """Check that a list of capabilities has a command of the agent. Raises `UsageError`."""
     promised = profile.capabilities
     if promised != "probe" and not {EXEC_COMMAND, MCP_COMMAND} & {*promised}:
         raise UsageError(
@@ -228,19 +238,21 @@ def _check_commands(profile: Profile) -> None:
         )
 
 
-def _wanted(require: str, capabilities: list[str]) -> list[str]:
-    """`--require all` or a list, as capabilities. Raises `UsageError`."""
+def _parse_required(require: str, capabilities: list[str]) -> list[str]:
+    """Parse `--require all`, or a list, into capabilities. Raises `UsageError`."""
     if not require:
         return []
-    wanted = capabilities if require == "all" else [name.strip() for name in require.split(",")]
-    for name in wanted:
+    required = capabilities if require == "all" else [name.strip() for name in require.split(",")]
+    for name in required:
         if name not in capabilities:
-            raise UsageError(f"--require: {unknown('capability', name, ('all', *capabilities))}")
-    return wanted
+            raise UsageError(
+                f"--require: {unknown_name('capability', name, ('all', *capabilities))}"
+            )
+    return required
 
 
-def _required(profile: Profile, required: Sequence[str]) -> Profile:
-    """Add to the profile what the server must offer, so that nothing of it is probed."""
+def _promise(profile: Profile, required: Sequence[str]) -> Profile:
+    """Add the required capabilities to the profile, so that none of them is probed."""
     if not required:
         return profile
     declared = profile.capabilities if profile.capabilities != "probe" else []
@@ -248,4 +260,4 @@ def _required(profile: Profile, required: Sequence[str]) -> Profile:
 
 
 def _judges_any(rule: type[Monitor], surfaces: Collection[str]) -> bool:
-    return any(judges(rule, surface) for surface in surfaces)
+    return any(judges_surface(rule, surface) for surface in surfaces)

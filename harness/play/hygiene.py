@@ -1,6 +1,6 @@
-"""Traces of a server beside the protocol: findings that break no rule of it.
+"""Side effects of a server outside the protocol: findings that break no rule.
 
-Their level is the profile's: INFO, or MUST where a server is held to it.
+Their level is the profile's: INFO, or MUST if the server is held to it.
 """
 
 from harness.client.target.process import ProcessExit
@@ -11,14 +11,14 @@ from harness.trace.trace import Trace
 
 
 class Hygiene:
-    """Gathers the findings of one worker, in the order in which they were made."""
+    """Collects the findings of one worker, in the order in which they were made."""
 
     def __init__(self, level: Level) -> None:
         self.findings: list[Finding] = []
         self._level = level
 
     def check_exit(self, ending: ProcessExit, grace: float) -> None:
-        """A process was ended by us; `grace` in seconds for each push."""
+        """Report the exit of a process that we ended; `grace` in seconds for each push."""
         if ending.survivors and not ending.was_killed_before:
             names = ", ".join(ending.survivors)
             self._add(
@@ -31,12 +31,12 @@ class Hygiene:
             )
 
     def add_unasked_end(self, status: int | None) -> None:
-        """A server that is gone when the next scenario begins ended after all was judged."""
+        """Report a server that ended by itself after all was judged, before the next scenario."""
         how = "closed its output" if status is None else f"ended with exit status {status}"
         self._add("ended-unasked", f"the server {how} by itself between two scenarios")
 
     def add_temporary_files(self, names: tuple[str, ...]) -> None:
-        """Files that a server which ended in its own way left in its temporary folder."""
+        """Report files that a server left in its temporary folder although it ended by itself."""
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             self._add(
@@ -45,22 +45,22 @@ class Hygiene:
             )
 
     def add_stray_output(self, scenario: str, line: str, count: int) -> None:
-        """Output that is no message, where no rule looks."""
+        """Report output that is not a message, and that came between conversations."""
         more = f" (and {count - 1} more)" if count > 1 else ""
         self._add(
             "stray-output",
-            f"after {scenario}, with no conversation going on, the server wrote to its output what "
-            f"is no message: {line}{more}",
+            f"after {scenario}, with no conversation going on, the server wrote output that is "
+            f"not a message: {line}{more}",
             scenario,
         )
 
     def add_panic(self, scenario: str, line: str) -> None:
-        """A sign on standard error that the program was wrong; the server went on, or ended."""
+        """Report a sign of a crash on standard error; the server went on, or ended."""
         message = f"in or after {scenario} the server's stderr has: {line.strip()}"
         self._add("panic", message, scenario)
 
     def add_descriptor_growth(self, before: int, after: int, count: int, kinds: str) -> None:
-        """Descriptors that grow from conversation to conversation."""
+        """Report descriptors that grow from conversation to conversation."""
         self._add(
             "descriptors",
             f"the server's open descriptors, files of its home not counted, grew from {before} to "
@@ -68,7 +68,7 @@ class Hygiene:
         )
 
     def add_unusable(self, scenario: str, problem: str) -> None:
-        """A process that a scenario left in a state in which no plain turn can be had."""
+        """Report a process that a scenario left unable to do a plain turn."""
         self._add(
             "unusable-after",
             f"after {scenario} the server could not do a plain turn any more: {problem}; it was "
@@ -77,7 +77,7 @@ class Hygiene:
         )
 
     def add_lingering(self, scenario: str, names: tuple[str, ...]) -> None:
-        """Processes of a conversation that are still there when it is over."""
+        """Report processes of a conversation that still run after its end."""
         if names:
             self._add(
                 "process-after-turn",
@@ -87,13 +87,13 @@ class Hygiene:
             )
 
     def add_program_leftovers(self, scenario: str, names: tuple[str, ...]) -> None:
-        """Processes that outlived a program, such as `agent exec`, which ended by itself."""
+        """Report processes that outlived a program, such as `agent exec`, that ended by itself."""
         if names:
             message = f"after {scenario} processes outlived the program: {', '.join(names)}"
             self._add("leaked-process", message, scenario)
 
     def check_line_lengths(self, trace: Trace) -> None:
-        """A line over the bound breaks no rule, but its content was not kept: say so."""
+        """Report a line over the bound: it breaks no rule, but its content was not kept."""
         for frame in trace.frames:
             damage = frame.damage if frame.from_target else None
             if damage is not None and damage.kind is DamageKind.TOO_LONG:

@@ -1,12 +1,12 @@
-"""Ctrl-C and TERM: the run stops at once, and what was judged until then is still reported.
+"""Ctrl-C and TERM: the run stops at once, and the results so far are still reported.
 
-The first signal ends the wait for a server (`wait`), and nothing else of ours: judging, ending the
-server and writing the report are short, and are finished. Where somebody else's test is running, it
-is interrupted as pytest does it. The second signal ends everything that we started, and then this
-process, without a report.
+The first signal ends the wait for a server (`wait`), and no other work of the harness: judging,
+ending the server and writing the report are short, and are finished. A foreign test that is running
+is interrupted as pytest does it. The second signal ends every process that the harness started, and
+then this one, without a report.
 
-Workers are told by the controller, whoever sent the signal to whom: a terminal sends it to all of
-them, `kill` to one. So a worker only stops playing; a second signal means nothing to it.
+The controller informs the workers, whichever process got the signal: a terminal sends it to all of
+them, `kill` to one. So a worker only stops playing; it ignores a second signal.
 """
 
 import contextlib
@@ -32,12 +32,12 @@ Role = Literal["alone", "controller", "worker"]
 HANDLED = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_HANDLERS = (signal.default_int_handler, signal.SIG_DFL, exit_quietly)
 _NOTICE = b"interrupted: ending the server; again to kill\n"
-# `timeout` sends its signal to the process and to the group: within so many seconds it is one.
+# `timeout` signals the process and its group: two signals this close together count as one.
 SAME_SIGNAL_SECONDS = 0.5
 
 
 class Interrupted(KeyboardInterrupt):
-    """The wait for a server was ended by a signal."""
+    """A signal ended the wait for a server."""
 
 
 class Waiter(Protocol):
@@ -49,10 +49,10 @@ class Waiter(Protocol):
 
 
 class Interruption:
-    """The state of one process. Without `install` it only waits.
+    """The signals of one process. Without `install` it only waits.
 
-    `told` is called in the signal handler, with the first signal; `outside` makes what is raised
-    where neither a wait nor anything else of ours is going on.
+    `on_signal` is called in the signal handler, with the first signal; `make_exception` makes the
+    exception to raise when the harness neither waits nor does other work.
     """
 
     def __init__(self, base: Path) -> None:
@@ -68,27 +68,27 @@ class Interruption:
 
     @property
     def name(self) -> str:
-        """The signal's name, "" where none came."""
+        """The signal's name, "" before there is one."""
         return signal.Signals(self.signal).name if self.signal else ""
 
     @property
     def status(self) -> int:
-        """The exit status that tells of it: as shells do."""
+        """The exit status for the signal, as shells have it."""
         return 128 + self.signal
 
     def install(self) -> None:
-        """Handle the signals from here on, those that are ignored or handled by others left out."""
+        """Handle the signals from here on, unless they are ignored or handled by others."""
         if threading.current_thread() is not threading.main_thread():
             return
         with contextlib.suppress(OSError):
-            # Of its own: while something is played, pytest keeps what is written to it.
+            # A duplicate: during a play pytest captures the original.
             self._stderr = os.dup(2)
         for number in HANDLED:
             if signal.getsignal(number) in _DEFAULT_HANDLERS:
                 self._old_handlers[number] = signal.signal(number, self._handle)
 
     def remove(self) -> None:
-        """Handle them as before."""
+        """Restore the former handlers."""
         for number, handler in self._old_handlers.items():
             if signal.getsignal(number) == self._handle:
                 signal.signal(number, handler)
@@ -99,7 +99,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def defer_signals(self) -> Generator[None]:
-        """Note signals during work of ours, and break off nothing but a wait."""
+        """Only note signals during our own work, and interrupt nothing but a wait."""
         before, self._is_deferring = self._is_deferring, True
         try:
             yield
@@ -107,7 +107,7 @@ class Interruption:
             self._is_deferring = before
 
     def wait(self, future: Future[T]) -> T:
-        """The result of something asynchronous; a signal cancels it. Raises `Interrupted`."""
+        """Return the result of a future; a signal cancels it. Raises `Interrupted`."""
         try:
             self._is_waiting = True
             if self.signal:
@@ -121,12 +121,15 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal:
-            if self.role != "worker" and time.monotonic() - self._signalled_at > SAME_SIGNAL_SECONDS:
+            if (
+                self.role != "worker"
+                and time.monotonic() - self._signalled_at > SAME_SIGNAL_SECONDS
+            ):
                 end_everything(self._base)
                 os._exit(128 + number)
             return
         self.signal, self._signalled_at = number, time.monotonic()
-        self._say()
+        self._print_notice()
         if self.on_signal is not None:
             self.on_signal(number)
         if self._is_waiting:
@@ -134,11 +137,11 @@ class Interruption:
         if self.role == "alone" and not self._is_deferring:
             raise self.make_exception()
 
-    def _say(self) -> None:
-        """Print nothing if nobody reads it, or in a worker; the controller reports it."""
+    def _print_notice(self) -> None:
+        """Print a notice if somebody can read it; in a worker the controller does."""
         if self.role != "worker" and self._stderr >= 0:
             with contextlib.suppress(OSError):
-                # A terminal is in the middle of a line, behind dots or ^C.
+                # A terminal's cursor is in the middle of a line, behind dots or ^C.
                 os.write(self._stderr, b"\n" * os.isatty(self._stderr) + _NOTICE)
 
 
@@ -149,19 +152,19 @@ _EMPTY_LOOKS, _MAX_LOOKS = 2, 20
 def end_everything(base: Path) -> None:
     """Kill every process that this one started, and remove their folders."""
     family = psutil.Process().children(recursive=True)
-    ours = {str(os.getpid()), *(str(one.pid) for one in family)}
-    for one in family:
+    own_ids = {str(os.getpid()), *(str(process.pid) for process in family)}
+    for process in family:
         with contextlib.suppress(psutil.Error):
-            one.kill()
-    # Until then a worker can start another server.
+            process.kill()
+    # Until they are gone, a worker can start another server.
     psutil.wait_procs(family, timeout=_DEATH_SECONDS)
     runs = base / "run"
     folders = [
         folder
         for folder in (runs.glob("*-*") if runs.is_dir() else ())
-        if folder.name.split("-", 1)[0] in ours
+        if folder.name.split("-", 1)[0] in own_ids
     ]
-    # A server that was just being started bears no mark before it is the server's program.
+    # A server that is just being started has no mark before its program runs.
     empty = 0
     for _ in range(_MAX_LOOKS):
         empty = 0 if sum(kill_processes_of(folder.name) for folder in folders) else empty + 1

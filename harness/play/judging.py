@@ -1,4 +1,4 @@
-"""From a run to a scenario's outcome: rules, the scenario's own verdicts, what does not apply."""
+"""From a run to a scenario's outcome: rules, the scenario's own verdicts, missing capabilities."""
 
 from collections.abc import Sequence
 
@@ -7,33 +7,33 @@ from harness.judge.base import Monitor
 from harness.judge.judge import judge
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.play.agent_exec.evidence import absent_from_exec
-from harness.play.capability_evidence import absent
+from harness.play.capability_evidence import absent_needs
 from harness.play.fault_findings import check_faults
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
 from harness.protocol.values import show_path
-from harness.report.results.baseline import known_finding, known_row
+from harness.report.results.baseline import mark_known_finding, mark_known_row
 from harness.report.results.outcome import Finding, ScenarioOutcome
 from harness.report.results.report import NOT_OFFERED
-from harness.scenario.exec_expect import OfExec
-from harness.scenario.expect import OfSession, Problem
-from harness.scenario.expect import unmet as unmet_expectations
+from harness.scenario.exec_expect import ExecReading
+from harness.scenario.expect import Problem, SessionReading
+from harness.scenario.expect import unmet_expectations as unmet_expectations
 from harness.scenario.loader import Loaded
-from harness.scenario.sdk_told import told_turns
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.sdk_told import results_by_alias
+from harness.scenario.steps.context import FailureKind
 from harness.scenario.surfaces import needs_agent
 from harness.trace.surfaces import COMMAND, EXEC, SDK
 from harness.trace.trace import End
 from harness.trace.views import Conversation, conversation_of
 
 _FINDING_IDS = {
-    UnmetKind.TIMEOUT: "scenario.timeout",
-    UnmetKind.REFUSED: "scenario.expectation",
-    UnmetKind.OTHER_END: "scenario.expectation",
-    UnmetKind.NOT_OFFERED: "scenario.expectation",
+    FailureKind.TIMEOUT: "scenario.timeout",
+    FailureKind.REFUSED: "scenario.expectation",
+    FailureKind.OTHER_END: "scenario.expectation",
+    FailureKind.NOT_OFFERED: "scenario.expectation",
 }
-# Steps that wait for what a server may not offer.
+# Steps that wait for messages that a server may not offer.
 _WAITING_STEPS = ("wait", "answer")
 _BUSY = "liveness.turn-does-not-end"
 
@@ -48,11 +48,11 @@ def outcome_of(
 ) -> ScenarioOutcome:
     """Judge one run."""
     judged = judge(book, run.trace, rules=rules.values())
-    rows = [known_row(row, loaded.id, entries) for row in judged]
+    rows = [mark_known_row(row, loaded.id, entries) for row in judged]
     conversation = conversation_of(run.trace)
-    # What a server does not offer shows in what it did; one that broke off showed nothing.
+    # A run shows which capabilities are absent, but not one that broke off early.
     missing = [] if _broke_off(run) else _find_absent_needs(loaded, run, conversation, profile)
-    # A rule that needs what is not offered does not apply: that nothing came is no breach of it.
+    # A rule that needs an absent capability does not apply: missing messages do not break it.
     rows = [row for row in rows if not set(missing) & set(rules[row.rule].needs)]
     outcome = ScenarioOutcome(
         id=loaded.id,
@@ -66,28 +66,30 @@ def outcome_of(
         played=run.unmet is None and run.is_complete,
         awaited=run.awaited_notification,
     )
-    findings = [] if missing else _scenario_findings(run, loaded, conversation, rows, profile, rules)
+    findings = (
+        [] if missing else _scenario_findings(run, loaded, conversation, rows, profile, rules)
+    )
     if loaded.scenario.faults:
-        # What the faults made of the server's messages speaks neither for it nor against it.
+        # Messages that faults changed count neither for the server nor against it.
         findings += [] if missing else check_faults(loaded, run, rows)
         outcome.rows = rows = [row for row in rows if row.verdict is Verdict.ERROR]
     findings = [
-        known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
+        mark_known_finding(finding, loaded.id, entries) for finding in (*run.findings, *findings)
     ]
     outcome.findings = findings
     if any(row.verdict is Verdict.ERROR for row in rows):
         outcome.verdict = Verdict.ERROR
         outcome.reason = "a rule, or the harness itself, broke while judging"
     elif any(f.id.startswith("setup.") for f in findings):
-        # Which scenario met it first is chance; none of those that depend on it is judged.
+        # Which scenario met it first is chance; no scenario that depends on it is judged.
         outcome.rows = []
         outcome.verdict = Verdict.NOT_EXERCISED
         outcome.reason = next(f.id for f in findings if f.id.startswith("setup."))
     elif missing:
         outcome.verdict = Verdict.NOT_APPLICABLE
         outcome.reason, outcome.missing = _not_offered_reason(missing), tuple(missing)
-        # It was broken off where something was lacking; how far the server had come is chance, so
-        # it is no witness. A breach is one wherever it is seen.
+        # It stopped at the missing capability, at a point that depends on chance, so it proves no
+        # rule. A violation counts in any case.
         outcome.rows = [row for row in rows if row.verdict is not Verdict.PASS]
     elif any(not finding.known for finding in findings):
         outcome.verdict = Verdict.FAIL
@@ -99,19 +101,19 @@ def outcome_of(
 
 
 def blocked_outcome(loaded: Loaded, finding: Finding) -> ScenarioOutcome:
-    """The outcome of a scenario that was not tried, because the set-up failed before."""
+    """Return the outcome of a scenario that was not tried, because the set-up failed before."""
     return ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),
         title=loaded.scenario.title,
         verdict=Verdict.NOT_EXERCISED,
-        # What else the finding says stands once, at the finding.
+        # The rest of the message is printed once, at the finding.
         reason=f"{finding.id}: {finding.message.split(';')[0]}",
     )
 
 
 def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
-    """The outcome of a scenario whose needs the target does not declare: nothing is started."""
+    """Return the outcome of a scenario with undeclared needs, for which nothing is started."""
     return ScenarioOutcome(
         id=loaded.id,
         path=str(loaded.path),
@@ -119,17 +121,19 @@ def inapplicable_outcome(loaded: Loaded, missing: list[str]) -> ScenarioOutcome:
         verdict=Verdict.NOT_APPLICABLE,
         reason=_not_offered_reason(missing),
         missing=tuple(missing),
-        # Nothing of it is left to play: it keeps no entry of a baseline from being checked.
+        # Nothing is left to play, so baseline entries about it can be checked.
         played=True,
     )
 
 
-def _find_absent_needs(loaded: Loaded, run: Run, conversation: Conversation, profile: Profile) -> list[str]:
+def _find_absent_needs(
+    loaded: Loaded, run: Run, conversation: Conversation, profile: Profile
+) -> list[str]:
     if loaded.surface == EXEC or (loaded.surface == SDK and needs_agent(loaded.scenario)):
         return absent_from_exec(loaded, run, profile)
     if loaded.surface in (COMMAND, SDK):
         return []
-    return absent(loaded, run, conversation, profile)
+    return absent_needs(loaded, run, conversation, profile)
 
 
 def _not_offered_reason(missing: list[str]) -> str:
@@ -139,10 +143,10 @@ def _not_offered_reason(missing: list[str]) -> str:
 def setup_outcome(
     loaded: Loaded, failed: SetupFailed, book: Book, rules: dict[str, type[Monitor]]
 ) -> ScenarioOutcome:
-    """The outcome of the scenario at which the set-up failed."""
+    """Return the outcome of the scenario at which the set-up failed."""
     outcome = blocked_outcome(loaded, failed.finding)
     outcome.findings = [failed.finding]
-    # What was said before the failure is still judged; what never came is not (the end is CLOSED).
+    # Messages before the failure are judged; missing ones are not (the end is CLOSED).
     outcome.rows = judge(book, failed.trace, rules=rules.values())
     return outcome
 
@@ -155,66 +159,68 @@ def _scenario_findings(
     profile: Profile,
     rules: dict[str, type[Monitor]],
 ) -> list[Finding]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     unmet = run.unmet
     if run.has_died:
         step, line = (f"step {unmet.step}", unmet.line) if unmet else ("its last step", 1)
-        when = f"in {step}" if unmet and unmet.kind is UnmetKind.CRASH else f"after {step}"
-        found.append(Finding("scenario.crash", f"{_end_of(run)} {when}", line))
+        when = f"in {step}" if unmet and unmet.kind is FailureKind.CRASH else f"after {step}"
+        findings.append(Finding("scenario.crash", f"{_describe_end(run)} {when}", line))
     elif run.overflow:
-        found.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
+        findings.append(Finding(_BUSY, f"the server floods: {run.overflow}", 1))
     elif run.ending.liveness:
         message = (
             f"the server was still busy at the scenario's bound of {run.bound:g} s: "
             f"{run.ending.liveness}"
         )
-        found.append(Finding(_BUSY, message, 1))
+        findings.append(Finding(_BUSY, message, 1))
     elif run.ending.end is End.TIMED_OUT:
-        what = ", ".join(run.ending.outstanding)
-        message = f"still outstanding at the scenario's bound of {run.bound:g} s: {what}"
-        found.append(Finding("scenario.timeout", message, 1))
+        outstanding = ", ".join(run.ending.outstanding_work)
+        message = f"still outstanding at the scenario's bound of {run.bound:g} s: {outstanding}"
+        findings.append(Finding("scenario.timeout", message, 1))
     if unmet is not None:
         message = f"step {unmet.step}: {unmet.message}"
-        if unmet.kind is not UnmetKind.CRASH:
-            found.append(Finding(_FINDING_IDS[unmet.kind], message, unmet.line))
-        elif not found:
-            # We had ended the last connection ourselves, and the server was not there again.
-            found.append(Finding("scenario.crash", message, unmet.line))
-    elif not found:
-        told = (
-            OfExec(told_turns(loaded.surface, run.trace, run.cast.turns))
+        if unmet.kind is not FailureKind.CRASH:
+            findings.append(Finding(_FINDING_IDS[unmet.kind], message, unmet.line))
+        elif not findings:
+            # We had closed the last connection, and the server did not come back.
+            findings.append(Finding("scenario.crash", message, unmet.line))
+    elif not findings:
+        evidence = (
+            ExecReading(results_by_alias(loaded.surface, run.trace, run.cast.turns))
             if loaded.surface in (EXEC, SDK)
-            else OfSession(run.cast, conversation)
+            else SessionReading(run.cast, conversation)
         )
-        problems = unmet_expectations(loaded.scenario, told, run.model, run.cwd)
-        found += [_expectation_finding(problem, loaded) for problem in problems]
-        # What breaks a rule may be why another judged nothing: the broken one is the news.
+        problems = unmet_expectations(loaded.scenario, evidence, run.model, run.cwd)
+        findings += [_expectation_finding(problem, loaded) for problem in problems]
+        # A broken rule may be the reason why another judged nothing, and matters more.
         if not any(row.verdict is Verdict.FAIL and row.level is Level.MUST for row in rows):
-            found += _no_witness_findings(loaded, rows, profile, rules)
-    return found
+            findings += _no_witness_findings(loaded, rows, profile, rules)
+    return findings
 
 
 def _expectation_finding(problem: Problem, loaded: Loaded) -> Finding:
     return Finding(
         "scenario.expectation",
         problem.message,
-        loaded.line(*problem.where),
-        places=tuple(Place(seq, show_path(spot.path), spot.offset) for seq, spot in problem.seen),
+        loaded.line_of(*problem.place),
+        places=tuple(Place(seq, show_path(spot.path), spot.offset) for seq, spot in problem.spots),
         detail=problem.detail,
     )
 
 
 def _broke_off(run: Run) -> bool:
-    """Return whether the server broke off before it could show what it offers.
+    """Return whether the server broke off before it could show its capabilities.
 
-    A wait in vain is no such thing: what is waited for may be what is not offered.
+    A timeout alone is not enough: the awaited message may be the one that is not offered.
     """
     unmet = run.unmet
-    stuck = unmet is not None and unmet.kind is UnmetKind.TIMEOUT and unmet.step not in _WAITING_STEPS
+    stuck = (
+        unmet is not None and unmet.kind is FailureKind.TIMEOUT and unmet.step not in _WAITING_STEPS
+    )
     return stuck or not run.is_complete
 
 
-def _end_of(run: Run) -> str:
+def _describe_end(run: Run) -> str:
     if run.status is None:
         return "the server closed its output and went on running,"
     how = f"by signal {-run.status}" if run.status < 0 else f"with exit status {run.status}"
@@ -227,30 +233,27 @@ def _no_witness_findings(
     profile: Profile,
     rules: dict[str, type[Monitor]],
 ) -> list[Finding]:
-    """Rules that the scenario says it covers and that judged nothing in it.
+    """Return findings for rules that the scenario says it covers and that judged nothing in it.
 
-    Of a target that is known by its command alone nobody can say what it gives a rule to judge:
-    it may leave out what the text leaves optional. The report lists what no scenario exercised.
+    A target that is known by its command alone may leave out what the text makes optional, so
+    nothing is expected of it. The report lists the rules that no scenario exercised.
     """
     if profile.capabilities == "probe":
         return []
-    spoken = {row.rule for row in rows}
-    found: list[Finding] = []
+    judged_rules = {row.rule for row in rows}
+    findings: list[Finding] = []
     for index, rule_id in enumerate(loaded.scenario.covers):
         rule = rules.get(rule_id)
-        if rule is None or rule_id in spoken or not applies(rule, profile):
+        if rule is None or rule_id in judged_rules or not rule_applies(rule, profile):
             continue
         if rule.surface != loaded.surface:
-            continue  # It is for the play on the other surface to exercise.
+            continue  # The play on the other surface exercises it.
         message = f"{rule_id} is covered by this scenario and judged nothing in it"
-        found.append(Finding("scenario.no-witness", message, loaded.line("covers", index)))
-    return found
+        findings.append(Finding("scenario.no-witness", message, loaded.line_of("covers", index)))
+    return findings
 
 
-def applies(rule: type[Monitor], profile: Profile) -> bool:
-    """Return whether a rule applies to a target.
-
-    The target declares, or is probed for, what the rule needs.
-    """
+def rule_applies(rule: type[Monitor], profile: Profile) -> bool:
+    """Return whether a target declares, or is probed for, the needs of a rule."""
     declared = profile.capabilities
     return declared == "probe" or all(need in declared for need in rule.needs)

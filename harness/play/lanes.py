@@ -1,17 +1,17 @@
 """Several sessions on one server at once, so that one works while another waits.
 
-Most of a run is waiting: for a process that starts, for a silence. So items are played ahead on
-lanes, each with a session, a server process, a home and a model of its own. A trace has one
-scenario. The caller asks for the outcomes one by one, in its own order.
+Runs mostly wait: for a process to start, for a silence to end. So items are played ahead on lanes,
+each with a session, a server process, a home and a model of its own. A trace has one scenario. The
+caller asks for the outcomes one by one, in its own order.
 
-A verdict does not depend on lanes. What went wrong on a lane is played again alone, with every
-other lane at rest, on the first lane, and only that counts. Two kinds of failure are believed as
-they are: a rule that was broken in two plays alone, and a wait for a notification that never came,
-neither to a scenario that waited for it alone nor to any other.
+A verdict does not depend on lanes. A scenario that failed on a lane is played again alone on the
+first lane, with every other lane at rest, and only that play counts. Two kinds of failure are
+believed at once: a rule that was broken in two plays alone, and a timeout for a notification that
+no scenario ever got, including one that waited for it alone.
 
-The first lane plays alone until a scenario has passed: a server that cannot be used is found out
-once. A lane whose server cannot be started is given up: of some servers only one can run at a time,
-since they have a fixed port.
+The first lane plays alone until a scenario has passed, so that an unusable server is found once. A
+lane whose server cannot be started is given up: some servers can run only once at a time, since
+they have a fixed port.
 """
 
 import os
@@ -36,21 +36,21 @@ USUAL_START_SECONDS: Final = 0.5
 MAX_LANES_PER_CORE: Final = 4
 TIMEOUT_FINDING: Final = "scenario.timeout"
 MAX_HELD_SECONDS: Final = 10.0
-"""How long the lanes go on after the caller has asked for what went wrong.
+"""How long the lanes go on after the caller has asked for a failed item.
 
-When they rest, those that are done first wait for the others: one rest serves all that went wrong.
+While they pause, early ones wait for the others, so one pause serves all failed items.
 """
 PLAYS_TO_CONFIRM: Final = 2
-"""A rule that was broken in so many plays alone is broken, whatever lanes show."""
+"""Plays alone that must break a rule before it is believed, whatever lanes show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One item to play: its name, which is unique in a run, and how a session plays it.
 
-    `play` takes the session, whether what goes wrong is looked into, and what went wrong on a lane
-    before, None for nothing. Jobs with the same `settings` need the same server settings, "" for
-    the usual ones: they stay on one lane.
+    `play` takes the session, whether to confirm failures, and the failed outcome of an earlier play
+    on a lane, if any. Jobs with the same `settings` need the same server settings, "" for the usual
+    ones: they stay on one lane.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Job:
 
 @dataclass(slots=True)
 class _Play:
-    """A job that was begun. It is `wrong` where it has to be played again alone."""
+    """A job that was begun. If it `is_wrong`, it has to be played again alone."""
 
     job: Job
     outcome: Outcome | None = None
     error: BaseException | None = None
-    wrong: bool = False
+    is_wrong: bool = False
     is_done: bool = False
 
 
 class LaneWaits:
-    """Waits of a session: on the thread of a lane until `cancel`, elsewhere as the run does."""
+    """Waits of a session: on a lane's thread until `cancel`, on the run's thread until a signal."""
 
     def __init__(self, interruption: Interruption) -> None:
         self._interruption = interruption
@@ -95,7 +95,7 @@ class LaneWaits:
             self._future = None
 
     def cancel(self) -> None:
-        """End what is waited for, and every later wait of the lane."""
+        """Cancel the current wait, and every later wait of the lane."""
         with self._lock:
             self._cancelled = True
             if self._future is not None:
@@ -114,9 +114,9 @@ class Lanes:
     """Plays jobs ahead on `number` lanes, 0 for as many as keep the processors busy.
 
     `open_session` makes the session of a lane, by its number from 1; `upcoming` gives the jobs that
-    the caller will ask for, in order. `never_came` returns whether a notification was waited for in
-    vain by a scenario that was played alone, and came in none. Without `confirms_ahead` only what
-    the caller asks for is played again alone. All methods are called on the thread of the run.
+    the caller will ask for, in order. `never_came` returns whether a scenario that was played alone
+    timed out waiting for a notification that no scenario got. Without `confirms_ahead` only the
+    jobs that the caller asks for are played again alone. Call all methods on the thread of the run.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class Lanes:
         self._confirms_ahead = confirms_ahead
         self._broken_alone: Counter[str] = Counter()
         self.replayed = 0
-        """How many jobs went wrong on a lane, and were played again alone."""
+        """How many jobs failed on a lane, and were played again alone."""
         waits = LaneWaits(interruption)
         self._lanes = [_Lane(open_session(1, waits), waits)]
 
     @property
     def first(self) -> WorkerSession:
-        """The session that plays what is played alone."""
+        """The session that plays jobs alone."""
         return self._lanes[0].session
 
     @property
@@ -159,7 +159,7 @@ class Lanes:
         return [lane.session for lane in self._lanes]
 
     def outcome(self, job: Job) -> Outcome:
-        """Play a job, or take what was played ahead. Raises `Interrupted`."""
+        """Play a job, or return the outcome that was played ahead. Raises `Interrupted`."""
         if not self._is_proven or self._number == 1:
             self._begun.add(job.name)
             outcome = self._play_alone(job)
@@ -174,7 +174,7 @@ class Lanes:
                     del self._plays[job.name]
                     return _outcome_of(play)
                 unplanned = play is None and job.name in self._begun
-                is_wrong = play is not None and play.wrong
+                is_wrong = play is not None and play.is_wrong
                 if is_wrong and not held_until and self._confirms_ahead:
                     held_until = time.monotonic() + MAX_HELD_SECONDS
                 is_held = is_wrong and self._busy > 0 and time.monotonic() < held_until
@@ -187,15 +187,15 @@ class Lanes:
                     if play is None:
                         return self._play_alone(job)
                     self._confirm(play)
-                    for one in list(self._plays.values()) if self._confirms_ahead else ():
-                        self._confirm(one)
+                    for other_play in list(self._plays.values()) if self._confirms_ahead else ():
+                        self._confirm(other_play)
                 finally:
                     self._resume()
             else:
                 self._interruption.wait(news)
 
     def stop(self) -> None:
-        """Begin nothing more, end what is being played, and wait until all lanes are at rest."""
+        """Begin nothing more, cancel all plays, and wait until the lanes are at rest."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -212,15 +212,15 @@ class Lanes:
         if self._lanes[0].thread is not None:
             return
         self._number = self._number or lanes_by_default(self.first.start_seconds)
-        for at in range(2, self._number + 1):
+        for number in range(2, self._number + 1):
             waits = LaneWaits(self._interruption)
-            self._lanes.append(_Lane(self._open_session(at, waits), waits))
+            self._lanes.append(_Lane(self._open_session(number, waits), waits))
         for lane in self._lanes:
             lane.thread = threading.Thread(target=self._work, args=(lane,), daemon=True)
             lane.thread.start()
 
     def _pause(self) -> None:
-        """Let the lanes finish what they play, and begin nothing."""
+        """Let the lanes finish their plays, without beginning others."""
         with self._changed:
             self._paused = True
         while True:
@@ -236,16 +236,16 @@ class Lanes:
             self._changed.notify_all()
 
     def _is_right(self, play: _Play) -> bool:
-        # What is broken may have been confirmed since this was played.
-        play.wrong = play.wrong and not self._is_settled(play.outcome)
-        return not play.wrong
+        # Its failures may have been confirmed since.
+        play.is_wrong = play.is_wrong and not self._is_settled(play.outcome)
+        return not play.is_wrong
 
     def _confirm(self, play: _Play) -> None:
         if not self._is_right(play):
             self.replayed += 1
             play.error = None
             play.outcome = self._play_alone(play.job, play.outcome)
-            play.wrong = False
+            play.is_wrong = False
 
     def _play_alone(self, job: Job, earlier: Outcome | None = None) -> Outcome:
         outcome = job.play(self.first, True, earlier)
@@ -280,22 +280,26 @@ class Lanes:
             except BaseException as error:
                 play.error = error
             with self._changed:
-                play.wrong = not self._is_settled(play.outcome)
+                play.is_wrong = not self._is_settled(play.outcome)
                 play.is_done = True
             self._finish_play()
             if lane is not self._lanes[0] and _could_not_start(play.outcome):
                 return
 
     def _next(self, lane: _Lane) -> _Play | None:
-        """Begin the next job: one of the lane's settings, before one that no other lane serves."""
+        """Begin the lane's next job: its own settings first, then those no other lane serves."""
         if self._paused or self._stopped:
             return None
-        held = {one.settings for one in self._lanes if one is not lane and one.settings}
+        taken_settings = {
+            other.settings for other in self._lanes if other is not lane and other.settings
+        }
         coming = (*self._requested, *self._upcoming())
-        waiting = [one for one in coming if one.name not in self._begun]
-        mine = (one for one in waiting if lane.settings and one.settings == lane.settings)
-        free = (one for one in waiting if one.settings not in held)
-        job = next(mine, None) or next(free, None) or next(iter(waiting), None)
+        waiting = [job for job in coming if job.name not in self._begun]
+        matching = (
+            snapshot for snapshot in waiting if lane.settings and snapshot.settings == lane.settings
+        )
+        free = (snapshot for snapshot in waiting if snapshot.settings not in taken_settings)
+        job = next(matching, None) or next(free, None) or next(iter(waiting), None)
         if job is None:
             return None
         lane.settings = job.settings
@@ -311,24 +315,31 @@ class Lanes:
 
 
 def lanes_by_default(start_seconds: float, cores: int | None = None) -> int:
-    """Return how many lanes keep the processors busy, by how long the server takes to start."""
+    """Return how many lanes keep the processors busy, by the start time of the server."""
     cores = cores or os.cpu_count() or 1
-    wanted = round((2 * cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
-    return min(wanted, MAX_LANES_PER_CORE * cores)
+    lanes = round((2 * cores + 1) * max(1.0, start_seconds / USUAL_START_SECONDS))
+    return min(lanes, MAX_LANES_PER_CORE * cores)
 
 
-def is_settled(outcome: Outcome, confirmed: Collection[str] = (), *, never_comes: bool = False) -> bool:
-    """Return whether nothing went wrong that could be the doing of other lanes.
+def is_settled(
+    outcome: Outcome, confirmed: Collection[str] = (), *, never_comes: bool = False
+) -> bool:
+    """Return whether nothing failed that other lanes could have caused.
 
-    The rules that are `confirmed` are known to be broken; what `is_vain` waited for never comes.
+    The rules that are `confirmed` are known to be broken; with `never_comes` the awaited message is
+    known never to arrive.
     """
     if isinstance(outcome, RaceOutcome):
         return not outcome.findings and all(
             is_settled(placement, confirmed) for placement in outcome.placements
         )
     if outcome.verdict is Verdict.NOT_APPLICABLE and outcome.trace and not outcome.played:
-        return never_comes  # What it waited for in vain may have been late only.
-    wrong = {one.id for one in outcome.findings if one.counts or one.id.startswith("setup.")}
+        return never_comes  # The awaited message may only have been late.
+    wrong = {
+        finding.id
+        for finding in outcome.findings
+        if finding.counts or finding.id.startswith("setup.")
+    }
     if wrong - ({TIMEOUT_FINDING} if never_comes else set[str]()):
         return False
     if outcome.verdict is Verdict.FAIL and not wrong:
@@ -351,7 +362,7 @@ def broken_rules(outcome: Outcome) -> set[str]:
 
 def _could_not_start(outcome: Outcome | None) -> bool:
     return outcome is not None and any(
-        one.id in ("setup.not-started", "setup.no-handshake") for one in outcome.findings
+        finding.id in ("setup.not-started", "setup.no-handshake") for finding in outcome.findings
     )
 
 

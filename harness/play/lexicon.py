@@ -1,4 +1,4 @@
-"""The words of the protocol for the loader of scenarios: read off the book and the method table."""
+"""The words of the protocol for the loader of scenarios, from the book and its method table."""
 
 from collections.abc import Collection, Iterator
 from functools import cache
@@ -7,16 +7,16 @@ from typing import Any, get_args
 from harness.client.target.overrides import SCENARIO_PLACEHOLDERS
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.errors import SchemaError, show_value
-from harness.protocol.spec.listed import Unlisted, unlisted
+from harness.protocol.spec.listed import Unlisted, unlisted_members
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import MISSING
 from harness.protocol.wire.error import AgentErrorInfo
-from harness.scenario.explain import yaml11
-from harness.scenario.lexicon import Kind, Side, Wrong
-from harness.scenario.words import ITEM, words
-from harness.trace.nearest import hint, nearest
+from harness.scenario.explain import yaml11_hint
+from harness.scenario.lexicon import Kind, Mistake, Side
+from harness.scenario.words import ITEM, protocol_words
+from harness.trace.nearest import did_you_mean, nearest
 
-# A member that no schema lists is a server's own, unless it is nearly one that is listed.
+# An unlisted member is a server's own, unless it is this similar to a listed one.
 MIN_SIMILARITY = 0.75
 
 
@@ -27,48 +27,50 @@ class BookLexicon:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._names = {kind: frozenset(words(kind, book.schemas)) for kind in get_args(Kind)}
+        self._names = {
+            kind: frozenset(protocol_words(kind, book.schemas)) for kind in get_args(Kind)
+        }
 
     def names(self, kind: Kind) -> Collection[str]:
-        """The names of that kind."""
+        """Return the names of that kind."""
         return self._names[kind]
 
     def faults(self) -> Collection[str]:
-        """The names of live faults of the session; imported only for a scenario that has any."""
+        """Return the names of the session's live faults, importing them only when needed."""
         from harness.play.written_faults import live_names
 
         return live_names()
 
-    def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
+    def mistakes_in(self, method: str, side: Side, value: Any, *, complete: bool) -> list[Mistake]:
         """Return the mistakes in the params or the result of a message."""
         reference = self._book.reference(method, side)
         if reference is None:
             return []
-        found = self._of(reference, value, complete=whole)
+        mistakes = self._find_mistakes(reference, value, complete=complete)
         for path in self._book.paths_of("AgentErrorInfo", method, side):
             name = _value_at(value, path)
             near = nearest(name, _INFOS, cutoff=MIN_SIMILARITY) if isinstance(name, str) else ""
             if near and name not in _INFOS:
-                found.append(Wrong(path, f"found {name!r}; did you mean {near!r}?", name))
-        return found
+                mistakes.append(Mistake(path, f"found {name!r}; did you mean {near!r}?", name))
+        return mistakes
 
-    def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
+    def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
         """Return the mistakes in some members of an item."""
-        known = members["type"] in self._names["item type"]
-        return self._of(ITEM, members, complete=False) if known else []
+        is_known = members["type"] in self._names["item type"]
+        return self._find_mistakes(ITEM, members, complete=False) if is_known else []
 
-    def _of(self, reference: str, value: Any, *, complete: bool) -> list[Wrong]:
+    def _find_mistakes(self, reference: str, value: Any, *, complete: bool) -> list[Mistake]:
         schemas = self._book.schemas
-        keys = [*filter(None, map(_misspelt_member, unlisted(schemas, reference, value)))]
+        keys = [*filter(None, map(_misspelt_member, unlisted_members(schemas, reference, value)))]
         if schemas.is_valid(reference, value):
             return keys
         # A misspelt key is also a missing one: the misspelling is the mistake.
         misspelt = {wrong.path[:-1] for wrong in keys}
-        values = _values(schemas.errors(reference, value), value, complete=complete)
+        values = _value_mistakes(schemas.errors(reference, value), value, complete=complete)
         return keys + [
             wrong
             for wrong in values
-            if wrong.found is not MISSING or wrong.path[:-1] not in misspelt
+            if wrong.value is not MISSING or wrong.path[:-1] not in misspelt
         ]
 
 
@@ -77,33 +79,33 @@ _INFOS: tuple[str, ...] = get_args(get_args(AgentErrorInfo)[0]) or get_args(Agen
 
 @cache
 def protocol_lexicon() -> BookLexicon:
-    """The lexicon of this package's book; made once in a process."""
+    """Return the lexicon of this package's book; made once in a process."""
     return BookLexicon(load_book())
 
 
-def _misspelt_member(member: Unlisted) -> Wrong | None:
+def _misspelt_member(member: Unlisted) -> Mistake | None:
     name = str(member.path[-1])
-    near = nearest(name, member.listed, cutoff=MIN_SIMILARITY)
+    near = nearest(name, member.listed_names, cutoff=MIN_SIMILARITY)
     if not near:
         return None
-    return Wrong(member.path, f"unknown member {name!r}; did you mean {near!r}?", name, key=True)
+    return Mistake(member.path, f"unknown member {name!r}; did you mean {near!r}?", name, key=True)
 
 
-def _values(errors: list[SchemaError], value: Any, *, complete: bool) -> Iterator[Wrong]:
+def _value_mistakes(errors: list[SchemaError], value: Any, *, complete: bool) -> Iterator[Mistake]:
     for error in errors:
-        found = _value_at(value, error.path)
-        if found is not MISSING:
-            yield Wrong(error.path, _sentence(error, found), found)
+        member = _value_at(value, error.path)
+        if member is not MISSING:
+            yield Mistake(error.path, _describe_error(error, member), member)
         elif complete:
-            yield Wrong(error.path, f"the member {error.path[-1]!r} is missing", MISSING)
+            yield Mistake(error.path, f"the member {error.path[-1]!r} is missing", MISSING)
 
 
-def _sentence(error: SchemaError, value: Any) -> str:
+def _describe_error(error: SchemaError, value: Any) -> str:
     if not isinstance(value, str):
         return f"found {show_value(value)}; expected {error.expected}"
-    near = hint(value, error.expected.removeprefix("one of ").split(", "))
+    near = did_you_mean(value, error.expected.removeprefix("one of ").split(", "))
     if "a boolean" in error.expected:
-        near = yaml11(value)
+        near = yaml11_hint(value)
     return f"found {value[:80]!r}; expected {error.expected}{near}"
 
 

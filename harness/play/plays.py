@@ -1,6 +1,6 @@
 """The number of plays of a scenario, and their deadline: `--repeat`, `--retries`, `--max-time`.
 
-What differs is told as `unsteady`, whatever the verdict.
+Plays that differ are reported as `unsteady`, whatever the verdict.
 """
 
 import time
@@ -24,9 +24,9 @@ Play = Callable[[], ScenarioOutcome]
 class PlayLimits:
     """The number of plays, and their deadline.
 
-    `repeat` plays of each scenario; or `retries` at most of one that failed. None is begun after
-    `deadline`, a time of `time.monotonic`, which all processes of a machine share; None for no such
-    time. It is `max_time` seconds after the run began.
+    There are `repeat` plays of each scenario, or at most `retries` after a failed one. None begins
+    after `deadline`, a time of `time.monotonic`, which all processes of a machine share; None for
+    no deadline. It is `max_time` seconds after the run began.
     """
 
     repeat: int = 1
@@ -36,17 +36,19 @@ class PlayLimits:
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing more is begun."""
+        """Return whether the deadline has passed, after which no play begins."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     @property
     def unplayed_reason(self) -> str:
-        """Return why something was not played after the deadline."""
+        """The reason of a scenario that was not played before the deadline."""
         return f"the {self.max_time:g} s of --max-time were over before it was its turn"
 
 
-def read_play_limits(repeat: int, retries: int, max_time: float | None, deadline: float | None) -> PlayLimits:
-    """Read the options; `deadline` is that of the run's first process, if it has one.
+def read_play_limits(
+    repeat: int, retries: int, max_time: float | None, deadline: float | None
+) -> PlayLimits:
+    """Check the options; `deadline` is that of the run's first process, if it has one.
 
     Raises `UsageError`.
     """
@@ -64,7 +66,7 @@ def read_play_limits(repeat: int, retries: int, max_time: float | None, deadline
 
 
 def failing_ids(outcome: ScenarioOutcome, *, strict: bool) -> frozenset[str]:
-    """The ids of what makes an outcome fail; with `strict` those of SHOULD rules too."""
+    """Return the ids of the failures of an outcome; with `strict` those of SHOULD rules too."""
     should = {
         row.rule
         for row in outcome.rows
@@ -74,7 +76,7 @@ def failing_ids(outcome: ScenarioOutcome, *, strict: bool) -> frozenset[str]:
 
 
 class _Plays:
-    """Several plays of one scenario, and the stored trace of each: one writes over the other."""
+    """Several plays of one scenario, with the stored trace of each."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
@@ -82,31 +84,33 @@ class _Plays:
         self._traces: list[bytes] = []
 
     def add(self, outcome: ScenarioOutcome) -> frozenset[str]:
-        """One more; gives what makes it fail."""
+        """Record one play and return its failures."""
         self.outcomes.append(outcome)
         self._traces.append(Path(outcome.trace).read_bytes() if outcome.trace else b"")
-        return self.failing[-1]
+        return self.failure_ids[-1]
 
     @property
-    def failing(self) -> list[frozenset[str]]:
-        """Return what makes each of them fail."""
-        return [failing_ids(one, strict=self._strict) for one in self.outcomes]
+    def failure_ids(self) -> list[frozenset[str]]:
+        """The failures of each play."""
+        return [failing_ids(outcome, strict=self._strict) for outcome in self.outcomes]
 
     def choose(self, chosen: ScenarioOutcome) -> ScenarioOutcome:
-        """The one that speaks for the scenario, with the number of all, and its own trace."""
-        at = next(number for number, one in enumerate(self.outcomes) if one is chosen)
+        """Return the chosen play, with its own trace and the numbers of all plays."""
+        index = next(number for number, outcome in enumerate(self.outcomes) if outcome is chosen)
         for path in {chosen.trace, chosen.kept} - {""}:
-            if at != len(self.outcomes) - 1:
-                Path(path).write_bytes(self._traces[at])
-        chosen.runs, chosen.failed_runs = len(self.outcomes), sum(map(bool, self.failing))
-        chosen.seconds = sum(one.seconds for one in self.outcomes)
+            if index != len(self.outcomes) - 1:
+                Path(path).write_bytes(self._traces[index])
+        chosen.runs, chosen.failed_runs = len(self.outcomes), sum(map(bool, self.failure_ids))
+        chosen.seconds = sum(outcome.seconds for outcome in self.outcomes)
         return chosen
 
 
-def repeated(play: Play, limits: PlayLimits, *, strict: bool, level: Level) -> ScenarioOutcome:
-    """Play it `repeat` times; the gravest play speaks for the scenario.
+def play_repeatedly(
+    play: Play, limits: PlayLimits, *, strict: bool, level: Level
+) -> ScenarioOutcome:
+    """Play it `repeat` times and return the most severe outcome.
 
-    One that does not apply, or cannot be judged, is not played again.
+    A scenario that does not apply, or cannot be judged, is not played again.
     """
     plays = _Plays(strict=strict)
     for _ in range(limits.repeat):
@@ -115,20 +119,22 @@ def repeated(play: Play, limits: PlayLimits, *, strict: bool, level: Level) -> S
             break
     gravest = max(
         plays.outcomes,
-        key=lambda one: (GRAVITY[one.verdict], len(failing_ids(one, strict=strict))),
+        key=lambda outcome: (GRAVITY[outcome.verdict], len(failing_ids(outcome, strict=strict))),
     )
     chosen = plays.choose(gravest)
-    if len(set(plays.failing)) > 1:
-        chosen.findings.append(_unsteady(chosen, plays.failing, "the gravest stands", level))
+    if len(set(plays.failure_ids)) > 1:
+        chosen.findings.append(
+            _unsteady_finding(chosen, plays.failure_ids, "the most severe counts", level)
+        )
     return chosen
 
 
-def retried(
+def retry_failed(
     first: ScenarioOutcome, replay: Play, limits: PlayLimits, *, strict: bool, level: Level
 ) -> ScenarioOutcome:
-    """Play one that failed again, until it passes or has been tried often enough.
+    """Play a failed scenario again, until it passes or has been retried often enough.
 
-    Where it passed at last, that play speaks for it, and what failed before is told.
+    If it passes in the end, return that outcome, with the earlier failures as findings.
     """
     plays = _Plays(strict=strict)
     if not plays.add(first) or first.verdict not in _JUDGED:
@@ -138,38 +144,44 @@ def retried(
             break
         outcome = replay()
         if outcome.verdict not in _JUDGED:
-            break  # The server is gone: that says nothing of this scenario.
+            break  # The server is gone, which says nothing about this scenario.
         if not plays.add(outcome):
             passed = plays.choose(outcome)
-            leaks = [one for one in first.findings if one.id == LEAKS]
-            told = "it counts as what it was at last"
-            passed.findings += [*leaks, _unsteady(passed, plays.failing, told, level)]
+            leaks = [finding for finding in first.findings if finding.id == LEAKS]
+            note = "the last play counts"
+            passed.findings += [*leaks, _unsteady_finding(passed, plays.failure_ids, note, level)]
             return passed
     chosen = plays.choose(first)
-    if len(set(plays.failing)) > 1 and not any(one.id == UNSTEADY for one in chosen.findings):
-        chosen.findings.append(_unsteady(chosen, plays.failing, "the first stands", level))
+    if len(set(plays.failure_ids)) > 1 and not any(
+        finding.id == UNSTEADY for finding in chosen.findings
+    ):
+        chosen.findings.append(
+            _unsteady_finding(chosen, plays.failure_ids, "the first counts", level)
+        )
     return chosen
 
 
-def _unsteady(
-    outcome: ScenarioOutcome, failed: Sequence[frozenset[str]], stands: str, level: Level
+def _unsteady_finding(
+    outcome: ScenarioOutcome, failed: Sequence[frozenset[str]], note: str, level: Level
 ) -> Finding:
-    counts = Counter(name for one in failed for name in one)
-    odd = {name: count for name, count in counts.items() if count < len(failed)}
-    came = ", ".join(f"{name} (in {count} of {len(failed)} plays)" for name, count in odd.items())
-    message = f"{outcome.id} does not always give the same: {came}; {stands}"
+    counts = Counter(name for names in failed for name in names)
+    unsteady_counts = {name: count for name, count in counts.items() if count < len(failed)}
+    words = ", ".join(
+        f"{name} (in {count} of {len(failed)} plays)" for name, count in unsteady_counts.items()
+    )
+    message = f"{outcome.id} does not always give the same result: {words}; {note}"
     return Finding(UNSTEADY, message, level=level, about=(outcome.id,))
 
 
 def unplayed_scenario(outcome: ScenarioOutcome, limits: PlayLimits) -> ScenarioOutcome:
-    """An outcome made for a scenario that was not begun, since the time was over."""
+    """Mark the outcome of a scenario that was not begun before the deadline."""
     outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome
 
 
 def unplayed_race(outcome: RaceOutcome, limits: PlayLimits) -> RaceOutcome:
-    """The same for a race."""
+    """Mark the outcome of a race that was not begun before the deadline."""
     outcome.verdict, outcome.reason = Verdict.NOT_EXERCISED, limits.unplayed_reason
     outcome.over_time = True
     return outcome

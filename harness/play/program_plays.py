@@ -1,4 +1,4 @@
-"""The common part of the plays of programs: the head of their traces, and their runs."""
+"""The common part of the plays of programs: the headers of their traces, and their runs."""
 
 import shlex
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from harness.play.hygiene import Hygiene
 from harness.play.run import Run
 from harness.play.trace_head import header_members
 from harness.protocol.spec.book import Book
-from harness.scenario.ending import Ended
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.player import Cast, StepFailure
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header
 
@@ -23,11 +23,11 @@ from harness.trace.trace import End, Header
 class PlayResult:
     """The result of a player whose programs have all ended.
 
-    It has the step that could not be done, what they left running, the end of their standard error,
-    which bound a flood went over, their folder.
+    `unmet` is the step that could not be done, `survivors` are processes left running, `stderr` is
+    the end of standard error, `overflow` the bound that a flood exceeded.
     """
 
-    unmet: Unmet | None
+    unmet: StepFailure | None
     survivors: Sequence[str]
     stderr: str
     overflow: str
@@ -35,7 +35,7 @@ class PlayResult:
 
 
 def header_of(loaded: Loaded, command: Sequence[str], profile: Profile, book: Book) -> Header:
-    """The head of a trace: `command` is the program that is judged."""
+    """Return the header of a trace; `command` is the program that is judged."""
     declared = profile.capabilities
     return Header(
         target=shlex.join(command),
@@ -49,7 +49,7 @@ def header_of(loaded: Loaded, command: Sequence[str], profile: Profile, book: Bo
 
 
 def run_of(
-    played: PlayResult,
+    result: PlayResult,
     recorder: Recorder,
     *,
     bound: float,
@@ -57,21 +57,21 @@ def run_of(
     model: ScriptedModel | None = None,
     cast: Cast | None = None,
 ) -> Run:
-    """The run of a play; without `model` and `cast` nobody asked a model for anything."""
+    """Return the run of a play; without `model` and `cast` no model was called."""
     trace = recorder.trace
-    hygiene.add_program_leftovers(trace.header.scenario, tuple(played.survivors))
-    if played.unmet is not None or played.overflow:
-        # What did not end was ended, or had ended: the unmet step tells of it.
+    hygiene.add_program_leftovers(trace.header.scenario, tuple(result.survivors))
+    if result.unmet is not None or result.overflow:
+        # We ended the programs that ran on; the unmet step says why.
         trace.end = End.CLOSED
     return Run(
         trace=trace,
         cast=cast or Cast(),
-        unmet=played.unmet,
-        ending=Ended(trace.end),
+        unmet=result.unmet,
+        ending=TraceEnding(trace.end),
         model=model or ScriptedModel({}, ResponsesEncoder(), mark=recorder.mark),
-        cwd=played.cwd,
-        stderr=played.stderr,
+        cwd=result.cwd,
+        stderr=result.stderr,
         seconds=0.0,
         bound=bound,
-        overflow=played.overflow,
+        overflow=result.overflow,
     )

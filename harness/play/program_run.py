@@ -1,6 +1,6 @@
 """One run of a program, recorded: its input, the lines that it writes, its errors and its end.
 
-Of standard error and standard output nobody knows the order, so standard error is one mark, written
+The order of standard error and standard output is unknown, so standard error is one mark, written
 when the program has ended.
 """
 
@@ -18,7 +18,7 @@ from harness.trace.marks import ProgramEnded, ProgramErrors, ProgramStarted
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.trace import End
 
-# So much of standard error is kept, its end.
+# The end of standard error that is kept.
 MAX_STDERR_BYTES: Final = 64 * 1024
 
 
@@ -26,8 +26,8 @@ MAX_STDERR_BYTES: Final = 64 * 1024
 class Program:
     """A program to run: without a shell, with exactly this environment and exactly this input.
 
-    `scratch` is a folder that exists, for its standard error and its temporary files. `variables`
-    are the names of what the harness set in the environment.
+    `scratch` is an existing folder, for its standard error and its temporary files. `variables` are
+    the names of the environment variables that the harness set.
     """
 
     argv: list[str]
@@ -50,12 +50,13 @@ async def run_program(
 ) -> ProcessExit:
     """Run it to its end and record it as one connection; sets the end of the trace.
 
-    A program that still runs when `within` is cancelled or passes its deadline is ended, and the
-    trace is TIMED_OUT. One that ends by itself has nothing more to say: its trace is QUIESCENT.
+    A program that still runs when `scope` is cancelled or passes its deadline is ended, and the
+    trace is TIMED_OUT. One that ends by itself can write nothing more: its trace is QUIESCENT.
     `grace` seconds pass between the end of input, TERM and KILL.
 
-    When `told_to_end` is set, it gets TERM as from whoever started it, and is read until it ends,
-    for `grace` seconds at most. What it still owes then nobody knows: the trace is CLOSED.
+    When `stop_requested` is set, the program gets TERM as from whoever started it, and is read
+    until it ends, for at most `grace` seconds. Missing output is not judged then: the trace is
+    CLOSED.
 
     Raises `NotStarted`, and `TraceFull` when it writes more than a trace may hold.
     """
@@ -76,14 +77,14 @@ async def run_program(
     try:
         recorder.record(program.stdin, Direction.TO_TARGET, connection=connection)
         with scope:
-            told = stop_requested or anyio.Event()
+            stderr = stop_requested or anyio.Event()
             await _converse(
-                process, recorder, program.stdin, connection, _Ending(told, scope, grace)
+                process, recorder, program.stdin, connection, _Ending(stderr, scope, grace)
             )
     finally:
         ended = await process.stop(grace)
-    told, _ = process.stderr_since(0, MAX_STDERR_BYTES)
-    recorder.mark(ProgramErrors(connection, told.decode("utf-8", "backslashreplace")))
+    stderr, _ = process.stderr_since(0, MAX_STDERR_BYTES)
+    recorder.mark(ProgramErrors(connection, stderr.decode("utf-8", "backslashreplace")))
     aborted = stop_requested is not None and stop_requested.is_set()
     push = "TERM" if aborted and ended.push == "none" else ended.push
     recorder.mark(ProgramEnded(connection, ended.returncode, push))
@@ -97,7 +98,7 @@ async def run_program(
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """`told` sends TERM; after `grace` seconds more `within` ends the conversation."""
+    """`stop_requested` sends TERM; `grace` seconds later `scope` ends the conversation."""
 
     stop_requested: anyio.Event
     scope: anyio.CancelScope
@@ -133,7 +134,7 @@ async def _write(process: ServerProcess, stdin: bytes) -> None:
         if stdin:
             await process.transport.send_bytes(stdin)
     except TargetGone:
-        return  # A program need not read what it is given.
+        return  # A program need not read its input.
     await process.transport.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Races: plays one action at every position of a scenario, and sums up what was found."""
+"""Races: one action played at every position of a scenario, with the most severe outcome."""
 
 import re
 from collections.abc import Callable
@@ -12,27 +12,27 @@ from harness.play.hygiene import Hygiene
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.play.session.silence import traits_of
-from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome, broken
+from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome, broken_must_rules
 from harness.report.results.report import NOT_OFFERED
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
-from harness.scenario.races import NEEDS, Placement, derived, placements
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.races import CAPABILITY_OF_ACTION, Placement, derive_race, placements
+from harness.scenario.steps.context import FailureKind
 from harness.trace.views import conversation_of
 
 PLAYS_PER_PLACEMENT = 5
-"""How often a placement is played that no gate holds in its place."""
+"""Plays of a placement at which no gate holds the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaceContext:
     """The parts of a worker's session that a race needs.
 
-    `plainly` plays the scenario as its file has it, once for all actions; `run` plays a derived
-    one, by its traits (raises `SetupFailed`), `judged` judges what that gave, `kept` stores its
-    trace and notes where; `ending` says how the last server process ended; `noted` remembers what
-    worked, and what was waited for in vain.
+    `play_plain` plays the scenario as its file has it, once for all actions; `run` plays a derived
+    one, by its traits (raises `SetupFailed`), `judge` judges that run, `keep` stores its trace and
+    notes where; `last_exit` returns how the last server process ended; `note` remembers the traits
+    that worked, and those that timed out.
     """
 
     profile: Profile
@@ -48,14 +48,14 @@ class RaceContext:
 class Race:
     """One action in one scenario."""
 
-    def __init__(self, loaded: Loaded, action: Action, playing: RaceContext) -> None:
+    def __init__(self, loaded: Loaded, action: Action, context: RaceContext) -> None:
         self._loaded = loaded
         self._action: Action = action
-        self._context = playing
+        self._context = context
 
     def outcome(self, only: str = "") -> RaceOutcome:
-        """Play every placement, or that at the position of the name `only`."""
-        found = RaceOutcome(
+        """Play every placement, or only the one at the position named `only`."""
+        race_outcome = RaceOutcome(
             id=str(RaceId(self._loaded.id, self._action)),
             scenario=self._loaded.id,
             path=str(self._loaded.path),
@@ -63,46 +63,53 @@ class Race:
             action=self._action,
             verdict=Verdict.NOT_EXERCISED,
         )
-        lacking = self._undeclared_need()
-        if lacking:
-            return _without(found, lacking)
+        missing_need = self._undeclared_need()
+        if missing_need:
+            return _not_applicable(race_outcome, missing_need)
         plainly = self._context.play_plain(self._loaded)
-        found.before = plainly.before
+        race_outcome.before = plainly.before
         if plainly.verdict not in (Verdict.PASS, Verdict.KNOWN):
-            found.findings = [one for one in plainly.findings if one.id.startswith("setup.")]
-            found.reason = f"the scenario itself does not pass: {plainly.reason}"
+            race_outcome.findings = [
+                finding for finding in plainly.findings if finding.id.startswith("setup.")
+            ]
+            race_outcome.reason = f"the scenario itself does not pass: {plainly.reason}"
             if plainly.verdict is Verdict.NOT_APPLICABLE:
-                found.verdict, found.reason = plainly.verdict, plainly.reason
-                found.missing, found.withheld = plainly.missing, plainly.withheld
-            return found
+                race_outcome.verdict, race_outcome.reason = plainly.verdict, plainly.reason
+                race_outcome.missing, race_outcome.withheld = plainly.missing, plainly.withheld
+            return race_outcome
         for placement in placements(self._loaded.scenario, self._action):
             if only not in ("", placement.position.name):
                 continue
             try:
                 outcome = self._play_placement(placement)
             except SetupFailed as failed:
-                found.findings.append(failed.finding)
-                found.reason = f"{placement.name}: {failed.finding.id}: {failed.finding.message}"
-                return found
+                race_outcome.findings.append(failed.finding)
+                race_outcome.reason = (
+                    f"{placement.name}: {failed.finding.id}: {failed.finding.message}"
+                )
+                return race_outcome
             if outcome is None:
-                return _without(found, NEEDS[self._action])
-            found.placements.append(outcome)
-        return _summed_up(found)
+                return _not_applicable(race_outcome, CAPABILITY_OF_ACTION[self._action])
+            race_outcome.placements.append(outcome)
+        return _summarize(race_outcome)
 
     def _undeclared_need(self) -> str:
-        declared, need = self._context.profile.capabilities, NEEDS.get(self._action, "")
+        declared, need = (
+            self._context.profile.capabilities,
+            CAPABILITY_OF_ACTION.get(self._action, ""),
+        )
         return need if need and declared != "probe" and need not in declared else ""
 
     def _play_placement(self, placement: Placement) -> ScenarioOutcome | None:
-        """The gravest of the placement's runs; None where the server does not offer the action."""
+        """Return the most severe run of a placement; None if the action is not offered."""
         listens = self._context.profile.listening_kind() is not None
-        raced = derived(self._loaded, placement, listens=listens)
-        times = 1 if placement.position.settled else PLAYS_PER_PLACEMENT
+        raced = derive_race(self._loaded, placement, server_listens=listens)
+        times = 1 if placement.position.is_settled else PLAYS_PER_PLACEMENT
         gravest: tuple[Run, ScenarioOutcome] | None = None
         played = 0
         for _ in range(times):
             run, outcome, in_vain = self._play_once(raced, placement)
-            need = NEEDS.get(self._action)
+            need = CAPABILITY_OF_ACTION.get(self._action)
             if need is not None and not self._is_offered(need, run):
                 return None
             played += 1
@@ -127,23 +134,22 @@ class Race:
         return not probed or offers(need, run, conversation_of(run.trace))
 
     def _play_once(self, raced: Loaded, placement: Placement) -> tuple[Run, ScenarioOutcome, bool]:
-        """One run, and whether the position was waited for up to the bound in vain."""
+        """Play a placement once; the flag says whether reaching its position timed out."""
         hygiene = self._context.hygiene
-        seen = len(hygiene.findings)
+        findings_before = len(hygiene.findings)
         traits = self._traits(placement)
         run = self._context.run(raced, traits)
         unreached, in_vain = "", False
         if (
             run.unmet is not None
             and run.unmet.step == "reach"
-            and run.unmet.kind is not UnmetKind.CRASH
+            and run.unmet.kind is not FailureKind.CRASH
         ):
-            in_vain = run.unmet.kind is UnmetKind.TIMEOUT
+            in_vain = run.unmet.kind is FailureKind.TIMEOUT
             unreached, run.unmet = run.unmet.message, None
         if placement.action in ("disconnect", "kill"):
-            # A call may be cut in the middle by the end of the process, and what the thread of a
-            # server that is gone asked for is not in the calls of a new one: the audit says
-            # nothing here.
+            # The end of the process may cut a call in the middle, and the calls of a new process
+            # lack the requests of the old one's thread, so problems with calls do not count here.
             for call in run.model.calls:
                 call.problems.clear()
         outcome = self._context.judge(run, raced)
@@ -151,23 +157,25 @@ class Race:
             self._context.note(raced, traits, run, outcome)
         if placement.action in ("disconnect", "kill"):
             # The process ended within the play, so what it left is the placement's.
-            found = hygiene.findings[seen:]
-            del hygiene.findings[seen:]
+            findings = hygiene.findings[findings_before:]
+            del hygiene.findings[findings_before:]
             if placement.action == "disconnect" and not unreached and run.unmet is None:
-                found += self._after_end_of_input()
+                findings += self._after_end_of_input()
             outcome.findings += [
-                replace(one, message=f"{raced.id}: {one.message}") for one in found
+                replace(finding, message=f"{raced.id}: {finding.message}") for finding in findings
             ]
         if unreached and outcome.verdict in (Verdict.PASS, Verdict.KNOWN):
             outcome.verdict = Verdict.NOT_EXERCISED
             outcome.reason = f"the position was not reached: {unreached}"
-        elif any(one.counts for one in outcome.findings) and outcome.verdict is Verdict.PASS:
+        elif (
+            any(finding.counts for finding in outcome.findings) and outcome.verdict is Verdict.PASS
+        ):
             outcome.verdict = Verdict.FAIL
-            outcome.reason = next(one.message for one in outcome.findings if one.counts)
+            outcome.reason = next(finding.message for finding in outcome.findings if finding.counts)
         return run, outcome, in_vain
 
     def _after_end_of_input(self) -> list[Finding]:
-        """Over standard streams the end of the input is the end of the server: clean, by itself."""
+        """Check that the server ended by itself, with status 0, after the end of standard input."""
         ending = self._context.last_exit()
         level = Level(self._context.profile.hygiene)
         if ending is None or self._context.profile.listening_kind() is not None:
@@ -181,19 +189,19 @@ class Race:
         return []
 
 
-def _without(outcome: RaceOutcome, need: str) -> RaceOutcome:
+def _not_applicable(outcome: RaceOutcome, need: str) -> RaceOutcome:
     outcome.verdict = Verdict.NOT_APPLICABLE
     outcome.reason, outcome.missing = f"{NOT_OFFERED}{need}", (need,)
     outcome.placements = []
     return outcome
 
 
-def _summed_up(outcome: RaceOutcome) -> RaceOutcome:
-    """The gravest placement speaks for the race."""
+def _summarize(outcome: RaceOutcome) -> RaceOutcome:
+    """Give a race the verdict of its most severe placement."""
     if not outcome.placements:
         outcome.reason = "the scenario has no position for this action"
         return outcome
-    gravest = max(outcome.placements, key=lambda one: GRAVITY[one.verdict])
+    gravest = max(outcome.placements, key=lambda placement: GRAVITY[placement.verdict])
     outcome.verdict = gravest.verdict
     outcome.reason = f"{gravest.race}: {gravest.reason}" if gravest.reason else ""
     return outcome
@@ -201,4 +209,4 @@ def _summed_up(outcome: RaceOutcome) -> RaceOutcome:
 
 def _weight(outcome: ScenarioOutcome) -> tuple[int, int, int]:
     failed = sum(row.verdict is Verdict.FAIL for row in outcome.rows)
-    return GRAVITY[outcome.verdict], len(broken(outcome)), failed
+    return GRAVITY[outcome.verdict], len(broken_must_rules(outcome)), failed

@@ -5,14 +5,14 @@ findings, the failure is steady and nothing more is done. If the two differ, and
 ran on a process that other scenarios had used, both situations are tried once more: after the same
 scenarios as before, and on a fresh process. A finding that appeared on the used process both times
 and on the fresh one neither time is `leaks-state`; any other difference is `unsteady`. Both are
-reported beside the verdict and change none.
+reported beside the verdict and do not change it.
 
-Repetitions are limited, so that a server that hangs in every scenario is not waited for twice in
-each. A run that ended because the server floods is not repeated. A finding that two scenarios of
-this worker confirmed is believed without a repetition, until it turns out unsteady; but a crash on
-a process that others had used is looked into each time. Of the scenarios that used the process
-before, the last twenty are played again, and none after one that fell silent. After six
-repetitions that ended in silence, a worker does not repeat what fell silent any more.
+Repetitions are limited, so that a server that hangs in every scenario does not cost two more
+timeouts in each. A run that ended because the server floods is not repeated. A finding that two
+scenarios of this worker confirmed is believed without a repetition, until it turns out unsteady;
+but a crash on a process that others had used is always repeated. Of the scenarios that used the
+process before, the last twenty are played again, and none after one that timed out. After six
+repetitions that timed out, a worker does not repeat timeouts any more.
 """
 
 from collections import Counter
@@ -24,19 +24,19 @@ from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOut
 from harness.scenario.loader import Loaded
 
 CRASH = "scenario.crash"
-# So many scenarios confirm a finding before it is believed.
+# Scenarios that must confirm a finding before it is believed.
 SCENARIOS_TO_CONFIRM = 2
-# So many of the scenarios that had used the process are played again before the repetition.
+# Earlier scenarios of the process that are played again before the repetition.
 MAX_REPLAYED = 20
-# After so many repetitions that ended in silence, silence is believed.
+# Repetitions that timed out, after which timeouts are believed.
 MAX_SILENT_REPEATS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One playing of a scenario: what failed in it, and which scenarios its process had served.
+    """One play of a scenario: its failures, and the scenarios that its process had served before.
 
-    A `silent` one waited for something in vain.
+    It `is_silent` if it timed out.
     """
 
     failures: frozenset[str]
@@ -54,11 +54,11 @@ def failures(outcome: ScenarioOutcome) -> frozenset[str]:
 
 
 class Repeats:
-    """Looks again at failed scenarios, for one worker.
+    """Repeats failed scenarios, for one worker.
 
-    `play` plays a scenario on the current process, or on a fresh one where there is none, and
-    retires it where the scenario fails; `retire` ends the current process. `confirmed` counts the
-    scenarios that confirmed a failure, and may be shared with other lanes.
+    `play` plays a scenario on the current process, or on a fresh one if there is none, and retires
+    it if the scenario fails; `retire` ends the current process. `confirmed` counts the scenarios
+    that confirmed a failure, and may be shared with other lanes.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Repeats:
         self._silent = 0
 
     def repeat(self, loaded: Loaded, first: Attempt) -> list[Finding]:
-        """Repeat a scenario as needed after its first attempt; gives the findings about that."""
+        """Repeat a scenario as needed after its first attempt; return what differed."""
         if self._is_believed(first):
             return []
         if first.is_silent and self._silent >= MAX_SILENT_REPEATS:
@@ -93,21 +93,19 @@ class Repeats:
             # If each of them made its process unusable, the repetition ran on a fresh one.
             leaked = (odd & first.failures & reused.failures) if reused.served_before else leaked
             leaked -= self._play_on_fresh(loaded).failures
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if leaked:
-            found.append(self._leak_finding(loaded, leaked, first.served_before))
+            findings.append(self._leak_finding(loaded, leaked, first.served_before))
         if odd - leaked:
-            found.append(self._unsteady_finding(loaded, odd - leaked, first.failures))
-        return found
+            findings.append(self._unsteady_finding(loaded, odd - leaked, first.failures))
+        return findings
 
     def confirm(self, failed: frozenset[str]) -> None:
-        """Take note of failures that were the same in another session, and on a fresh process."""
+        """Note failures that were the same in another session, on a fresh process."""
         self._confirmed.update(failed)
 
     def is_steady(self, outcome: ScenarioOutcome) -> bool:
-        """Return whether nothing failed but rules that are known to be broken on a fresh process
-        too.
-        """
+        """Return whether only rules failed that are known to be broken on a fresh process too."""
         if any(finding.counts for finding in outcome.findings):
             return False
         return all(self._confirmed[name] >= SCENARIOS_TO_CONFIRM for name in failures(outcome))
@@ -115,8 +113,8 @@ class Repeats:
     def _is_believed(self, first: Attempt) -> bool:
         """Return whether each finding was confirmed often enough to need no further repetition.
 
-        A crash does not show who caused it, and costs no waiting: on a process that had served
-        other scenarios it is always repeated.
+        A crash does not show its cause, and costs no timeout: on a process that had served other
+        scenarios it is always repeated.
         """
         if CRASH in first.failures and first.served_before:
             return False
@@ -124,22 +122,24 @@ class Repeats:
 
     def _play_on_fresh(self, loaded: Loaded) -> Attempt:
         self._retire()
-        return self._count_play(loaded)
+        return self._play_and_count(loaded)
 
-    def _count_play(self, loaded: Loaded) -> Attempt:
+    def _play_and_count(self, loaded: Loaded) -> Attempt:
         attempt = self._play(loaded)
         self._silent += attempt.is_silent
         return attempt
 
     def _play_on_used(self, loaded: Loaded, before: Sequence[Loaded]) -> Attempt:
         self._retire()
-        for one in before[-MAX_REPLAYED:]:
-            if self._count_play(one).is_silent:
+        for earlier in before[-MAX_REPLAYED:]:
+            if self._play_and_count(earlier).is_silent:
                 break  # Its process is retired, and the next one could cost as long a wait.
-        return self._count_play(loaded)
+        return self._play_and_count(loaded)
 
-    def _leak_finding(self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]) -> Finding:
-        last = ", ".join(one.id for one in before[-3:])
+    def _leak_finding(
+        self, loaded: Loaded, names: Iterable[str], before: Sequence[Loaded]
+    ) -> Finding:
+        last = ", ".join(earlier.id for earlier in before[-3:])
         more = f" and {len(before) - 3} more" if len(before) > 3 else ""
         return Finding(
             LEAKS,
@@ -147,17 +147,19 @@ class Repeats:
             "before, and not on a fresh one, twice each: something of an earlier conversation "
             "stays in the server",
             level=self._level,
-            about=(*dict.fromkeys(one.id for one in before[-MAX_REPLAYED:]), loaded.id),
+            about=(*dict.fromkeys(earlier.id for earlier in before[-MAX_REPLAYED:]), loaded.id),
         )
 
-    def _unsteady_finding(self, loaded: Loaded, names: Iterable[str], first: frozenset[str]) -> Finding:
-        came = ", ".join(
+    def _unsteady_finding(
+        self, loaded: Loaded, names: Iterable[str], first: frozenset[str]
+    ) -> Finding:
+        words = ", ".join(
             f"{name} ({'at first' if name in first else 'when it was repeated'})"
             for name in sorted(names)
         )
         return Finding(
             UNSTEADY,
-            f"{loaded.id} does not always give the same: {came}; the first verdict stands",
+            f"{loaded.id} does not always give the same result: {words}; the first verdict stands",
             level=self._level,
             about=(loaded.id,),
         )

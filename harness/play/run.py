@@ -6,9 +6,9 @@ from pathlib import Path
 
 from harness.model.model import ScriptedModel
 from harness.report.results.outcome import Finding
-from harness.scenario.ending import Ended
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.player import Cast, StepFailure
 from harness.trace.trace import End, Trace
 
 
@@ -17,16 +17,16 @@ class Run:
     """The result of playing one scenario, before any judgement.
 
     `bound` is the scenario's, in seconds; `status` is the exit status of a server that ended by
-    itself, None while it ran; `overflow` says which bound a flood went over; `before` are the
+    itself, None while it ran; `overflow` says which bound a flood exceeded; `served_before` are the
     scenarios that its process had served, or an earlier one over the same home. `idle_faults` are
-    the places of the scenario's faults that never acted, each with what it waited for. One that is
-    `hurried` waited short bounds.
+    the places of the scenario's faults that never acted, each with what it waited for. A run that
+    `is_hurried` had short bounds.
     """
 
     trace: Trace
     cast: Cast
-    unmet: Unmet | None
-    ending: Ended
+    unmet: StepFailure | None
+    ending: TraceEnding
     model: ScriptedModel
     cwd: Path
     stderr: str
@@ -41,21 +41,23 @@ class Run:
 
     @property
     def awaited_notification(self) -> str:
-        """The notification that a step waited for in vain, "" if there was none."""
-        return self.unmet.awaited.notification if self.unmet else ""
+        """The notification for which a step timed out, "" if there was none."""
+        return self.unmet.wait_target.notification if self.unmet else ""
 
     @property
     def has_died(self) -> bool:
-        """Return whether the server ended, or closed its output, unasked."""
+        """Return whether the server ended by itself, or closed its output."""
         return self.ending.end is End.EXITED
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the trace came to the end that the scenario wanted."""
+        """Return whether the trace came to the end that the scenario intended."""
         ended_by_us = self.ending.end is End.CLOSED and not self.overflow
         return self.ending.end is End.QUIESCENT or ended_by_us
 
     @property
     def has_flooded(self) -> bool:
-        """Return whether it was still writing when a bound was hit."""
-        return bool(self.overflow) or (bool(self.ending.liveness) and not self.ending.outstanding)
+        """Return whether the server was still writing when a bound was reached."""
+        return bool(self.overflow) or (
+            bool(self.ending.liveness) and not self.ending.outstanding_work
+        )

@@ -1,4 +1,4 @@
-"""The part of a scenario that no message shows, which stands in the head of its trace."""
+"""The part of a scenario that no message shows, which is stored in the header of its trace."""
 
 import base64
 import json
@@ -20,11 +20,11 @@ from harness.scenario.client_steps import (
 )
 from harness.scenario.loader import Loaded
 from harness.scenario.model import CopiedFile, EncodedFile, Scenario
-from harness.scenario.races import Raced
+from harness.scenario.races import RacedScenario
 from harness.trace.record.masks import Masker
 from harness.trace.surfaces import SESSION
 
-# Of a scenario; the rest is said by the client's messages, or demanded of the server.
+# The other members of a scenario show in the client's messages, or are expectations.
 _MEMBERS: Final = (
     "needs",
     "extensions",
@@ -37,12 +37,11 @@ _MEMBERS: Final = (
     "faults",
     "model",
 )
-# What somebody may have put a secret into. What is said, and what is in files, is in the messages
-# too, as it is.
+# Members that may hold a secret. Messages and files are not masked: the trace has them anyway.
 _SECRET_MEMBERS: Final = ("config", "mcp")
 
-# What a client does without saying anything; and answers, which may stand for several questions,
-# and say which of several they are for.
+# Steps in which a client sends nothing; and answers, since one step may answer several questions,
+# or choose between them.
 _SILENT_STEPS: Final = (
     AnswerStep,
     ConnectStep,
@@ -56,48 +55,48 @@ _SILENT_STEPS: Final = (
 
 
 def header_members(loaded: Loaded) -> dict[str, Any]:
-    """Return what the scenario gives a run, as plain values. Raises `OSError` for a file to copy.
+    """Return the members of a scenario for the header of its trace. Raises `OSError` for its files.
 
-    `steps` are what the client does without a message, and the names of what it begins, by the
-    number of the step. A race has none: some of its steps are of no file.
+    `steps` are the client's actions without a message, and the names of the threads and turns that
+    it begins, by the number of the step. A race has none: some of its steps are in no file.
     """
     scenario = _with_file_contents(loaded)
     members = scenario.model_dump(
         mode="json", by_alias=True, exclude_unset=True, include={*_MEMBERS}
     )
-    given = {name: members[name] for name in _MEMBERS if members.get(name)}
-    if "config" in given:
-        given["config"] = fill(given["config"], {"scenario_folder": "{cwd}"})
+    header = {name: members[name] for name in _MEMBERS if members.get(name)}
+    if "config" in header:
+        header["config"] = fill(header["config"], {"scenario_folder": "{cwd}"})
     masker = Masker()
     for name in _SECRET_MEMBERS:
-        if name in given:
-            given[name] = json.loads(masker.text(json.dumps(given[name])))
-    if not isinstance(loaded, Raced):
-        given["steps"] = _steps(scenario, of_session=loaded.surface == SESSION)
-    return given
+        if name in header:
+            header[name] = json.loads(masker.mask_text(json.dumps(header[name])))
+    if not isinstance(loaded, RacedScenario):
+        header["steps"] = _steps(scenario, of_session=loaded.surface == SESSION)
+    return header
 
 
 def _steps(scenario: Scenario, *, of_session: bool) -> list[dict[str, Any]]:
-    """A row for each step; a program is told of few of them."""
-    found: list[dict[str, Any]] = []
+    """Return a row for each step; those of a program have few of them."""
+    rows: list[dict[str, Any]] = []
     for step in scenario.steps:
         [name] = type(step).model_fields
         body = getattr(step, name)
         silent = isinstance(step, _SILENT_STEPS) or getattr(body, "base64", None) is not None
         if silent or not (of_session or isinstance(step, StartThreadStep | StartTurnStep)):
-            found.append(step.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            rows.append(step.model_dump(mode="json", by_alias=True, exclude_unset=True))
             continue
-        # Not by `model_dump`, which refuses what is nested deep: what is sent may be anything.
+        # Not by `model_dump`, which rejects deeply nested values, and params may be anything.
         alias = getattr(body, "alias", None)
-        found.append({} if alias is None else {"as": alias})
-    return found
+        rows.append({} if alias is None else {"as": alias})
+    return rows
 
 
 def _with_file_contents(loaded: Loaded) -> Scenario:
-    """The scenario with the files beside it that it copies, or that its configuration names."""
+    """Return the scenario with the contents of the files that it copies or configures."""
     scenario, beside = loaded.scenario, loaded.path.parent
     named = re.findall(r"\{scenario_folder\}/([^\"]+)", json.dumps(scenario.config))
-    copied = any(isinstance(one, CopiedFile) for one in scenario.workspace.files.values())
+    copied = any(isinstance(file, CopiedFile) for file in scenario.workspace.files.values())
     if not copied and not named:
         return scenario
     contents = {name: (beside / name).read_bytes() for name in named}

@@ -24,11 +24,11 @@ from harness.scenario.client_steps import (
     Wait,
     WaitStep,
 )
-from harness.scenario.exec_told import Told
-from harness.scenario.home_files import search
+from harness.scenario.exec_told import ExecResult
+from harness.scenario.home_files import search_home
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Unmet, not_offered
-from harness.scenario.steps.context import StepFailed, UnmetKind
+from harness.scenario.player import StepFailure, tool_not_offered
+from harness.scenario.steps.context import FailureKind, StepFailed
 from harness.trace.marks import GateOpened, Setup, StepBegins
 from harness.trace.recorder import Recorder
 
@@ -37,8 +37,8 @@ from harness.trace.recorder import Recorder
 class Stage:
     """The surroundings of a program: its words, its environment, its folders.
 
-    `variables` are the names of what the harness set in `env`. `params` are those of every thread,
-    `places` what the placeholders of a scenario stand for.
+    `variables` are the names of the variables that the harness set in `env`. `params` are those of
+    every thread, `places` the values of a scenario's placeholders.
     """
 
     command: list[str]
@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass(slots=True)
 class PlayedThread:
-    """A thread of a play: its parameters, its id once that is told, the prompts of its turns."""
+    """A thread of a play: its parameters, its id once it is known, the prompts of its turns."""
 
     params: dict[str, Any]
     id: str = ""
@@ -63,9 +63,9 @@ class PlayedThread:
 
 @dataclass(slots=True)
 class PlayedTurn:
-    """A turn of a play: `key` is what its trace calls it, `within` ends it early.
+    """A turn of a play: `key` is its name in the trace, `scope` ends it early.
 
-    `told_to_end`: its process is to get the signal by which whoever started it aborts a turn.
+    `stop_requested`: send its process the signal with which a caller aborts a turn.
     """
 
     thread: PlayedThread
@@ -76,7 +76,7 @@ class PlayedTurn:
 
 
 class TurnsPlayer(ABC):
-    """Plays one scenario. `turns` are its turns by their aliases, as the trace calls them."""
+    """Plays one scenario. `turns` maps the aliases of its turns to their names in the trace."""
 
     def __init__(
         self, loaded: Loaded, recorder: Recorder, model: ScriptedModel, stage: Stage, bounds: Bounds
@@ -94,16 +94,16 @@ class TurnsPlayer(ABC):
         self._running: dict[str, PlayedTurn] = {}
         self._tasks: TaskGroup | None = None
         self._error: Exception | None = None
-        self._markers = loaded.markers()
+        self._markers = loaded.thread_markers()
         self._line = 1
 
-    async def play(self) -> Unmet | None:
-        """Play every step; gives the one that could not be done, if any.
+    async def play(self) -> StepFailure | None:
+        """Play every step; return the one that could not be done, if any.
 
-        When it returns all processes have ended: what still ran after the last step was waited for,
-        and what ran after a step that could not be done was ended. Raises `NotStarted`.
+        When it returns all processes have ended: it waits for those that run after the last step,
+        and ends those that run after a step that could not be done. Raises `NotStarted`.
         """
-        unmet: Unmet | None = None
+        unmet: StepFailure | None = None
         async with anyio.create_task_group() as self._tasks:
             self._tasks.start_soon(self._watch)
             unmet = await self._play_steps()
@@ -118,26 +118,28 @@ class TurnsPlayer(ABC):
 
     @abstractmethod
     def _start_turn(self, body: StartTurn) -> None:
-        """Start a turn. Raises `StepFailed` where that cannot be done."""
+        """Start a turn. Raises `StepFailed` if that cannot be done."""
 
     @abstractmethod
-    def _turn_record(self, turn: PlayedTurn) -> Told:
-        """Return what a turn told so far."""
+    def _turn_record(self, turn: PlayedTurn) -> ExecResult:
+        """Return what a turn has reported so far."""
 
-    def _start_task(self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
-        """Run something beside the steps; `play` ends when it has ended."""
+    def _start_task(
+        self, call: Callable[..., Coroutine[Any, Any, None]], *arguments: object
+    ) -> None:
+        """Run something beside the steps; `play` returns after it has ended."""
         if self._tasks is None:
             raise RuntimeError("steps are played within play()")
         self._tasks.start_soon(call, *arguments)
 
     async def _wait_for_all(self) -> None:
-        """Wait until no program runs any more."""
+        """Wait until all programs have ended."""
         for turn in self._running.values():
             await turn.end_event.wait()
 
     async def _watch(self) -> None:
-        """End what runs when the model's side cannot go on."""
-        await self._model.stuck.wait()
+        """End the running programs when the model's script cannot go on."""
+        await self._model.is_stuck.wait()
         self._end_all()
 
     def _end_all(self) -> None:
@@ -145,20 +147,20 @@ class TurnsPlayer(ABC):
         for turn in self._running.values():
             turn.scope.cancel()
 
-    async def _play_steps(self) -> Unmet | None:
+    async def _play_steps(self) -> StepFailure | None:
         scenario = self._loaded.scenario
         for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=True))
             for index, step in enumerate(steps):
-                unmet = await self._play_bounded(step, self._loaded.line(side, index))
+                unmet = await self._play_bounded(step, self._loaded.line_of(side, index))
                 if unmet is not None:
                     return unmet
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=False))
         return None
 
-    async def _play_bounded(self, step: ClientStep, line: int) -> Unmet | None:
+    async def _play_bounded(self, step: ClientStep, line: int) -> StepFailure | None:
         name = next(iter(type(step).model_fields))
         self._line = line
         self._recorder.mark(StepBegins(name, line))
@@ -168,20 +170,22 @@ class TurnsPlayer(ABC):
                 await self._play(step)
         except (TimeoutError, StepFailed) as error:
             return self._unmet(error, name, line, bound)
-        if self._model.unfit:
-            return self._unmet(not_offered(self._model.unfit[0]), name, line, bound)
+        if self._model.missing_tools:
+            return self._unmet(tool_not_offered(self._model.missing_tools[0]), name, line, bound)
         return None
 
-    def _unmet(self, error: Exception, name: str, line: int, bound: float) -> Unmet:
-        """Return why a step failed; that the script cannot go on says more than what came."""
-        if self._model.unfit:
-            error = not_offered(self._model.unfit[0])
+    def _unmet(self, error: Exception, name: str, line: int, bound: float) -> StepFailure:
+        """Return why a step failed; a script that cannot go on is the better reason."""
+        if self._model.missing_tools:
+            error = tool_not_offered(self._model.missing_tools[0])
         if isinstance(error, TimeoutError):
             running = [name for name, turn in self._running.items() if not turn.end_event.is_set()]
-            what = f"for the end of turn {running[-1]}, whose process still runs" if running else ""
-            message = f"waited {bound:g} s {what or 'in vain'}"
-            return Unmet(UnmetKind.TIMEOUT, name, line, message)
-        return Unmet.because_of(error, name, line)
+            awaited = (
+                f"for the end of turn {running[-1]}, whose process still runs" if running else ""
+            )
+            message = f"waited {bound:g} s {awaited or 'without result'}"
+            return StepFailure(FailureKind.TIMEOUT, name, line, message)
+        return StepFailure.from_exception(error, name, line)
 
     async def _play(self, step: ClientStep) -> None:
         match step:
@@ -197,13 +201,15 @@ class TurnsPlayer(ABC):
                 self._model.gates.open(gate)
                 self._recorder.mark(GateOpened(gate))
             case SearchHomeStep(search_home=body):
-                texts = [self._resolve(one) for one in body.texts]
-                self._recorder.mark(search(self._stage.home, tuple(one for one in texts if one)))
+                texts = [self._resolve(value) for value in body.texts]
+                self._recorder.mark(
+                    search_home(self._stage.home, tuple(value for value in texts if value))
+                )
             case _:
-                pass  # read_thread: nothing is read of a process that has ended.
+                pass  # read_thread: there is nothing to read from a process that has ended.
 
     def _resolve(self, value: str) -> str:
-        """A text, or the id of a thread for `$t.thread.id`."""
+        """Return a text as it is, or the id of a thread for `$t.thread.id`."""
         for alias, thread in self._threads.items():
             if value == f"${alias}.thread.id":
                 return thread.id
@@ -214,17 +220,19 @@ class TurnsPlayer(ABC):
         self._threads[body.alias] = PlayedThread(params)
 
     async def _wait(self, body: Wait) -> None:
-        match body.what:
+        match body.awaited_kinds:
             case ["gate"]:
-                await self._model.gates.reached(body.gate or "")
+                await self._model.gates.wait_until_reached(body.gate or "")
             case ["model"] if body.model is not None:
-                await self._model.called(body.model.call, ended=body.model.ended)
+                await self._model.wait_for_call(body.model.call, until_ended=body.model.ended)
             case _:
                 turn = self._running[body.turn or ""]
                 await turn.end_event.wait()
-                told = self._turn_record(turn)
-                if body.statuses and told.status not in body.statuses:
-                    why = f" ({told.error})" if told.error else ""
-                    wanted = " or ".join(body.statuses)
-                    message = f"turn {body.turn} ended as {told.words}{why}; expected {wanted}"
-                    raise StepFailed(UnmetKind.OTHER_END, message)
+                record = self._turn_record(turn)
+                if body.statuses and record.status not in body.statuses:
+                    error = f" ({record.error})" if record.error else ""
+                    statuses = " or ".join(body.statuses)
+                    message = (
+                        f"turn {body.turn} ended as {record.end_words}{error}; expected {statuses}"
+                    )
+                    raise StepFailed(FailureKind.OTHER_END, message)

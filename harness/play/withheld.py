@@ -1,7 +1,8 @@
-"""Capabilities that a target promises and this machine cannot do: what becomes of what needs them.
+"""Capabilities that a target promises and this machine cannot provide, and scenarios that need
+them.
 
-They are withdrawn from what the profile promises, so that what needs them is NOT_APPLICABLE, with
-the program that is missing as the reason. Whoever asks for one with `--require` gets an error.
+They are withdrawn from the profile, so that the scenarios are NOT_APPLICABLE, with the missing
+program as the reason. Requiring one with `--require` is an error.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,7 +17,7 @@ from harness.play.judging import inapplicable_outcome
 from harness.play.run import Run
 from harness.protocol.values import dig, obj, text
 from harness.report.results.outcome import ScenarioOutcome
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.loader import Loaded
 
 _UNCONFINED = ("", "danger-full-access", "dangerFullAccess", "externalSandbox")
@@ -28,46 +29,45 @@ def withdraw(
     capabilities: Collection[str],
     found_lacks: Sequence[Lack] | None = None,
 ) -> tuple[Profile, tuple[Lack, ...]]:
-    """The profile without what this machine cannot do. Raises `UsageError` if it is `required`.
+    """Remove what this machine cannot do from the profile. Raises `UsageError` if it is `required`.
 
-    `capabilities` are all capabilities; `found_lacks` what another process of this run has found already.
+    `found_lacks` are the lacks that another process of this run has found already.
     """
     for capability in profile.host:
         if capability not in capabilities:
-            raise UsageError(
-                f"profile {profile.name}: host: {unknown('capability', capability, capabilities)}"
-            )
+            problem = unknown_name("capability", capability, capabilities)
+            raise UsageError(f"profile {profile.name}: host: {problem}")
     lacks = lacks_of(profile) if found_lacks is None else tuple(found_lacks)
     for lack in lacks:
         if lack.capability in required:
             raise UsageError(f"--require: {lack.reason}")
     if lacks and profile.capabilities != "probe":
         gone = {lack.capability for lack in lacks}
-        rest = [one for one in profile.capabilities if one not in gone]
-        profile = profile.model_copy(update={"capabilities": rest})
+        remaining = [capability for capability in profile.capabilities if capability not in gone]
+        profile = profile.model_copy(update={"capabilities": remaining})
     return profile, lacks
 
 
 def withheld_outcome(
     loaded: Loaded, profile: Profile, lacks: Sequence[Lack]
 ) -> ScenarioOutcome | None:
-    """The outcome of a scenario that only this machine keeps from being played, if it is one."""
+    """Return the outcome of a scenario that only this machine cannot play, if it is one."""
     missing = [lack for lack in lacks if lack.capability in loaded.scenario.needs]
-    others = set(undeclared_needs(loaded, profile)) - {lack.capability for lack in missing}
-    if not missing or others:
+    other_needs = set(undeclared_needs(loaded, profile)) - {lack.capability for lack in missing}
+    if not missing or other_needs:
         return None
-    # It would be played elsewhere, so that an entry of a baseline about it is not checked here.
+    # It would be played elsewhere, so baseline entries about it are not checked here.
     outcome = inapplicable_outcome(loaded, [])
     lack = missing[0]
     return replace(outcome, reason=lack.reason, withheld=lack.capability, played=False)
 
 
 def explain_lack(outcome: ScenarioOutcome, run: Run, loaded: Loaded, lacks: Sequence[Lack]) -> None:
-    """Say in the first finding of a scenario that failed that it wants what this machine lacks.
+    """Add to the first finding of a failed scenario that it needs what this machine lacks.
 
-    It is one in which a command under a sandbox policy did not run.
+    That is a scenario in which a command under a sandbox policy did not run.
     """
-    lack = next((one for one in lacks if one.capability == "sandbox"), None)
+    lack = next((lack for lack in lacks if lack.capability == "sandbox"), None)
     if lack is None or outcome.verdict is not Verdict.FAIL or not outcome.findings:
         return
     if not (_has_unrun_command(run) and _asks_for_confinement(run)):
@@ -96,13 +96,13 @@ def _has_unrun_command(run: Run) -> bool:
 
 def _asks_for_confinement(run: Run) -> bool:
     """Return whether a thread or a turn asked for a sandbox policy that confines."""
-    asked = (
-        given
+    policies = (
+        policy
         for frame in run.trace.frames
         if not frame.from_target and frame.method in ("thread/start", "turn/start")
-        for given in (
+        for policy in (
             text(dig(frame.params, "sandbox")),
             text(dig(frame.params, "sandboxPolicy", "type")),
         )
     )
-    return any(given not in _UNCONFINED for given in asked)
+    return any(policy not in _UNCONFINED for policy in policies)

@@ -1,6 +1,6 @@
-"""One worker's session: what becomes of each scenario that it is given, from first to last.
+"""One worker's session: it plays each scenario that it is given, from first to last.
 
-What is learned of the server on the way is shared with other lanes (knowledge).
+Its facts about the server are shared with other lanes (`knowledge`).
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.client.target.place import keep_trace
 from harness.client.target.profile import Profile
-from harness.judge.ledger.record import recorded
+from harness.judge.ledger.record import record_trace
 from harness.judge.verdict import Level, Verdict
 from harness.play.bench_thread import BenchThread
 from harness.play.capability_evidence import LINE_FRAMING, undeclared_needs
@@ -23,24 +23,24 @@ from harness.play.judging import (
     setup_outcome,
 )
 from harness.play.knowledge import Knowledge
-from harness.play.plays import repeated, retried, unplayed_race, unplayed_scenario
-from harness.play.races import RaceContext, Race
+from harness.play.plays import play_repeatedly, retry_failed, unplayed_race, unplayed_scenario
+from harness.play.races import Race, RaceContext
 from harness.play.repeat import Attempt, Repeats, failures
 from harness.play.run import Run
-from harness.play.session.first_turn import Hopeless, hopeless, plain_turn, silence_of
+from harness.play.session.first_turn import Hopeless, hopeless_finding, plain_turn, silence_of
 from harness.play.session.server_name import server_name
 from harness.play.session.servers import SetupFailed
-from harness.play.session.silence import awaited_in, fell_silent, traits_of
+from harness.play.session.silence import awaited_variants, fell_silent, traits_of
 from harness.play.withheld import explain_lack, withheld_outcome
-from harness.report.results.baseline import known_finding
+from harness.report.results.baseline import mark_known_finding
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
 from harness.report.results.starts import ServerStart
-from harness.scenario.exec_expect import told_by_session
+from harness.scenario.exec_expect import session_results
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
-from harness.scenario.steps.context import UnmetKind
-from harness.trace.marks import Setup, ToldBySession
+from harness.scenario.steps.context import FailureKind
+from harness.trace.marks import SessionReport, Setup
 from harness.trace.store import save
 from harness.trace.surfaces import EXEC, SDK, SESSION, scenario_of
 from harness.trace.trace import Trace
@@ -51,9 +51,9 @@ from harness.trace.views import conversation_of
 class WorkerSession:
     """A worker's session. `close` ends everything that it started.
 
-    Without `asks` every scenario is played to find out whether it applies. A signal that comes to
-    `interruption` ends the conversation that is held, and none is begun after it. Sessions that
-    play the same server at once share `knowledge`.
+    Without `probes` every scenario is played to find out whether it applies. A signal that arrives
+    at `interruption` ends the current conversation, and no other begins. Sessions that play the
+    same server at once share `knowledge`.
     """
 
     config: Config
@@ -65,7 +65,7 @@ class WorkerSession:
     knowledge: Knowledge | None = None
 
     start_seconds: float = field(default=0.0, init=False)
-    """How long the server took to start and to shake hands, 0 before it did."""
+    """How long the server took to start and to shake hands, 0 before its first start."""
 
     def __post_init__(self) -> None:
         interruption = self.interruption or Interruption(self.config.base)
@@ -81,10 +81,10 @@ class WorkerSession:
     def play(
         self, loaded: Loaded, *, confirms: bool = True, earlier: ScenarioOutcome | None = None
     ) -> ScenarioOutcome:
-        """Play and judge one scenario, as often as is wanted.
+        """Play and judge one scenario, as often as the options say.
 
-        Whatever breaks inside the harness is its ERROR. Without `confirms` a failure is not looked
-        into: the caller plays the scenario again, and gives that failure as `earlier`.
+        Whatever breaks inside the harness is its ERROR. Without `confirms` a failure is not
+        repeated: the caller plays the scenario again, and passes that failure as `earlier`.
         """
         bounds, strict = self.config.plays, self.config.strict
         level = Level(self.config.profile.hygiene)
@@ -95,7 +95,7 @@ class WorkerSession:
             return unplayed_scenario(nothing, bounds)
         if bounds.repeat > 1:
             return self._apply_baseline(
-                repeated(lambda: self._play_once(loaded), bounds, strict=strict, level=level)
+                play_repeatedly(lambda: self._play_once(loaded), bounds, strict=strict, level=level)
             )
         first = self._play_once(loaded, confirms=confirms, earlier=earlier)
         if not bounds.retries or not confirms:
@@ -103,7 +103,9 @@ class WorkerSession:
         self._retrying = True
         try:
             fresh = lambda: self._play_on_fresh(loaded)  # noqa: E731
-            return self._apply_baseline(retried(first, fresh, bounds, strict=strict, level=level))
+            return self._apply_baseline(
+                retry_failed(first, fresh, bounds, strict=strict, level=level)
+            )
         finally:
             self._retrying = False
 
@@ -114,8 +116,8 @@ class WorkerSession:
     def _apply_baseline(self, outcome: ScenarioOutcome) -> ScenarioOutcome:
         entries = self.config.entries
         outcome.findings = [
-            one if one.known else known_finding(one, outcome.id, entries)
-            for one in outcome.findings
+            finding if finding.known else mark_known_finding(finding, outcome.id, entries)
+            for finding in outcome.findings
         ]
         return outcome
 
@@ -146,7 +148,7 @@ class WorkerSession:
         missing = undeclared_needs(loaded, self.config.profile)
         if missing:
             outcome = inapplicable_outcome(loaded, missing)
-            # Reached in another way it would be played: an entry about it is not checked here.
+            # Over another transport it would be played: entries about it are not checked here.
             outcome.played = LINE_FRAMING not in missing
             return outcome
         if loaded.surface != SESSION:
@@ -174,48 +176,52 @@ class WorkerSession:
             self._note_session_turns(run)
         outcome = self._judge(run, loaded)
         outcome.server = server_name(run.trace)
-        if not loaded.scenario.faults:  # What they made of its messages no server has chosen.
-            outcome.record = recorded(self.config.book, run.trace)
+        if not loaded.scenario.faults:  # Messages that faults changed are not the server's choice.
+            outcome.record = record_trace(self.config.book, run.trace)
         self._store_trace(run.trace, outcome)
         if not loaded.scenario.faults:
             silences = self._knowledge.silences
             silences.note(loaded, traits, run, outcome, alone=confirms)
         repeats = self._retrying or self.config.plays.repeat > 1 or not confirms
-        if not run.overflow and not repeats:  # A flood is no chance, and takes long.
+        if not run.overflow and not repeats:  # A flood is not chance, and takes long.
             self._repeat(loaded, outcome, run.served_before, earlier)
         return outcome
 
     def _run(self, loaded: Loaded, traits: frozenset[str]) -> Run:
-        """Play a scenario; it waits a short bound for what probably never comes.
+        """Play a scenario, with a short bound for a message that probably never arrives.
 
-        What else it waits for in vain is waited for again, with the full bound.
+        If it times out for any other reason, it is played again with the full bound.
         """
         silences = self._knowledge.silences
         suspicion = None if self.config.keep_going else silences.suspicion(traits)
         if suspicion is None:
             return self._thread.run(loaded)
-        run = self._thread.run(loaded, suspicion.short)
+        run = self._thread.run(loaded, suspicion.short_bound)
         run.is_hurried = True
-        is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
-        if (is_silent and suspicion.awaited in awaited_in(run)) or (not is_silent and run.is_complete):
+        is_silent = run.unmet is not None and run.unmet.kind is FailureKind.TIMEOUT
+        if (is_silent and suspicion.awaited_words in awaited_variants(run)) or (
+            not is_silent and run.is_complete
+        ):
             return run
         self._thread.retire()
         return self._thread.run(loaded)
 
     def _confirm_silences(self) -> None:
-        """Play one scenario of those that waited shortly, for each cause, with the full bound."""
-        for suspicion in self._knowledge.silences.take_hurrying():
+        """For each suspicion, play its last hurried scenario again with the full bound."""
+        for suspicion in self._knowledge.silences.take_unconfirmed():
             try:
                 self._thread.retire()
-                run = self._thread.run(suspicion.hurried[-1])
-                is_silent = run.unmet is not None and run.unmet.kind is UnmetKind.TIMEOUT
-                suspicion.confirmed = is_silent and suspicion.awaited in awaited_in(run)
+                run = self._thread.run(suspicion.hurried_scenarios[-1])
+                is_silent = run.unmet is not None and run.unmet.kind is FailureKind.TIMEOUT
+                suspicion.is_confirmed = is_silent and suspicion.awaited_words in awaited_variants(
+                    run
+                )
             except (SetupFailed, Interrupted):
-                suspicion.confirmed = None
+                suspicion.is_confirmed = None
             self.findings.append(suspicion.finding())
 
     def _play_program(self, loaded: Loaded) -> ScenarioOutcome:
-        """Play and judge one scenario on a surface beside the session's: no process outlives it."""
+        """Play and judge one scenario on a surface without a session: no process outlives it."""
         finding = self._thread.bench.blocker_for(loaded)
         if finding is not None:
             return blocked_outcome(loaded, finding)
@@ -224,71 +230,73 @@ class WorkerSession:
             if missing:
                 return inapplicable_outcome(loaded, missing)
             if loaded.surface == EXEC:
-                self._thread.bench.exec.told[loaded.id] = self._session_turns(loaded)
+                self._thread.bench.exec.session_turns[loaded.id] = self._session_turns(loaded)
             if loaded.surface == SDK:
-                self._thread.bench.sdk.told[loaded.id] = self._session_turns(loaded)
+                self._thread.bench.sdk.session_turns[loaded.id] = self._session_turns(loaded)
             run = self._thread.run(loaded)
         except SetupFailed as failed:
             return setup_outcome(loaded, failed, self.config.book, self.config.rules)
         config = self.config
         outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, config.rules)
-        outcome.record = recorded(config.book, run.trace)
+        outcome.record = record_trace(config.book, run.trace)
         self._store_trace(run.trace, outcome)
         return outcome
 
-    def _session_turns(self, loaded: Loaded) -> list[ToldBySession]:
-        """Return what the session tells of the same scenario, if this run plays both.
+    def _session_turns(self, loaded: Loaded) -> list[SessionReport]:
+        """Return what the session reports for the same scenario, if this run plays both.
 
-        It may have to be played for that.
+        The scenario may have to be played for that.
         """
         if SESSION not in self.config.surfaces or SESSION not in loaded.scenario.surfaces:
             return []
-        name, told = scenario_of(loaded.id), self._knowledge.session_turns
-        if name not in told:
+        name, turns = scenario_of(loaded.id), self._knowledge.session_turns
+        if name not in turns:
             with contextlib.suppress(SetupFailed):
-                self._note_session_turns(self._thread.run(replace(loaded, id=name, surface=SESSION)))
-        return told.get(name, [])
+                self._note_session_turns(
+                    self._thread.run(replace(loaded, id=name, surface=SESSION))
+                )
+        return turns.get(name, [])
 
     def _note_session_turns(self, run: Run) -> None:
         name = run.trace.header.scenario
-        told = told_by_session(run.cast, conversation_of(run.trace))
-        self._knowledge.session_turns[name] = told
+        turns = session_results(run.cast, conversation_of(run.trace))
+        self._knowledge.session_turns[name] = turns
 
     def _is_hopeless(self, run: Run) -> bool:
-        """After a run: whether it turns out that no plain turn can be had. Raises `SetupFailed`."""
+        """Return whether a run shows that every plain turn fails. Raises `SetupFailed`."""
         bench = self._thread.bench
         if bench.blocker is not None or self.config.keep_going:
             return False
         with self._knowledge.lock:
-            shown = self._knowledge.first_turn.after(run, self._thread.first_turn)
-        if shown is not None and bench.blocker is not None:
-            # That the model is never called says more than the silence it leads to.
-            self.findings += shown.findings
+            plain_run = self._knowledge.first_turn.play_if_needed(run, self._thread.first_turn)
+        if plain_run is not None and bench.blocker is not None:
+            # A model that is never called explains the timeouts.
+            self.findings += plain_run.findings
             return True
-        if shown is None or not silence_of(shown):
+        if plain_run is None or not silence_of(plain_run):
             return False
-        bench.blocker = hopeless(shown, bench.bounds.step)
+        bench.blocker = hopeless_finding(plain_run, bench.bounds.step)
         self._knowledge.blocker = bench.blocker
         self.findings.append(bench.blocker)
-        outcome = self._judge(shown, plain_turn())
-        self._store_trace(shown.trace, outcome)
+        outcome = self._judge(plain_run, plain_turn())
+        self._store_trace(plain_run.trace, outcome)
         self._played_before.append(outcome)
         return True
 
     def _blocker_for(self, loaded: Loaded) -> Finding | None:
-        """The finding because of which this scenario need not be tried, if any."""
+        """Return the finding that makes playing this scenario pointless, if any."""
         bench = self._thread.bench
         bench.blocker = bench.blocker or self._knowledge.blocker
         return bench.blocker_for(loaded)
 
     def _missing_needs(self, loaded: Loaded) -> list[str]:
-        """The needs that the target does not offer; none where it answers nothing at all."""
+        """Return the needs that the target does not offer; none if it answers nothing at all."""
         with contextlib.suppress(Hopeless), self._knowledge.lock:
-            return self._knowledge.prober.lacking(loaded, self._probe)
+            return self._knowledge.prober.missing_needs(loaded, self._probe)
         return []
 
     def _probe(self, probe: Loaded) -> Run:
-        """Play a probe; its trace is kept, and what keeps the server from being used is told."""
+        """Play a probe; keep its trace, and report findings that make the server unusable."""
         run = self._thread.run(probe)
         save(run.trace, self.trace_path(probe.id))
         if self._is_hopeless(run):
@@ -299,9 +307,9 @@ class WorkerSession:
     def race(
         self, loaded: Loaded, action: Action, only: str = "", *, confirms: bool = True
     ) -> RaceOutcome:
-        """Place an action at every position of a scenario, or at the one of the name `only`.
+        """Place an action at every position of a scenario, or only at the one named `only`.
 
-        `confirms` as of `play`.
+        `confirms` is as in `play`.
         """
         if self.config.plays.is_over:
             name, path = str(RaceId(loaded.id, action, only)), str(loaded.path)
@@ -324,9 +332,9 @@ class WorkerSession:
 
     def _race_context(self, *, confirms: bool) -> RaceContext:
         bench = self._thread.bench
-        # What was probed is known from the plain play; one that an action cut short shows less.
-        known = [one.id for one in self.config.book.capabilities]
-        judging = self.config.profile.model_copy(update={"capabilities": known})
+        # The plain play has shown the capabilities; a play that an action cut short shows less.
+        capabilities = [capability.id for capability in self.config.book.capabilities]
+        profile = self.config.profile.model_copy(update={"capabilities": capabilities})
 
         def plainly(loaded: Loaded) -> ScenarioOutcome:
             plain = self._knowledge.plain_outcomes
@@ -337,10 +345,10 @@ class WorkerSession:
         return RaceContext(
             profile=self.config.profile,
             hygiene=bench.hygiene,
-            last_exit=lambda: bench.servers.last_ending,
+            last_exit=lambda: bench.servers.last_exit,
             play_plain=plainly,
             run=self._run,
-            judge=lambda run, loaded: self._judge(run, loaded, judging),
+            judge=lambda run, loaded: self._judge(run, loaded, profile),
             keep=lambda run, outcome: self._store_trace(run.trace, outcome),
             note=lambda loaded, traits, run, outcome: self._knowledge.silences.note(
                 loaded, traits, run, outcome, alone=confirms
@@ -348,9 +356,9 @@ class WorkerSession:
         )
 
     def _judge(self, run: Run, loaded: Loaded, profile: Profile | None = None) -> ScenarioOutcome:
-        """Judge a run; a process on which something new failed is not used for the next one.
+        """Judge a run; retire a process on which something new failed.
 
-        Of a rule that is broken on every process none is to blame.
+        A rule that is broken on every process is no reason to retire one.
         """
         config = self.config
         profile = profile or config.profile
@@ -367,7 +375,7 @@ class WorkerSession:
         before: tuple[Loaded, ...],
         earlier: ScenarioOutcome | None,
     ) -> None:
-        """Look again at a scenario that failed, and say in its outcome what that showed."""
+        """Repeat a scenario that failed, and add what that showed to its outcome."""
         judged = (Verdict.PASS, Verdict.KNOWN, Verdict.FAIL)
         failed = failures(outcome)
         if not failed or outcome.verdict not in judged:
@@ -376,24 +384,26 @@ class WorkerSession:
             self._repeats.confirm(failed)
             return
         try:
-            found = self._repeats.repeat(loaded, Attempt(failed, before, fell_silent(outcome)))
+            findings = self._repeats.repeat(loaded, Attempt(failed, before, fell_silent(outcome)))
         except SetupFailed as gone:
-            # No scenario begins with it, so that none would report it.
+            # It belongs to no scenario, so none would report it.
             self.findings.append(gone.finding)
             return
         entries = self.config.entries
-        outcome.findings += [known_finding(finding, loaded.id, entries) for finding in found]
+        outcome.findings += [
+            mark_known_finding(finding, loaded.id, entries) for finding in findings
+        ]
 
     def _attempt(self, loaded: Loaded) -> Attempt:
-        """Play a scenario once more; its trace is not kept."""
+        """Play a scenario once more, without keeping its trace."""
         run = self._run(loaded, traits_of(loaded))
         outcome = self._judge(run, loaded)
         return Attempt(failures(outcome), run.served_before, fell_silent(outcome))
 
     def play_again(self, loaded: Loaded, *, fresh: bool) -> Trace | None:
-        """Play a scenario once more; its trace, which is not kept, or None if it failed.
+        """Play a scenario once more; return its trace, which is not kept, or None if it failed.
 
-        With `fresh` on a process that no other scenario has used. Raises `SetupFailed`.
+        With `fresh` use a process that no other scenario has used. Raises `SetupFailed`.
         """
         if fresh:
             self._thread.retire()
@@ -402,11 +412,11 @@ class WorkerSession:
         return run.trace if verdict in (Verdict.PASS, Verdict.KNOWN) else None
 
     def trace_of(self, scenario: str) -> Trace | None:
-        """The trace of the scenario that was played last, None where it was another one."""
+        """Return the trace of the scenario that was played last, None if it was another one."""
         return self._last[1] if self._last is not None and self._last[0] == scenario else None
 
     def _store_trace(self, trace: Trace, outcome: ScenarioOutcome) -> None:
-        """Store a trace, and note in the outcome where."""
+        """Store a trace, and note its path in the outcome."""
         self._last = (outcome.id, trace)
         path = self.trace_path(outcome.id)
         save(trace, path)
@@ -420,9 +430,9 @@ class WorkerSession:
         return base / f"{scenario}.jsonl"
 
     def close(self) -> list[Finding]:
-        """End the server and the model; gives the findings that no scenario owns.
+        """End the server and the model; return the findings that belong to no scenario.
 
-        Before that, what was waited for shortly is waited for once more with the full bound.
+        First confirm timeouts with a short bound once more, with the full bound.
         """
         self._confirm_silences()
         bench = self._thread.close()
@@ -433,6 +443,6 @@ class WorkerSession:
 
 
 def _start_seconds(trace: Trace) -> float:
-    """Return how long the set-up at the beginning took, 0 where the server was there before."""
+    """Return how long the set-up at the beginning took, 0 if the server was already running."""
     times = [mark.at for mark in trace.marks_of(Setup)]
     return times[1] - times[0] if len(times) > 1 and not trace.header.faults else 0.0

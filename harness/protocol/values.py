@@ -13,7 +13,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class _Missing:
-    """The value of a member that is not there, told apart from null."""
+    """The value of a missing member, distinct from null."""
 
     __slots__ = ()
 
@@ -28,18 +28,18 @@ MISSING: Final = _Missing()
 
 
 def obj(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     # Without a cast: the judge asks a thousand times in a short trace.
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def arr(value: Any) -> list[Any]:
-    """The value if it is an array, else an empty one."""
+    """Return the value if it is an array, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def dig(value: Any, *path: str) -> Any:
-    """The member at a path of object keys, `MISSING` where any step is not there."""
+    """Return the member at a path of object keys, `MISSING` if any step is not there."""
     for key in path:
         if not isinstance(value, dict) or key not in value:
             return MISSING
@@ -48,12 +48,12 @@ def dig(value: Any, *path: str) -> Any:
 
 
 def text(value: Any) -> str:
-    """The value if it is a string, else ""."""
+    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
-def at(value: Any, path: Path) -> Any:
-    """The value at a path, `MISSING` where any step is not there."""
+def value_at(value: Any, path: Path) -> Any:
+    """Return the value at a path, `MISSING` if any step is not there."""
     for step in path:
         if isinstance(step, int):
             elements = arr(value)
@@ -68,20 +68,20 @@ _STEP: Final = re.compile(r'\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.?([^.\[\]"\s]+)'
 
 
 def show_path(path: Path) -> str:
-    """A path as people write it: `thread.turns[0].status`; the whole message is `(the value)`."""
-    shown = ""
+    """Format a path: `thread.turns[0].status`; the root is `(the value)`."""
+    words = ""
     for step in path:
         if isinstance(step, int):
-            shown += f"[{step}]"
+            words += f"[{step}]"
         elif not _PLAIN.fullmatch(step):
-            shown += f"[{json.dumps(step)}]"
+            words += f"[{json.dumps(step)}]"
         else:
-            shown += f".{step}" if shown else step
-    return shown or "(the value)"
+            words += f".{step}" if words else step
+    return words or "(the value)"
 
 
 def read_path(path_text: str) -> Path:
-    """The reverse of `show_path`."""
+    """Parse a path that `show_path` formatted."""
     steps: list[str | int] = []
     for index, quoted, plain in _STEP.findall("" if path_text == "(the value)" else path_text):
         steps.append(int(index) if index else json.loads(quoted) if quoted else plain)

@@ -1,4 +1,4 @@
-"""Findings of a recording by cause, with what the server itself said."""
+"""Findings of a recording by cause, with the server's own error messages."""
 
 import re
 from collections import defaultdict
@@ -14,8 +14,8 @@ from harness.trace.trace import Trace
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WEIGHT: Final = {level: weight for weight, level in enumerate(Level)}
-# So many of the server's error messages are shown with a finding.
-_MAX_WORDS: Final = 2
+# The server's error messages that are shown with a finding.
+_MAX_MESSAGES_SHOWN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class Cause:
         return self.rows[0]
 
 
-def causes(rows: Iterable[Row]) -> list[Cause]:
-    """Violations by cause, the most severe first, then in the order of the trace.
+def group_by_cause(rows: Iterable[Row]) -> list[Cause]:
+    """Group violations by cause, the most severe first, then in the order of the trace.
 
     The same cause means: the same rule, level and clause, and the same member of the same kind of
     message; indexes of lists are ignored.
     """
     alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=_last):
+    for row in sorted(rows, key=_last_frame):
         path = _INDEX.sub("[]", row.places[0].path) if row.places else ""
         alike[row.rule, row.verdict.value, row.level, row.clauses, path].append(row)
-    found = [Cause(tuple(same)) for same in alike.values()]
-    return sorted(found, key=lambda cause: (_weight(cause.first), _last(cause.first)))
+    groups = [Cause(tuple(same)) for same in alike.values()]
+    return sorted(groups, key=lambda cause: (_weight(cause.first), _last_frame(cause.first)))
 
 
 def _weight(row: Row) -> int:
@@ -50,42 +50,42 @@ def _weight(row: Row) -> int:
     return _WEIGHT[row.level] + (len(_WEIGHT) if row.verdict is Verdict.KNOWN else 0)
 
 
-def _last(row: Row) -> int:
+def _last_frame(row: Row) -> int:
     return max(row.frames, default=-1)
 
 
-class Words:
+class ServerErrors:
     """The server's own error messages, by turn and by message."""
 
     def __init__(self, trace: Trace) -> None:
         self._frames = trace.frames
         self._correlation = Correlation(trace.frames)
-        self._of_turn: dict[str, list[str]] = defaultdict(list)
+        self._by_turn: dict[str, list[str]] = defaultdict(list)
         for frame in trace.frames:
             if not frame.from_target:
                 continue
-            said, turn = _error_of(frame), _turn_of(frame)
-            if said and turn and said not in self._of_turn[turn]:
-                self._of_turn[turn].append(said)
+            error, turn = _error_of(frame), _turn_of(frame)
+            if error and turn and error not in self._by_turn[turn]:
+                self._by_turn[turn].append(error)
 
-    def about(self, row: Row) -> list[str]:
-        """The error messages in a row's frames, in the answers to them, and of their turns."""
-        found: list[str] = []
+    def messages_for(self, row: Row) -> list[str]:
+        """Return the error messages in a row's frames, in their answers, and of their turns."""
+        errors: list[str] = []
         for seq in row.frames:
             if not 0 <= seq < len(self._frames):
                 continue
             frame = self._frames[seq]
-            asked = frame.kind is Kind.REQUEST and not frame.from_target
-            answer = self._correlation.answer_of(frame) if asked else None
-            found += [_error_of(frame), _error_of(answer) if answer else ""]
-            found += self._of_turn.get(_turn_of(frame), ())
-        told = f"{row.expected} {row.actual}"
-        unsaid = [said for said in dict.fromkeys(found) if said and said not in told]
-        return unsaid[:_MAX_WORDS]
+            is_client_request = frame.kind is Kind.REQUEST and not frame.from_target
+            answer = self._correlation.answer_of(frame) if is_client_request else None
+            errors += [_error_of(frame), _error_of(answer) if answer else ""]
+            errors += self._by_turn.get(_turn_of(frame), ())
+        shown_text = f"{row.expected} {row.actual}"
+        unshown = [said for said in dict.fromkeys(errors) if said and said not in shown_text]
+        return unshown[:_MAX_MESSAGES_SHOWN]
 
 
 def _error_of(frame: Frame) -> str:
-    """The message of an error: of an answer, a notification, or the turn that failed."""
+    """Return the error message of an answer, a notification, or a failed turn."""
     if frame.kind in (Kind.ERROR, Kind.RESPONSE):
         return text(obj(frame.error).get("message"))
     params = obj(frame.params)
@@ -95,4 +95,4 @@ def _error_of(frame: Frame) -> str:
 def _turn_of(frame: Frame) -> str:
     params = obj(frame.params)
     ids = (params.get("turnId"), dig(params, "turn", "id"), dig(frame.result, "turn", "id"))
-    return next((text(one) for one in ids if text(one)), "")
+    return next((text(name) for name in ids if text(name)), "")

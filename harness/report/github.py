@@ -1,8 +1,8 @@
 """Findings as annotations of GitHub Actions: `::error file=…,line=…,title=…::message`.
 
-The runner takes any line for a command that begins with `::` after blanks, and one that has `##[`
-anywhere. What a server said must not become one: it could set a mask over a word of the log, or add
-an error of its own.
+The runner takes any line that begins with `::` after blanks for a command, and any that contains
+`##[`. A server's text must not become one: it could mask a word of the log, or add an error of its
+own.
 """
 
 import os
@@ -11,93 +11,102 @@ from pathlib import Path
 from typing import Final
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.results.report import Report, gravest
+from harness.report.results.report import Report, gravest_level
 from harness.report.story import proof_line
 from harness.report.terminal import rule_line
 
-# So many of each kind are shown for a step; the rest would be dropped without a word.
-_SHOWN: Final = 10
+# GitHub shows this many of each kind for a step, and drops the rest silently.
+_MAX_ANNOTATIONS: Final = 10
 _MAX_MESSAGE_CHARACTERS: Final = 1000
 
 
-def paused(token: str) -> str:
-    """The line after which the runner reads no command, until that of `resumed`."""
+def pause_command(token: str) -> str:
+    """Return the line that stops the runner from reading commands, until `resume_command`."""
     return f"::stop-commands::{token}"
 
 
-def resumed(token: str) -> str:
-    """The line after which commands are read again. Nobody must know the token before."""
+def resume_command(token: str) -> str:
+    """Return the line that lets the runner read commands again, until then a secret."""
     return f"::{token}::"
 
 
 def annotations(report: Report, workspace: Path) -> Iterator[str]:
-    """An error for each finding that counts, a warning for each told one that should be seen.
+    """Yield an error for each finding that counts, and a warning for each other one worth seeing.
 
-    A file is named where it lies below `workspace`, the checkout that GitHub shows.
+    A file is named if it lies below `workspace`, the checkout that GitHub shows.
     """
-    yield from _few("error", list(_errors(report, workspace)))
-    yield from _few("warning", list(_warnings(report, workspace)))
+    yield from _limit("error", list(_error_annotations(report, workspace)))
+    yield from _limit("warning", list(_warning_annotations(report, workspace)))
 
 
 def command(name: str, message: str, properties: Mapping[str, str]) -> str:
-    """One workflow command on one line."""
-    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items() if value)
-    return f"::{name}{' ' if given else ''}{given}::{_data(message[:_MAX_MESSAGE_CHARACTERS])}"
+    """Return one workflow command on one line."""
+    words = ",".join(
+        f"{key}={_escape_property(value)}" for key, value in properties.items() if value
+    )
+    return (
+        f"::{name}{' ' if words else ''}{words}::{_escape_data(message[:_MAX_MESSAGE_CHARACTERS])}"
+    )
 
 
-def _data(text: str) -> str:
+def _escape_data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-Told = tuple[str, dict[str, str]]
+Annotation = tuple[str, dict[str, str]]
 
 
-def _few(name: str, told: list[Told]) -> Iterator[str]:
-    shown = told if len(told) <= _SHOWN else told[: _SHOWN - 1]
-    yield from (command(name, message, properties) for message, properties in shown)
-    if len(told) > _SHOWN:
-        more = f"{len(told) - len(shown)} more; the summary of the job lists them"
+def _limit(name: str, items: list[Annotation]) -> Iterator[str]:
+    items_shown = items if len(items) <= _MAX_ANNOTATIONS else items[: _MAX_ANNOTATIONS - 1]
+    yield from (command(name, message, properties) for message, properties in items_shown)
+    if len(items) > _MAX_ANNOTATIONS:
+        more = f"{len(items) - len(items_shown)} more; the summary of the job lists them"
         yield command(name, more, {"title": "conformance"})
 
 
-def _errors(report: Report, workspace: Path) -> Iterator[Told]:
+def _error_annotations(report: Report, workspace: Path) -> Iterator[Annotation]:
     for issue in report.issues:
         if issue.level is Level.MUST and not issue.known:
-            yield issue.message, {**_place(issue.where, workspace), "title": issue.id}
+            yield issue.message, {**_place_properties(issue.where, workspace), "title": issue.id}
     for rule in report.red_rules():
         line = rule_line(rule, strict=report.strict).partition(f" {rule.id} ")[2]
-        proof = next(one for one in rule.proofs if one.row.verdict is not Verdict.KNOWN)
-        where = _file(proof.path, proof_line(proof), workspace)
-        yield line, {**where, "title": f"{rule.id} ({gravest(rule)})"}
-    for one in report.scenarios:
-        if one.verdict in (Verdict.FAIL, Verdict.ERROR):
-            line = next((number for _, _, number in one.messages if number), 1)
-            where = _file(one.path, line, workspace)
-            yield one.reason, {**where, "title": f"scenario {one.id}"}
+        proof = next(proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN)
+        properties = _file_properties(proof.path, proof_line(proof), workspace)
+        yield line, {**properties, "title": f"{rule.id} ({gravest_level(rule)})"}
+    for scenario in report.scenarios:
+        if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
+            line = next((number for _, _, number in scenario.messages if number), 1)
+            properties = _file_properties(scenario.path, line, workspace)
+            yield scenario.reason, {**properties, "title": f"scenario {scenario.id}"}
     for race in report.races:
         if race.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield race.reason, {**_file(race.path, 1, workspace), "title": f"race {race.id}"}
+            yield (
+                race.reason,
+                {**_file_properties(race.path, 1, workspace), "title": f"race {race.id}"},
+            )
 
 
-def _warnings(report: Report, workspace: Path) -> Iterator[Told]:
+def _warning_annotations(report: Report, workspace: Path) -> Iterator[Annotation]:
     for issue in report.issues:
         if issue.level is not Level.MUST and not issue.known and not issue.id.startswith("hygiene"):
-            yield issue.message, {**_place(issue.where, workspace), "title": issue.id}
+            yield issue.message, {**_place_properties(issue.where, workspace), "title": issue.id}
 
 
-def _place(where: str, workspace: Path) -> dict[str, str]:
-    """The properties of `known.toml:4:1`; none for ""."""
-    name, _, rest = where.rpartition(":")
+def _place_properties(place: str, workspace: Path) -> dict[str, str]:
+    """Return the properties of `known.toml:4:1`; none for ""."""
+    name, _, column = place.rpartition(":")
     file, _, line = name.rpartition(":")
-    return _file(file, int(line), workspace) if file and rest and line.isdigit() else {}
+    return (
+        _file_properties(file, int(line), workspace) if file and column and line.isdigit() else {}
+    )
 
 
-def _file(path: str, line: int, workspace: Path) -> dict[str, str]:
-    """File and line, where GitHub has that file: one of the wheel it has not."""
+def _file_properties(path: str, line: int, workspace: Path) -> dict[str, str]:
+    """Return file and line, if the file is in the checkout, not in the wheel."""
     real, root = Path(path).resolve(), workspace.resolve()
     if not path or not real.is_relative_to(root) or not real.is_file():
         return {}

@@ -25,14 +25,14 @@ from harness.report.results.report import (
 
 VERSION = 1
 DISTRIBUTION = "agent-session-harness"
-# Members that are computed from the others, or say where the report comes from.
+# Members that are computed from the others, or describe the origin of the report.
 DERIVED = ("version", "harness", "red", "exit", "summary")
 
 _REPORT = TypeAdapter(Report)
 
 
 def to_plain(report: Report, status: int | None = None) -> dict[str, Any]:
-    """Builtins only. `status` is the exit status that the run gives, where that is known."""
+    """Return the report as builtins. `status` is the exit status of the run, if known."""
     plain: dict[str, Any] = _REPORT.dump_python(report, mode="json")
     for rule, value in zip(report.rules, plain["rules"], strict=True):
         value["counts"] = is_red(rule, strict=report.strict)
@@ -43,35 +43,41 @@ def to_plain(report: Report, status: int | None = None) -> dict[str, Any]:
 
 
 def _summary(report: Report) -> dict[str, Any]:
-    placements = [one for race in report.races for one in race.placements]
+    placements = [placement for race in report.races for placement in race.placements]
     return {
         "rules": _by_verdict(report.rules),
         "scenarios": _by_verdict(report.scenarios),
         "placements": _by_verdict(placements),
         "requirements": _requirements(report),
-        "seconds": round(sum(one.seconds for one in (*report.scenarios, *placements)), 3),
+        "seconds": round(sum(scenario.seconds for scenario in (*report.scenarios, *placements)), 3),
     }
 
 
 def _requirements(report: Report) -> dict[str, int]:
-    """Those that bind servers, by verdict, and how many the book has of both kinds."""
-    found = judged_requirements(report, load_book())
-    head = {"judged": found.judged, "of": found.of, "of_clients": found.clients}
-    return {**head, **dict(sorted(found.counts.items()))}
+    """Count the requirements that bind servers, by verdict, and those of the book in all."""
+    counts = judged_requirements(report, load_book())
+    head = {
+        "judged": counts.judged_count,
+        "of": counts.total,
+        "of_other_surfaces": counts.other_surfaces,
+        "without_rule": counts.without_rule,
+        "of_clients": counts.client_only,
+    }
+    return {**head, **dict(sorted(counts.counts.items()))}
 
 
 def _by_verdict(
     judged: Sequence[RuleResult] | Sequence[ScenarioResult] | Sequence[PlacementResult],
 ) -> dict[str, int]:
     """Return the number with each verdict, including zero."""
-    found = dict.fromkeys(map(str, Verdict), 0)
-    for one in judged:
-        found[str(one.verdict)] += 1
-    return found
+    counts = dict.fromkeys(map(str, Verdict), 0)
+    for result in judged:
+        counts[str(result.verdict)] += 1
+    return counts
 
 
 def from_plain(plain: dict[str, Any]) -> Report:
-    """The reverse. Raises `ValueError` for another version."""
+    """Return the report of builtins from `to_plain`. Raises `ValueError` for another version."""
     if plain.get("version") != VERSION:
         raise ValueError(f"report version {plain.get('version')!r}; this reads {VERSION}")
     fields = {key: value for key, value in plain.items() if key not in DERIVED}
@@ -83,8 +89,8 @@ def from_plain(plain: dict[str, Any]) -> Report:
 
 
 def read_report(path: Path) -> Report:
-    """A report from a file. Raises `OSError`, or `ValueError` where it is no report."""
+    """Read a report from a file. Raises `OSError`, or `ValueError` if it is not a report."""
     plain = json.loads(path.read_text("utf-8"))
     if not isinstance(plain, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return from_plain(cast("dict[str, Any]", plain))

@@ -1,6 +1,6 @@
 """The report as a Markdown page, for the summary of a CI job or the comment on a pull request.
 
-What a server said is shown as code, in which Markdown and HTML mean nothing: it can make no link,
+A server's text is shown as code, in which Markdown and HTML mean nothing: it can make no link,
 image, mention, heading or cell.
 """
 
@@ -11,14 +11,14 @@ from typing import Any, Final
 from harness.judge.verdict import Level, Verdict
 from harness.protocol.spec.book import Book
 from harness.report.requirements import judged_requirements
-from harness.report.results.report import Report, RuleResult, gravest, is_red
-from harness.report.results.rerun_command import named, play_again
+from harness.report.results.report import Report, RuleResult, gravest_level, is_red
+from harness.report.results.rerun_command import replay_command, scenario_argument
 from harness.report.terminal import rule_line, verdict_words
 from harness.trace.surfaces import surface_of
 
-# GitHub takes 1 MiB a step; a table of more rows is read by nobody.
-_ROWS: Final = 50
-_COMMANDS: Final = 5
+# GitHub takes 1 MiB a step, and nobody reads longer tables.
+_MAX_ROWS: Final = 50
+_MAX_COMMANDS: Final = 5
 _MAX_LINE_CHARACTERS: Final = 300
 _MARKS: Final = {Verdict.FAIL: "❌", Verdict.ERROR: "💥"}
 
@@ -26,19 +26,19 @@ Row = tuple[str, str, str]
 
 
 def markdown(report: Report, book: Book, harness: str) -> str:
-    """The whole page, ending in a newline; `harness` is the version that judged."""
-    lines = [f"## Conformance of {code(report.target)}: {verdict_words(report)}", ""]
-    lines += _facts(report, book, harness)
-    lines += _section("What makes the run fail", list(_failing(report)))
-    lines += _again(report)
-    lines += _folded("Told, and not counted", list(_told(report)))
-    lines += _folded("Known deviations", list(_known(report)))
-    lines += _folded("Not judged", list(_not_judged(report)))
+    """Return the whole page, ending in a newline; `harness` is the version that judged."""
+    lines = [f"## Conformance of {format_code(report.target)}: {verdict_words(report)}", ""]
+    lines += _fact_rows(report, book, harness)
+    lines += _section("What makes the run fail", list(_failing_rows(report)))
+    lines += _replay_commands(report)
+    lines += _folded_section("Reported, but not counted", list(_uncounted_rows(report)))
+    lines += _folded_section("Known deviations", list(_known_rows(report)))
+    lines += _folded_section("Not judged", list(_unjudged_rows(report)))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def code(text: str) -> str:
-    """Somebody's text as one line of code that fits into a table."""
+def format_code(text: str) -> str:
+    """Return foreign text as one line of code that fits into a table."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     line = line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…"
     if not line:
@@ -50,21 +50,21 @@ def code(text: str) -> str:
     return f"<code>{safe}</code>"
 
 
-def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
+def _fact_rows(report: Report, book: Book, harness: str) -> Iterator[str]:
     command = report.command or report.agent or report.sdk
-    server = ", ".join(filter(None, (code(report.server), code(command))))
-    placements = [one for race in report.races for one in race.placements]
+    server = ", ".join(filter(None, (format_code(report.server), format_code(command))))
+    placements = [placement for race in report.races for placement in race.placements]
     rows = {
         "judged": server,
-        "by": f"harness {code(harness)}, documents {code(report.revision)}",
-        "rules": _counted([_word(rule, report) for rule in report.rules]),
-        "scenarios": _counted([str(one.verdict) for one in report.scenarios]),
-        "placements of races": _counted([str(one.verdict) for one in placements]),
+        "by": f"harness {format_code(harness)}, documents {format_code(report.revision)}",
+        "rules": _count_words([_verdict_word(rule, report) for rule in report.rules]),
+        "scenarios": _count_words([str(scenario.verdict) for scenario in report.scenarios]),
+        "placements of races": _count_words([str(placement.verdict) for placement in placements]),
         "generated cases": ", ".join(
-            _searched(one) for fuzz in report.fuzz for one in fuzz["searches"]
+            _describe_search(search) for fuzz in report.fuzz for search in fuzz["searches"]
         ),
-        "requirements judged": judged_requirements(report, book).words(),
-        "when": f"{code(report.started)}, {report.took:.1f} s" if report.started else "",
+        "requirements": judged_requirements(report, book).words(),
+        "when": f"{format_code(report.started)}, {report.took:.1f} s" if report.started else "",
     }
     yield "| | |"
     yield "|---|---|"
@@ -72,108 +72,138 @@ def _facts(report: Report, book: Book, harness: str) -> Iterator[str]:
     yield ""
 
 
-def _searched(one: dict[str, Any]) -> str:
-    return f"{one['conversations']} of {one['kind']}"
+def _describe_search(search: dict[str, Any]) -> str:
+    return f"{search['conversations']} of {search['kind']}"
 
 
-def _word(rule: RuleResult, report: Report) -> str:
+def _verdict_word(rule: RuleResult, report: Report) -> str:
     counted = rule.verdict is not Verdict.FAIL or is_red(rule, strict=report.strict)
-    return str(rule.verdict if counted else gravest(rule))
+    return str(rule.verdict if counted else gravest_level(rule))
 
 
-def _counted(words: Sequence[str]) -> str:
+def _count_words(words: Sequence[str]) -> str:
     counts = Counter(words)
     order = [*map(str, Verdict), *map(str, Level)]
-    shown = ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
-    return f"{len(words)} ({shown})" if words else ""
+    words_shown = ", ".join(f"{counts[word]} {word}" for word in order if counts[word])
+    return f"{len(words)} ({words_shown})" if words else ""
 
 
-def _failing(report: Report) -> Iterator[Row]:
+def _failing_rows(report: Report) -> Iterator[Row]:
     for issue in report.issues:
         if issue.level is Level.MUST and not issue.known:
-            yield f"❌ {code(issue.id)}", "", code(issue.message)
+            yield f"❌ {format_code(issue.id)}", "", format_code(issue.message)
     for rule in report.red_rules():
-        yield _of_rule(rule, report)
-    for one in report.scenarios:
-        if one.verdict in _MARKS:
-            yield f"{_MARKS[one.verdict]} scenario", code(one.id), code(one.reason)
+        yield _rule_row(rule, report)
+    for scenario in report.scenarios:
+        if scenario.verdict in _MARKS:
+            yield (
+                f"{_MARKS[scenario.verdict]} scenario",
+                format_code(scenario.id),
+                format_code(scenario.reason),
+            )
     for race in report.races:
         if race.verdict in _MARKS:
-            yield f"{_MARKS[race.verdict]} race", code(race.id), code(race.reason)
+            yield f"{_MARKS[race.verdict]} race", format_code(race.id), format_code(race.reason)
     for fuzz in report.fuzz:
-        for one in fuzz["failures"]:
-            yield f"❌ {code(one['cause'])}, generated", code(one["id"]), code(one["text"])
+        for scenario in fuzz["failures"]:
+            yield (
+                f"❌ {format_code(scenario['cause'])}, generated",
+                format_code(scenario["id"]),
+                format_code(scenario["text"]),
+            )
         if "RED" in fuzz["verdict"]:
-            # What kept the search from going on makes the run fail as well.
-            yield from (("❌ generated cases", "", code(note)) for note in fuzz["notes"])
+            # The reason why a search stopped early makes the run fail as well.
+            yield from (("❌ generated cases", "", format_code(note)) for note in fuzz["notes"])
 
 
-def _of_rule(rule: RuleResult, report: Report) -> Row:
-    told = rule_line(rule, strict=report.strict)
-    where, _, what = told.partition(f" {rule.id} in ")[2].partition(": ")
+def _rule_row(rule: RuleResult, report: Report) -> Row:
+    line = rule_line(rule, strict=report.strict)
+    place, _, actual = line.partition(f" {rule.id} in ")[2].partition(": ")
     mark = _MARKS.get(rule.verdict, "") if is_red(rule, strict=report.strict) else ""
-    return f"{mark} {code(rule.id)} {gravest(rule)}".strip(), code(where), code(what)
+    return (
+        f"{mark} {format_code(rule.id)} {gravest_level(rule)}".strip(),
+        format_code(place),
+        format_code(actual),
+    )
 
 
-def _again(report: Report) -> Iterator[str]:
-    """Give the commands that play what failed on one's own machine."""
+def _replay_commands(report: Report) -> Iterator[str]:
+    """Yield a block of commands that replay the failures on one's own machine."""
     commands: dict[str, None] = {}
     for rule in report.red_rules():
-        first = next((one for one in rule.proofs if one.row.verdict is not Verdict.KNOWN), None)
+        first = next(
+            (proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN), None
+        )
         if first is not None:
-            path = named(first.path, first.scenario)
+            path = scenario_argument(first.path, first.scenario)
             surfaces = [surface_of(first.scenario)]
-            again = play_again(report.programs, surfaces, [path], rule=rule.id, race=first.race)
+            again = replay_command(report.programs, surfaces, [path], rule=rule.id, race=first.race)
             commands[again] = None
-    for one in report.scenarios:
-        if one.verdict in _MARKS:
-            again = play_again(report.programs, [surface_of(one.id)], [named(one.path, one.id)])
+    for scenario in report.scenarios:
+        if scenario.verdict in _MARKS:
+            again = replay_command(
+                report.programs,
+                [surface_of(scenario.id)],
+                [scenario_argument(scenario.path, scenario.id)],
+            )
             commands[again] = None
     commands |= {
-        one["replay"]: None for fuzz in report.fuzz for one in fuzz["failures"] if one["replay"]
+        failure["replay"]: None
+        for fuzz in report.fuzz
+        for failure in fuzz["failures"]
+        if failure["replay"]
     }
-    shown = [one for one in commands if one.isprintable() and "```" not in one][:_COMMANDS]
-    if shown:
-        yield from ("```sh", *shown, "```", "")
+    commands_shown = [
+        command for command in commands if command.isprintable() and "```" not in command
+    ][:_MAX_COMMANDS]
+    if commands_shown:
+        yield from ("```sh", *commands_shown, "```", "")
 
 
-def _told(report: Report) -> Iterator[Row]:
+def _uncounted_rows(report: Report) -> Iterator[Row]:
     for issue in report.issues:
         if issue.level is not Level.MUST and not issue.known:
-            yield f"{code(issue.id)} {issue.level}", "", code(issue.message)
+            yield f"{format_code(issue.id)} {issue.level}", "", format_code(issue.message)
     for rule in report.rules:
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict):
-            yield _of_rule(rule, report)
+            yield _rule_row(rule, report)
     for fuzz in report.fuzz:
-        for one in fuzz["searches"]:
+        for search in fuzz["searches"]:
             yield from (
-                ("not seen again", code(one["kind"]), code(text)) for text in one["unsteady"]
+                ("not seen again", format_code(search["kind"]), format_code(text))
+                for text in search["unsteady"]
             )
         if "RED" not in fuzz["verdict"]:
-            yield from (("generated cases", "", code(note)) for note in fuzz["notes"])
+            yield from (("generated cases", "", format_code(note)) for note in fuzz["notes"])
 
 
-def _known(report: Report) -> Iterator[Row]:
+def _known_rows(report: Report) -> Iterator[Row]:
     for rule in report.rules:
-        known = [one for one in rule.proofs if one.row.verdict is Verdict.KNOWN]
-        if known:
-            reasons = dict.fromkeys(one.reason for one in known if one.reason)
-            yield code(rule.id), code(known[0].scenario), code("; ".join(reasons))
-    for one in report.scenarios:
-        if one.verdict is Verdict.KNOWN:
-            yield "scenario", code(one.id), code(one.reason)
+        proofs = [proof for proof in rule.proofs if proof.row.verdict is Verdict.KNOWN]
+        if proofs:
+            reasons = dict.fromkeys(proof.reason for proof in proofs if proof.reason)
+            yield (
+                format_code(rule.id),
+                format_code(proofs[0].scenario),
+                format_code("; ".join(reasons)),
+            )
+    for scenario in report.scenarios:
+        if scenario.verdict is Verdict.KNOWN:
+            yield "scenario", format_code(scenario.id), format_code(scenario.reason)
     for issue in report.issues:
         if issue.known:
-            yield code(issue.id), "", code(issue.known)
+            yield format_code(issue.id), "", format_code(issue.known)
 
 
-def _not_judged(report: Report) -> Iterator[Row]:
+def _unjudged_rows(report: Report) -> Iterator[Row]:
     for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
-        rules = Counter(one.reason for one in report.rules if one.verdict is verdict)
-        scenarios = Counter(one.reason for one in report.scenarios if one.verdict is verdict)
+        rules = Counter(rule.reason for rule in report.rules if rule.verdict is verdict)
+        scenarios = Counter(
+            scenario.reason for scenario in report.scenarios if scenario.verdict is verdict
+        )
         for kind, reasons in (("rule(s)", rules), ("scenario(s)", scenarios)):
             for reason, count in reasons.most_common():
-                yield str(verdict), f"{count} {kind}", code(reason)
+                yield str(verdict), f"{count} {kind}", format_code(reason)
 
 
 def _section(title: str, rows: Sequence[Row]) -> Iterator[str]:
@@ -181,7 +211,7 @@ def _section(title: str, rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"### {title}", "", *_table(rows))
 
 
-def _folded(title: str, rows: Sequence[Row]) -> Iterator[str]:
+def _folded_section(title: str, rows: Sequence[Row]) -> Iterator[str]:
     if rows:
         yield f"<details><summary>{title} ({len(rows)})</summary>"
         yield ""
@@ -193,7 +223,7 @@ def _folded(title: str, rows: Sequence[Row]) -> Iterator[str]:
 def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| finding | where | what |"
     yield "|---|---|---|"
-    yield from (f"| {' | '.join(row)} |" for row in rows[:_ROWS])
-    if len(rows) > _ROWS:
-        yield f"| … | | {len(rows) - _ROWS} more |"
+    yield from (f"| {' | '.join(row)} |" for row in rows[:_MAX_ROWS])
+    if len(rows) > _MAX_ROWS:
+        yield f"| … | | {len(rows) - _MAX_ROWS} more |"
     yield ""

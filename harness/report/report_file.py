@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def unwritable(path: str, *, makes_folder: bool = False) -> str:
+def write_problem(path: str, *, makes_folder: bool = False) -> str:
     """Return why a file cannot be written, in a few words; "" if it can.
 
     `makes_folder`: its writer makes the folder.
@@ -23,22 +23,22 @@ def _problem(file: Path, makes_folder: bool) -> str:
     folder = file.parent
     if not folder.is_dir():
         if os.path.lexists(folder):
-            return f"{folder.name} is no folder"
+            return f"{folder.name} is not a folder"
         if not makes_folder:
             return "its folder does not exist"
         return _cannot_make(folder)
-    there = file.exists()
+    exists = file.exists()
     os.close(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666))
-    if not there:
+    if not exists:
         file.unlink()
     return ""
 
 
 def _cannot_make(folder: Path) -> str:
-    missing = [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
+    missing = [parent for parent in (folder, *folder.parents) if not os.path.lexists(parent)]
     above = missing[-1].parent
     if not above.is_dir():
-        return f"{above.name} is no folder"
+        return f"{above.name} is not a folder"
     try:
         missing[-1].mkdir()
     except OSError as error:

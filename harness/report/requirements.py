@@ -1,7 +1,7 @@
 """Counts of the requirements that a run judged, for every form of report.
 
-A run of a server says nothing about a row of the book that binds clients alone: there the harness
-is the client, and what judges such a row in a run are its own frames.
+A run of a server says nothing about requirements that bind clients alone: the harness is the client
+there, and the rules for them judge its own frames.
 """
 
 from collections import Counter
@@ -12,42 +12,64 @@ from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Requirement
 from harness.report.results.report import Report
 
-_IDLE = (str(Verdict.NOT_EXERCISED), str(Verdict.NOT_APPLICABLE))
+_UNJUDGED = {
+    str(Verdict.NOT_EXERCISED): "not exercised",
+    str(Verdict.NOT_APPLICABLE): "not applicable",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The results of the requirements that bind servers.
+class RequirementCounts:
+    """The requirements that bind servers, by what became of them; the numbers add up to `total`.
 
-    `counts` has the verdicts of those that the run has rules for, `of` is how many the book has,
-    and `clients` how many of the book bind clients alone.
+    `counts` has the verdicts of those that the run has rules for, `other_surfaces` the number of
+    those whose rules judge surfaces that were not played, `without_rule` of those that no rule can
+    judge. Beside them, `client_only` is the number of those that bind clients alone.
     """
 
     counts: Counter[str]
-    of: int
-    clients: int
+    other_surfaces: int
+    without_rule: int
+    client_only: int
 
     @property
-    def judged(self) -> int:
-        """Return the number of requirements judged, whatever was found."""
-        return self.counts.total() - sum(self.counts[one] for one in _IDLE)
+    def total(self) -> int:
+        """The number of requirements that bind servers."""
+        return self.counts.total() + self.other_surfaces + self.without_rule
+
+    @property
+    def judged_count(self) -> int:
+        """The number of requirements judged, whatever the verdict."""
+        return self.counts.total() - sum(self.counts[verdict] for verdict in _UNJUDGED)
 
     def words(self) -> str:
-        """`513 of 543 (1 INFO, 512 PASS); 40 more bind clients alone`."""
-        shown = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
-        found = f" ({shown})" if shown else ""
-        more = f"; {self.clients} more bind clients alone" if self.clients else ""
-        return f"{self.judged} of {self.of}{found}{more}"
+        """Return words such as `6 of 9 judged (6 PASS), 2 not exercised, 1 without a rule`."""
+        judged = [
+            f"{count} {verdict}"
+            for verdict, count in sorted(self.counts.items())
+            if verdict not in _UNJUDGED
+        ]
+        unjudged = {words: self.counts[verdict] for verdict, words in _UNJUDGED.items()}
+        unjudged |= {"of other surfaces": self.other_surfaces, "without a rule": self.without_rule}
+        shown = f" ({', '.join(judged)})" if judged else ""
+        others = "".join(f", {count} {words}" for words, count in unjudged.items() if count)
+        clients = f"; {self.client_only} more bind clients alone" if self.client_only else ""
+        return f"{self.judged_count} of {self.total} judged{shown}{others}{clients}"
 
 
-def judged_requirements(report: Report, book: Book) -> Judged:
-    """The count of a report."""
-    mine = [one for one in book.requirements if not of_clients_alone(one)]
-    found = (report.requirements.get(one.id) for one in mine)
-    counts = Counter(one for one in found if one is not None)
-    return Judged(counts, len(mine), len(book.requirements) - len(mine))
+def judged_requirements(report: Report, book: Book) -> RequirementCounts:
+    """Count the requirements of a report."""
+    mine = [one for one in book.requirements if not binds_clients_only(one)]
+    counts = Counter(report.requirements[one.id] for one in mine if one.id in report.requirements)
+    unseen = [one for one in mine if one.id not in report.requirements]
+    return RequirementCounts(
+        counts,
+        other_surfaces=sum(bool(one.rules) for one in unseen),
+        without_rule=sum(not one.rules for one in unseen),
+        client_only=len(book.requirements) - len(mine),
+    )
 
 
-def of_clients_alone(requirement: Requirement) -> bool:
-    """Return whether it binds clients, and no server can break it."""
+def binds_clients_only(requirement: Requirement) -> bool:
+    """Return whether a requirement binds clients, so that no server can break it."""
     return requirement.clause.bound == "client"

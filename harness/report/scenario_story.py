@@ -1,24 +1,24 @@
-"""The story of a scenario that did not pass: what it wanted, the last messages."""
+"""The story of a scenario that did not pass: its findings, the last messages, how to repeat it."""
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.report.results.rerun_command import (
     Programs,
-    named,
     near_path,
-    play_again,
+    replay_command,
     reproduction,
+    scenario_argument,
 )
 from harness.report.story import stderr_lines
-from harness.report.wirelines import frame_line, proof_lines, stored
+from harness.report.wirelines import frame_line, load_stored, proof_lines
 from harness.trace.marks import PartialLine
 from harness.trace.surfaces import surface_of
 
-LAST = 8
-# So many failed placements of a race are shown in full.
-SHOWN = 2
-# So many scenarios that failed with the same text are shown in full.
-ALIKE = 3
+MAX_LAST_MESSAGES = 8
+# The failed placements of a race that are shown in full.
+MAX_PLACEMENTS_SHOWN = 2
+# The scenarios that failed with the same text and are shown in full.
+MAX_SAME_STORIES = 3
 
 
 class Stories:
@@ -30,37 +30,39 @@ class Stories:
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
-        self._told: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        self._ids_by_findings: dict[tuple[tuple[str, str], ...], list[str]] = {}
 
-    def scenario(self, outcome: ScenarioOutcome) -> str:
-        """The story of a scenario that failed."""
-        words = tuple((one.id, one.message) for one in outcome.findings)
-        told = self._told.setdefault(words, [])
-        told.append(outcome.id)
-        if not words or outcome.verdict is Verdict.ERROR or len(told) <= ALIKE:
+    def tell_scenario(self, outcome: ScenarioOutcome) -> str:
+        """Return the story of a scenario that failed."""
+        words = tuple((finding.id, finding.message) for finding in outcome.findings)
+        ids = self._ids_by_findings.setdefault(words, [])
+        ids.append(outcome.id)
+        if not words or outcome.verdict is Verdict.ERROR or len(ids) <= MAX_SAME_STORIES:
             return scenario_story(outcome, self._programs)
-        lines = [f"{outcome.id}: {outcome.title}", "", *_found(outcome)]
-        lines.append(f"  the same as in {', '.join(told[:ALIKE])}, whose stories are told whole")
-        again = play_again(
+        lines = [f"{outcome.id}: {outcome.title}", "", *_finding_lines(outcome)]
+        lines.append(
+            f"  the same as in {', '.join(ids[:MAX_SAME_STORIES])}, which are shown in full"
+        )
+        again = replay_command(
             self._programs,
             [surface_of(outcome.id)],
-            [named(outcome.path, outcome.id)],
+            [scenario_argument(outcome.path, outcome.id)],
             race=outcome.race,
         )
         return "\n".join([*lines, "", f"repeat    {again}"])
 
-    def race(self, outcome: RaceOutcome) -> str:
-        """The story of a race that failed."""
+    def tell_race(self, outcome: RaceOutcome) -> str:
+        """Return the story of a race that failed."""
         return race_story(outcome, self._programs)
 
 
 def scenario_story(outcome: ScenarioOutcome, programs: Programs) -> str:
-    """The story of a scenario whose own verdict is not a pass."""
+    """Return the story of a scenario whose own verdict is not a pass."""
     surface = surface_of(outcome.id)
     lines = [f"{outcome.id}: {outcome.title}", ""]
     if outcome.verdict is Verdict.ERROR:
         lines += [outcome.reason]
-    lines += _found(outcome)
+    lines += _finding_lines(outcome)
     explained = dict.fromkeys(finding.id for finding in outcome.findings)
     lines += [f"  harness explain {name} says what that means" for name in explained]
     violations = [row for row in outcome.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
@@ -69,66 +71,73 @@ def scenario_story(outcome: ScenarioOutcome, programs: Programs) -> str:
         lines += ["", "rules that this run breaks (each counted at its rule):"]
         lines += [f"  {row.rule} ({row.level}): {row.actual}" for row in violations[:6]]
     if outcome.trace:
-        lines += _proof(outcome)
+        lines += _proof_section(outcome)
         lines += ["", "the last messages (ms since the trace began):"]
         lines += _last_lines(outcome.trace)
     lines += stderr_lines(outcome.stderr)
-    path = named(outcome.path, outcome.id)
-    again = play_again(programs, [surface], [path], race=outcome.race)
+    path = scenario_argument(outcome.path, outcome.id)
+    again = replay_command(programs, [surface], [path], race=outcome.race)
     lines += ["", f"repeat    {again}"]
     lines += reproduction(outcome.trace, programs.target, surface) if outcome.trace else []
     return "\n".join(lines)
 
 
-def _found(outcome: ScenarioOutcome) -> list[str]:
+def _finding_lines(outcome: ScenarioOutcome) -> list[str]:
     lines: list[str] = []
     for finding in outcome.findings:
-        known = f"  (known: {finding.known})" if finding.known else ""
-        where = near_path(outcome.path) + (f":{finding.line}" if finding.line else "")
-        lines.append(f"  {where}: {finding.id}: {finding.message}{known}")
+        known_words = f"  (known: {finding.known})" if finding.known else ""
+        place = near_path(outcome.path) + (f":{finding.line}" if finding.line else "")
+        lines.append(f"  {place}: {finding.id}: {finding.message}{known_words}")
         lines += [f"    | {line}" for line in finding.detail]
     return lines
 
 
-def _proof(outcome: ScenarioOutcome) -> list[str]:
-    """The wire lines of the messages that the findings name, if any."""
-    trace = stored(outcome.trace)
+def _proof_section(outcome: ScenarioOutcome) -> list[str]:
+    """Return the wire lines of the messages that the findings name, if any."""
+    trace = load_stored(outcome.trace)
     places = [place for finding in outcome.findings for place in finding.places]
     if trace is None or not places:
         return []
-    lines = proof_lines(trace, (), places, around=0)
+    lines = proof_lines(trace, (), places, context=0)
     return ["", "wire (ms since the trace began; * marks the proof):", *lines]
 
 
 def race_story(outcome: RaceOutcome, programs: Programs) -> str:
-    """The story of a race that did not pass: every placement that failed, and how to repeat it."""
-    failed = [one for one in outcome.placements if one.verdict in (Verdict.FAIL, Verdict.ERROR)]
+    """Return the story of a race that did not pass: each failed placement, and how to repeat it."""
+    failed = [
+        placement
+        for placement in outcome.placements
+        if placement.verdict in (Verdict.FAIL, Verdict.ERROR)
+    ]
     if not failed:
         return f"{outcome.id}: {outcome.reason}"
     lines = [
         f"{outcome.id}: {outcome.title}",
         f"{len(failed)} of {len(outcome.placements)} placement(s) of {outcome.action} fail",
     ]
-    for one in failed[:SHOWN]:
-        told = scenario_story(one, programs)
-        lines += ["", _placement_head(one), *told.split("\n")[2:]]
-    if len(failed) > SHOWN:
-        lines += ["", f"and {len(failed) - SHOWN} more: "]
-        lines[-1] += ", ".join(one.race for one in failed[SHOWN:])
+    for placement in failed[:MAX_PLACEMENTS_SHOWN]:
+        story = scenario_story(placement, programs)
+        lines += ["", _placement_head(placement), *story.split("\n")[2:]]
+    if len(failed) > MAX_PLACEMENTS_SHOWN:
+        lines += ["", f"and {len(failed) - MAX_PLACEMENTS_SHOWN} more: "]
+        lines[-1] += ", ".join(placement.race for placement in failed[MAX_PLACEMENTS_SHOWN:])
     return "\n".join(lines)
 
 
-def _placement_head(one: ScenarioOutcome) -> str:
-    held = "no gate holds the server there" if one.racy else "the server is held there"
-    times = f", {one.runs} runs" if one.runs > 1 else ""
-    return f"action {one.race_id.action} at position {one.race_id.position} ({held}{times}):"
+def _placement_head(outcome: ScenarioOutcome) -> str:
+    position_words = (
+        "no gate holds the server there" if outcome.racy else "the server is held there"
+    )
+    times = f", {outcome.runs} runs" if outcome.runs > 1 else ""
+    race = outcome.race_id
+    return f"action {race.action} at position {race.position} ({position_words}{times}):"
 
 
 def _last_lines(path: str) -> list[str]:
-    trace = stored(path)
+    trace = load_stored(path)
     if trace is None:
         return []
-    lines = [frame_line(frame) for frame in trace.frames[-LAST:]]
+    lines = [frame_line(frame) for frame in trace.frames[-MAX_LAST_MESSAGES:]]
     lines += [
         f"    a line was begun and not ended: {mark.body.head!r}"
         for mark in trace.marks_of(PartialLine)

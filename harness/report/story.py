@@ -1,4 +1,4 @@
-"""The story of one finding: everything that a reader needs, in the order in which it is needed."""
+"""The story of one finding: everything that a reader needs, in the order of need."""
 
 from collections.abc import Iterator
 
@@ -6,29 +6,34 @@ from harness.judge.verdict import Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.findings import finding_kinds
 from harness.report.results.report import Issue, Proof, Report, RuleResult
-from harness.report.results.rerun_command import named, near_path, play_again, reproduction
-from harness.report.wirelines import frame_line, proof_lines, stored
+from harness.report.results.rerun_command import (
+    near_path,
+    replay_command,
+    reproduction,
+    scenario_argument,
+)
+from harness.report.wirelines import frame_line, load_stored, proof_lines
 from harness.trace.marks import StepBegins
 from harness.trace.surfaces import surface_of
 
 
 def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
-    """The story of a rule's first violation, with the number of the others."""
+    """Return the story of a rule's first violation, with the number of the others."""
     proofs = [p for p in rule.proofs if p.row.verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not proofs:
         return ""
     first = proofs[0]
     lines = [f"{rule.id} ({first.row.level}): {rule.title}", ""]
-    lines += _requirements(rule.id, first.row.clauses, book)
+    lines += _requirement_lines(rule.id, first.row.clauses, book)
     lines += [
         f"  subject   {first.row.subject}",
         f"  expected  {first.row.expected}",
         f"  actual    {first.row.actual}",
         "",
     ]
-    lines += _wire(first)
+    lines += _wire_lines(first)
     lines += stderr_lines(first.stderr)
-    lines += _where(first, rule.id, report)
+    lines += _place_lines(first, rule.id, report)
     if len(proofs) > 1:
         lines += ["", f"{len(proofs) - 1} more violation(s) of this rule:"]
         lines += [f"  {p.scenario}: {p.row.subject}: {p.row.actual}" for p in proofs[1:6]]
@@ -36,7 +41,7 @@ def rule_story(rule: RuleResult, book: Book, report: Report) -> str:
 
 
 def issue_story(issue: Issue) -> str:
-    """The story of a finding outside rules and scenarios: its meaning, how to reproduce it."""
+    """Return the story of a finding outside rules and scenarios: its meaning, how to repeat it."""
     kind = finding_kinds().get(issue.id)
     lines = [f"{issue.id}: {issue.message}", ""]
     lines += [f"means     {kind.means}; harness explain {issue.id}"] if kind else []
@@ -44,19 +49,19 @@ def issue_story(issue: Issue) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _requirements(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:
+def _requirement_lines(rule_id: str, clauses: tuple[str, ...], book: Book) -> Iterator[str]:
     of_rule = book.requirements_of(rule_id)
-    concerned = [one for one in of_rule if one.id in clauses] or of_rule
+    concerned = [requirement for requirement in of_rule if requirement.id in clauses] or of_rule
     for requirement in concerned[:3]:
         clause = requirement.clause
         yield f"  requirement  {requirement.id}: {clause.statement}"
-        where = f"{clause.document}, {clause.heading!r}, line {clause.line}"
-        yield f"               {where} ({clause.basis}); harness explain {requirement.id}"
+        place = f"{clause.document}, {clause.heading!r}, line {clause.line}"
+        yield f"               {place} ({clause.basis}); harness explain {requirement.id}"
     yield ""
 
 
-def _wire(proof: Proof) -> list[str]:
-    trace = stored(proof.trace)
+def _wire_lines(proof: Proof) -> list[str]:
+    trace = load_stored(proof.trace)
     if trace is None or not trace.frames:
         return []
     lines = ["wire (ms since the trace began; * marks the proof):"]
@@ -67,18 +72,18 @@ def _wire(proof: Proof) -> list[str]:
 
 
 def stderr_lines(tail: str) -> list[str]:
-    """The end of the server's stderr; no lines where it wrote nothing."""
+    """Return the end of the server's stderr; no lines if it wrote nothing."""
     lines = tail.strip().splitlines()[-8:]
     if not lines:
         return []
     return ["", "the end of the server's stderr:", *(f"  | {line[:200]}" for line in lines)]
 
 
-def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
+def _place_lines(proof: Proof, rule_id: str, report: Report) -> list[str]:
     programs, path = report.programs, near_path(proof.path)
-    played = named(proof.path, proof.scenario)
+    played = scenario_argument(proof.path, proof.scenario)
     surface = surface_of(proof.scenario)
-    again = play_again(programs, [surface], [played], rule=rule_id, race=proof.race)
+    again = replay_command(programs, [surface], [played], rule=rule_id, race=proof.race)
     race = proof.race_id
     return [
         "",
@@ -90,8 +95,8 @@ def _where(proof: Proof, rule_id: str, report: Report) -> list[str]:
 
 
 def proof_line(proof: Proof) -> int:
-    """The line of the step that was being played when the proof was seen."""
-    trace, line = stored(proof.trace), 1
+    """Return the line of the step during which the violation was recorded."""
+    trace, line = load_stored(proof.trace), 1
     if trace is None or not proof.row.frames:
         return line
     for mark in trace.marks_of(StepBegins):

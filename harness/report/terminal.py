@@ -12,7 +12,7 @@ from harness.report.results.report import (
     Report,
     RuleResult,
     ScenarioResult,
-    gravest,
+    gravest_level,
     is_red,
 )
 from harness.report.results.starts import ServerStart, by_reason
@@ -24,164 +24,178 @@ WIDTH = 100
 def summary(
     report: Report, book: Book, *, names: bool = False, whole: bool = False
 ) -> Iterator[str]:
-    """The lines of the summary.
+    """Yield the lines of the summary.
 
-    With `names` each rule that was not judged is named. Without, a few are; many are counted, in a
-    `whole` run by their areas, since where it looked at all there is, the gaps are worth a look.
+    With `names` each rule that was not judged is named. Without, a few are; many are counted, by
+    their areas if the run is `whole`, since only then is every gap worth a look.
     """
-    yield _score(report)
+    yield _rule_counts_line(report)
     if report.scenarios or not report.races:
-        yield _scenarios(report)
-    yield from _races(report)
-    yield f"requirements judged: {judged_requirements(report, book).words()}"
-    yield from _choices(report, book)
-    yield from _withheld(report)
+        yield _scenario_counts_line(report)
+    yield from _race_lines(report)
+    yield f"requirements: {judged_requirements(report, book).words()}"
+    yield from _choice_lines(report, book)
+    yield from _withheld_lines(report)
     for issue in report.issues:
         mark = "KNOWN" if issue.known else "FAIL" if issue.level is Level.MUST else issue.level
-        # A finding that keeps everything else from being judged is shown in full, with what to do.
-        whole = issue.id.startswith("setup.") and not issue.known
+        # A finding that blocks all other verdicts is shown in full, with its advice.
+        blocks = issue.id.startswith("setup.") and not issue.known
         line = f"{mark:6} {issue.id}: {issue.message}"
-        yield _cut(line, 1000) if whole else _cut(line)
+        yield _shorten(line, 1000) if blocks else _shorten(line)
         if issue.repeat and not issue.known:
             yield f"       repeat: {issue.repeat}"
     for rule in report.rules:
         if rule.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _cut(rule_line(rule, strict=report.strict))
+            yield _shorten(rule_line(rule, strict=report.strict))
     for scenario in report.scenarios:
         if scenario.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _cut(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
+            yield _shorten(f"{scenario.verdict:6} scenario {scenario.id}: {scenario.reason}")
     for race in report.races:
         if race.verdict in (Verdict.FAIL, Verdict.ERROR):
-            yield _cut(f"{race.verdict:6} race {race.scenario}@{race.reason}")
-    yield from _known(report)
-    yield from _not_judged(report, names=names, areas=whole)
+            yield _shorten(f"{race.verdict:6} race {race.scenario}@{race.reason}")
+    yield from _known_lines(report)
+    yield from _unjudged_lines(report, names=names, areas=whole)
     if names and report.starts:
-        yield from _starts(report.starts)
+        yield from _start_lines(report.starts)
     if report.unchecked:
-        yield _cut(f"baseline entries not checked: {', '.join(report.unchecked)}")
-    yield f"verdict: {verdict_words(report)}"
+        yield _shorten(f"baseline entries not checked: {', '.join(report.unchecked)}")
+    reasons = ", ".join(report.red_reasons())
+    yield f"verdict: {verdict_words(report)}{f' because of {reasons}' if reasons else ''}"
 
 
 def verdict_words(report: Report) -> str:
-    """GREEN or RED, and whether that is the last word."""
+    """Return GREEN or RED, and whether the verdict is final."""
     verdict = "RED" if report.red else "GREEN"
     if report.interrupted:
         return f"INTERRUPTED ({verdict} so far)"
     if report.unplayed:
-        whole = len(report.scenarios) + len(report.races)
-        left = f"{len(report.unplayed)} of {whole} were not played"
-        return f"{verdict} so far, NOT WHOLE: --max-time was over, and {left}"
+        items = len(report.scenarios) + len(report.races)
+        unplayed = f"{len(report.unplayed)} of {items} were not played"
+        return f"{verdict} so far, NOT WHOLE: --max-time was over, and {unplayed}"
     return verdict
 
 
-def _starts(starts: Sequence[ServerStart]) -> Iterator[str]:
-    """Give the reason for each start of the server, with its scenarios."""
+def _start_lines(starts: Sequence[ServerStart]) -> Iterator[str]:
+    """Yield the reason for each start of the server, with its scenarios."""
     yield f"server starts: {len(starts)}"
     for reason, scenarios in by_reason(starts):
-        first, *rest = _wrapped(scenarios)
+        first, *others = _wrap(scenarios)
         yield f"  {len(scenarios)} {reason}: {first.strip()}"
-        yield from rest
+        yield from others
 
 
-def _choices(report: Report, book: Book) -> Iterator[str]:
-    """Give the open points that were seen; none of them is judged."""
+def _choice_lines(report: Report, book: Book) -> Iterator[str]:
+    """Yield the number of open points that were seen; none of them is judged."""
     if report.choices:
-        played = {surface_of(one.id) for one in report.scenarios}
-        about = [one for one in book.unspecified if one.is_about(played)]
-        visible = [one for one in about if one.unseen is None]
-        seen = sum(one.id in report.choices for one in visible)
-        yield f"open points: {seen} of {len(visible)} were seen (harness ledger)"
+        played = {surface_of(scenario.id) for scenario in report.scenarios}
+        points = [point for point in book.unspecified if point.is_about(played)]
+        visible = [point for point in points if point.unseen is None]
+        seen_count = sum(point.id in report.choices for point in visible)
+        yield f"open points: {seen_count} of {len(visible)} were seen (harness ledger)"
 
 
-def _score(report: Report) -> str:
-    """The rules by verdict; findings that do not count are listed under their level."""
+def _rule_counts_line(report: Report) -> str:
+    """Return the rules by verdict; findings that do not count are listed under their level."""
     counts = Counter(
-        str(gravest(rule))
+        str(gravest_level(rule))
         if rule.verdict is Verdict.FAIL and not is_red(rule, strict=report.strict)
         else str(rule.verdict)
         for rule in report.rules
     )
     words = [Verdict.PASS, Verdict.FAIL, Level.SHOULD, Level.INFO, *list(Verdict)[2:]]
-    shown = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return f"rules: {len(report.rules)} ({shown})"
+    counts_shown = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
+    return f"rules: {len(report.rules)} ({counts_shown})"
 
 
-def _scenarios(report: Report) -> str:
+def _scenario_counts_line(report: Report) -> str:
     counts = Counter(str(scenario.verdict) for scenario in report.scenarios)
     seconds = sum(scenario.seconds for scenario in report.scenarios)
-    line = f"scenarios: {len(report.scenarios)} ({_counted(counts)}), {seconds:.1f} s of play"
-    again = [one for one in report.scenarios if one.runs > 1]
+    line = (
+        f"scenarios: {len(report.scenarios)} ({_count_verdicts(counts)}), {seconds:.1f} s of play"
+    )
+    again = [scenario for scenario in report.scenarios if scenario.runs > 1]
     if not again:
         return line
-    odd = sum(0 < one.failed_runs < one.runs for one in again)
-    plays = sum(one.runs for one in again)
+    odd = sum(0 < scenario.failed_runs < scenario.runs for scenario in again)
+    plays = sum(scenario.runs for scenario in again)
     return f"{line}; {len(again)} of them in {plays} plays, {odd} unsteady"
 
 
-def _races(report: Report) -> Iterator[str]:
+def _race_lines(report: Report) -> Iterator[str]:
     if not report.races:
         return
-    placements = [one for race in report.races for one in race.placements]
+    placements = [placement for race in report.races for placement in race.placements]
     races = Counter(str(race.verdict) for race in report.races)
-    counts = Counter(str(one.verdict) for one in placements)
-    seconds = sum(one.seconds * one.runs for one in placements)
-    racy = sum(one.racy for one in placements)
-    yield f"races: {len(report.races)} ({_counted(races)}), {seconds:.1f} s of play"
-    yield f"placements: {len(placements)} ({_counted(counts)}), {racy} of them racy"
+    counts = Counter(str(placement.verdict) for placement in placements)
+    seconds = sum(placement.seconds * placement.runs for placement in placements)
+    racy = sum(placement.racy for placement in placements)
+    yield f"races: {len(report.races)} ({_count_verdicts(races)}), {seconds:.1f} s of play"
+    yield f"placements: {len(placements)} ({_count_verdicts(counts)}), {racy} of them racy"
     for race in report.races:
-        missed = [one.position for one in race.placements if one.verdict is Verdict.NOT_EXERCISED]
+        missed = [
+            placement.position
+            for placement in race.placements
+            if placement.verdict is Verdict.NOT_EXERCISED
+        ]
         if missed:
-            yield _cut(f"NOT_EXERCISED {race.id}: never reached: {', '.join(missed)}")
+            yield _shorten(f"NOT_EXERCISED {race.id}: never reached: {', '.join(missed)}")
 
 
-def _counted(counts: Counter[str]) -> str:
+def _count_verdicts(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
-def _withheld(report: Report) -> Iterator[str]:
-    """A line for each program that the machine lacks: what was not judged, and what to do."""
-    for one in report.withheld:
+def _withheld_lines(report: Report) -> Iterator[str]:
+    """Yield a line for each program that the machine lacks: what was not judged, and advice."""
+    for withheld in report.withheld:
         counts = [
             f"{len(ids)} {noun}(s)"
-            for noun, ids in (("scenario", one.scenarios), ("race", one.races), ("rule", one.rules))
+            for noun, ids in (
+                ("scenario", withheld.scenarios),
+                ("race", withheld.races),
+                ("rule", withheld.rules),
+            )
             if ids or noun != "race"
         ]
-        if one.scenarios or one.races or one.rules:
-            what = f"{', '.join(counts)} that need {one.capability}"
-            yield _cut(f"not judged on this machine: {what}: {one.why}; {one.advice}", 300)
+        if withheld.scenarios or withheld.races or withheld.rules:
+            subject = f"{', '.join(counts)} that need {withheld.capability}"
+            yield _shorten(
+                f"not judged on this machine: {subject}: {withheld.why}; {withheld.advice}", 300
+            )
 
 
 def rule_line(rule: RuleResult, *, strict: bool = False) -> str:
-    """A rule's first violation in one line, with the number of the others."""
+    """Return a rule's first violation in one line, with the number of the others."""
     proofs = [proof for proof in rule.proofs if proof.row.verdict is not Verdict.KNOWN]
     first = proofs[0]
     word = "ERROR" if rule.verdict is Verdict.ERROR else "FAIL"
-    mark = word if is_red(rule, strict=strict) else str(gravest(rule))
+    mark = word if is_red(rule, strict=strict) else str(gravest_level(rule))
     more = f"+{len(proofs) - 1} more" if len(proofs) > 1 else ""
     # One subject (a method's name, a kind of id) may be wrong in many scenarios: say in how many.
     far = f"in {len(rule.broken_in)} scenarios" if len(rule.broken_in) > 1 else ""
-    told = ", ".join(filter(None, (more, far)))
-    return (
-        f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{f' ({told})' if told else ''}"
-    )
+    notes = ", ".join(filter(None, (more, far)))
+    note = f" ({notes})" if notes else ""
+    return f"{mark:6} {rule.id} in {first.scenario}: {first.row.actual}{note}"
 
 
-def _known(report: Report) -> Iterator[str]:
+def _known_lines(report: Report) -> Iterator[str]:
     for rule in report.rules:
         if any(proof.row.verdict is Verdict.KNOWN for proof in rule.proofs):
             reasons = list(dict.fromkeys(proof.reason for proof in rule.proofs if proof.reason))
-            yield _cut(f"KNOWN  {rule.id}: {'; '.join(reasons)}")
+            yield _shorten(f"KNOWN  {rule.id}: {'; '.join(reasons)}")
     for scenario in report.scenarios:
         if scenario.verdict is Verdict.KNOWN:
-            yield _cut(f"KNOWN  scenario {scenario.id}: {scenario.reason}")
+            yield _shorten(f"KNOWN  scenario {scenario.id}: {scenario.reason}")
 
 
-def _not_judged(report: Report, *, names: bool, areas: bool) -> Iterator[str]:
-    told = {ids for one in report.withheld for ids in (*one.scenarios, *one.rules)}
+def _unjudged_lines(report: Report, *, names: bool, areas: bool) -> Iterator[str]:
+    withheld_ids = {
+        ids for withheld in report.withheld for ids in (*withheld.scenarios, *withheld.rules)
+    }
     for verdict in (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE):
         groups: dict[str, list[str]] = {}
         for rule in report.rules:
-            if rule.verdict is verdict and rule.id not in told:
+            if rule.verdict is verdict and rule.id not in withheld_ids:
                 groups.setdefault(rule.reason, []).append(rule.id)
         blocked = [issue.id for issue in report.issues if issue.id.startswith("setup.")]
         for reason, ids in groups.items():
@@ -192,21 +206,25 @@ def _not_judged(report: Report, *, names: bool, areas: bool) -> Iterator[str]:
             if reason.startswith(NOT_KNOWN):
                 yield f"{verdict}: {len(ids)} rule(s): {reason}"
                 continue
-            yield from _unjudged_rules(verdict, reason, ids, names=names, areas=areas)
-        skipped = [one for one in report.scenarios if one.verdict is verdict and one.id not in told]
-        lacking = [one for one in skipped if one.missing]
-        if len({one.missing for one in lacking}) > 1:
-            yield from _not_offered(lacking)
-            skipped = [one for one in skipped if not one.missing]
-        for reason, count in Counter(one.reason for one in skipped).items():
-            yield _cut(f"{verdict}: {count} scenario(s): {reason}")
+            yield from _unjudged_rule_lines(verdict, reason, ids, names=names, areas=areas)
+        skipped = [
+            scenario
+            for scenario in report.scenarios
+            if scenario.verdict is verdict and scenario.id not in withheld_ids
+        ]
+        lacking = [scenario for scenario in skipped if scenario.missing]
+        if len({scenario.missing for scenario in lacking}) > 1:
+            yield from _not_offered_lines(lacking)
+            skipped = [scenario for scenario in skipped if not scenario.missing]
+        for reason, count in Counter(scenario.reason for scenario in skipped).items():
+            yield _shorten(f"{verdict}: {count} scenario(s): {reason}")
 
 
-def _unjudged_rules(
+def _unjudged_rule_lines(
     verdict: Verdict, reason: str, ids: Sequence[str], *, names: bool, areas: bool
 ) -> Iterator[str]:
-    """The rules that were not judged for one reason."""
-    lines = list(_wrapped(ids))
+    """Yield the rules that were not judged for one reason."""
+    lines = list(_wrap(ids))
     if names or len(lines) == 1:
         yield f"{verdict}: {reason}:"
         yield from lines
@@ -216,20 +234,20 @@ def _unjudged_rules(
         yield counted
         return
     yield f"{counted}:"
-    found = Counter(one.split(".", 1)[0] for one in ids)
-    yield from _wrapped(f"{area} ({found[area]})" for area in sorted(found))
+    counts = Counter(name.split(".", 1)[0] for name in ids)
+    yield from _wrap(f"{area} ({counts[area]})" for area in sorted(counts))
 
 
-def _not_offered(scenarios: Sequence[ScenarioResult]) -> Iterator[str]:
-    """Give the features that the server does not offer, with the scenarios that need them."""
-    needing = Counter(capability for one in scenarios for capability in one.missing)
+def _not_offered_lines(scenarios: Sequence[ScenarioResult]) -> Iterator[str]:
+    """Yield the features that the server does not offer, with the scenarios that need them."""
+    needing = Counter(capability for scenario in scenarios for capability in scenario.missing)
     heading = f"{len(scenarios)} scenario(s): {NOT_OFFERED.strip()} what they need:"
     yield f"{Verdict.NOT_APPLICABLE}: {heading}"
     names = sorted(needing)
-    yield from _wrapped(f"{name} ({needing[name]})" for name in names)
+    yield from _wrap(f"{name} ({needing[name]})" for name in names)
 
 
-def _wrapped(names: Iterable[str]) -> Iterator[str]:
+def _wrap(names: Iterable[str]) -> Iterator[str]:
     line = " "
     for name in names:
         if len(line) + len(name) + 1 > WIDTH:
@@ -239,6 +257,6 @@ def _wrapped(names: Iterable[str]) -> Iterator[str]:
     yield line
 
 
-def _cut(line: str, limit: int = 320) -> str:
+def _shorten(line: str, limit: int = 320) -> str:
     line = " ".join(line.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

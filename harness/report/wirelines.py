@@ -12,10 +12,10 @@ from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
 
 # The numbers of messages shown before and after each frame of the proof, and of lines in all.
-AROUND = 2
+CONTEXT_FRAMES = 2
 MAX_LINES = 14
-# So many characters of a message are shown.
-LIMIT = 240
+# The characters of a message that are shown.
+MAX_MESSAGE_CHARACTERS = 240
 
 
 def proof_lines(
@@ -23,43 +23,56 @@ def proof_lines(
     frames: Collection[int],
     places: Sequence[Place] = (),
     *,
-    limit: int = LIMIT,
-    around: int = AROUND,
-    most: int = MAX_LINES,
+    limit: int = MAX_MESSAGE_CHARACTERS,
+    context: int = CONTEXT_FRAMES,
+    max_lines: int = MAX_LINES,
 ) -> Iterator[str]:
-    """The frames of a proof, marked, with as many frames around them as there is room for.
+    """Yield the frames of a proof, marked, with as many frames around them as there is room for.
 
-    Of more than `most` frames the first and the last are shown, and the number of the others.
+    If there are more than `max_lines` frames, the first and the last are shown, and the number of
+    the others.
     """
-    wanted = sorted({*frames, *(place.frame for place in places)} & set(range(len(trace.frames))))
-    kept = wanted if len(wanted) <= most else [*wanted[: most // 2], *wanted[most // 2 - most :]]
-    shown = set(kept)
-    for distance in range(1, around + 1):
-        for near in (seq + side for seq in kept for side in (-distance, distance)):
-            if len(shown) < most and 0 <= near < len(trace.frames):
+    proof_frames = sorted(
+        {*frames, *(place.frame for place in places)} & set(range(len(trace.frames)))
+    )
+    selected = (
+        proof_frames
+        if len(proof_frames) <= max_lines
+        else [*proof_frames[: max_lines // 2], *proof_frames[max_lines // 2 - max_lines :]]
+    )
+    shown = set(selected)
+    for distance in range(1, context + 1):
+        for near in (seq + side for seq in selected for side in (-distance, distance)):
+            if len(shown) < max_lines and 0 <= near < len(trace.frames):
                 shown.add(near)
     last = -1
     for seq in sorted(shown):
         if seq != last + 1 and last >= 0:
-            missing = sum(last < one < seq for one in wanted)
+            missing = sum(last < frame < seq for frame in proof_frames)
             yield "      …" + (f" {missing} more message(s) of the proof" if missing else "")
-        yield frame_line(trace.frames[seq], marked=seq in wanted, limit=limit, places=places)
+        yield frame_line(trace.frames[seq], marked=seq in proof_frames, limit=limit, places=places)
         last = seq
 
 
 def frame_line(
-    frame: Frame, *, marked: bool = False, limit: int = LIMIT, places: Sequence[Place] = ()
+    frame: Frame,
+    *,
+    marked: bool = False,
+    limit: int = MAX_MESSAGE_CHARACTERS,
+    places: Sequence[Place] = (),
 ) -> str:
-    """One frame in one line: mark, milliseconds, direction, text with its places visible."""
+    """Return one frame in one line: mark, milliseconds, direction, text with its places visible."""
     arrow = "→" if frame.direction is Direction.TO_TARGET else "←"
     note = f"  [{frame.damage.words}]" if frame.damage else ""
-    spots = [Spot(read_path(one.path), one.offset) for one in places if one.frame == frame.seq]
+    spots = [
+        Spot(read_path(place.path), place.offset) for place in places if place.frame == frame.seq
+    ]
     text = frame.text(limit, spots)
     return f"  {'*' if marked else ' '} {frame.at * 1000:9.1f} {arrow} {text}{note}"
 
 
-def stored(path: str) -> Trace | None:
-    """The trace in a file; None where there is none that can be read."""
+def load_stored(path: str) -> Trace | None:
+    """Return the trace in a file; None if it is missing or unreadable."""
     if not path:
         return None
     try:

@@ -1,9 +1,9 @@
 """Steps of the client's side of a scenario, as pydantic models.
 
 Fields with the same name mean the same everywhere, and the loader checks them by that name:
-`thread` and `turn` name what an earlier step started, `as` gives a name to what comes back, `on`
-names a connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `message` and
-`result` stand for values that came back earlier.
+`thread` and `turn` name a thread or turn of an earlier step, `as` names the result, `on` names a
+connection, and texts like `$t.thread.id` in `params`, `input`, `where`, `message` and `result` are
+references to earlier results.
 """
 
 from base64 import b64decode
@@ -12,24 +12,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from harness.model.strict import Alias, Strict, key_of
+from harness.model.strict import Alias, Strict, single_key
 from harness.protocol.wire.methods import BY_METHOD
 from harness.scenario.command_steps import McpAtOnceStep, McpStep
 from harness.scenario.lexicon import Kind
 from harness.scenario.sdk_steps import SdkStep
 
 STATUSES = ("completed", "interrupted", "failed")
-"""The ends of a turn that the protocol has; `extensions` of a file may name others."""
+"""The statuses of an ended turn in the protocol; `extensions` of a file may name others."""
 Answers = Literal["result", "error", "any"]
-MAIN = "main"
+MAIN_CONNECTION = "main"
 
 
-def word(kind: Kind) -> Any:
-    """A text that is a word of the protocol: the loader checks it where it has a lexicon."""
+def protocol_word(kind: Kind) -> Any:
+    """Return a field for a word of the protocol: the loader checks it if it has a lexicon."""
     return Field(min_length=1, json_schema_extra={"word": kind})
 
 
-def _one_or_list(value: object) -> str:
+def _status_tag(value: object) -> str:
     return "list" if isinstance(value, list) else "one"
 
 
@@ -40,24 +40,24 @@ _Status = Annotated[
 ]
 Statuses = Annotated[
     Annotated[_Status, Tag("one")] | Annotated[list[_Status], Tag("list")],
-    Discriminator(_one_or_list),
+    Discriminator(_status_tag),
 ]
 
 
-class Talk(Strict):
-    """The speaker on a connection: the first one, or the one that `on` names."""
+class OnConnection(Strict):
+    """The connection of a step: the first one, or the one that `on` names."""
 
-    on: Alias = MAIN
+    on: Alias = MAIN_CONNECTION
 
 
-class StartThread(Talk):
+class StartThread(OnConnection):
     """Start a thread; `params` are added to the settings."""
 
     alias: Alias = Field(alias="as")
     params: dict[str, Any] = Field(default_factory=dict[str, Any])
 
 
-class StartTurn(Talk):
+class StartTurn(OnConnection):
     """Start a turn with a text or with whole input items; `params` are further parameters."""
 
     thread: Alias
@@ -67,19 +67,19 @@ class StartTurn(Talk):
     params: dict[str, Any] = Field(default_factory=dict[str, Any])
 
     @model_validator(mode="after")
-    def _one_of(self) -> "StartTurn":
+    def _check_one_input(self) -> "StartTurn":
         if (self.text is None) == (self.input is None):
             raise ValueError("expected exactly one of text and input")
         return self
 
 
-class Interrupt(Talk):
+class Interrupt(OnConnection):
     """Interrupt a turn."""
 
     turn: Alias
 
 
-class Steer(Talk):
+class Steer(OnConnection):
     """Add input to a running turn; `params` replace what would be sent, for wrong turn ids."""
 
     turn: Alias
@@ -89,20 +89,20 @@ class Steer(Talk):
     alias: Alias | None = Field(default=None, alias="as")
 
 
-class ReadThread(Talk):
+class ReadThread(OnConnection):
     """Read a thread."""
 
     thread: Alias
     include_turns: bool = False
 
 
-class Request(Talk):
-    """Any request. `deliberate` says that it is wrong on purpose; `wait: false` goes on at once.
+class Request(OnConnection):
+    """Any request. `deliberate`: it is wrong on purpose; `wait: false`: do not wait for the answer.
 
     `where` maps dotted paths in the result to values that they must have.
     """
 
-    method: str = word("request")
+    method: str = protocol_word("request")
     params: Any = Field(default_factory=dict[str, Any])
     alias: Alias | None = Field(default=None, alias="as")
     expect: Answers = "result"
@@ -111,7 +111,7 @@ class Request(Talk):
     wait: bool = True
 
     @model_validator(mode="after")
-    def _named(self) -> "Request":
+    def _check_wait_and_where(self) -> "Request":
         if not self.wait and self.alias is None:
             raise ValueError("wait: false needs as, so that a later step can wait for the answer")
         if self.where and (self.expect != "result" or not self.wait):
@@ -119,15 +119,15 @@ class Request(Talk):
         return self
 
 
-class Notify(Talk):
+class Notify(OnConnection):
     """Any notification."""
 
-    method: str = word("notification")
+    method: str = protocol_word("notification")
     params: Any = None
     deliberate: bool = False
 
 
-class SendRaw(Talk):
+class SendRaw(OnConnection):
     """Bytes as they are: `line` is a text with a line end, `bytes` a text without, `hex` any."""
 
     line: str | None = None
@@ -135,7 +135,7 @@ class SendRaw(Talk):
     hex: str | None = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> "SendRaw":
+    def _check_one_form(self) -> "SendRaw":
         if sum(value is not None for value in (self.line, self.text, self.hex)) != 1:
             raise ValueError("expected exactly one of line, bytes and hex")
         try:
@@ -159,14 +159,14 @@ class AnswerError(Strict):
     message: str = "refused by the scenario"
 
 
-class Answer(Talk):
+class Answer(OnConnection):
     """Wait for a server request and answer it; `where` says which, if there are several.
 
-    `deliberate` says that the answer is wrong on purpose. `standing` does not wait: from here on
-    each such request is answered so, if any comes. `again` answers one that was answered before.
+    `deliberate`: the answer is wrong on purpose. `standing` does not wait: every such request from
+    now on gets this answer. `again` answers a request a second time.
     """
 
-    to: str = word("request of the server")
+    to: str = protocol_word("request of the server")
     standing: bool = False
     again: bool = False
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -177,7 +177,7 @@ class Answer(Talk):
     alias: Alias | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")
-    def _one_of(self) -> "Answer":
+    def _check_one_answer(self) -> "Answer":
         if len({"decision", "result", "error"} & self.model_fields_set) != 1:
             raise ValueError("expected exactly one of decision, result and error")
         if self.standing and self.alias is not None:
@@ -194,26 +194,27 @@ class ModelWait(Strict):
     ended: bool = False
 
 
-Told = Annotated[str, word("notification of the server")]
-WAITED_FOR = ("turn", "idle", "notification", "request", "answer", "message", "gate", "model")
+ServerNotification = Annotated[str, protocol_word("notification of the server")]
+WAIT_KINDS = ("turn", "idle", "notification", "request", "answer", "message", "gate", "model")
 
 
-class Wait(Talk):
+class Wait(OnConnection):
     """Wait for one thing that the server, or the model's side, does.
 
-    `turn`: its end; `status` lists the ends that are right for the script to go on. `idle`: that
-    thread has no turn that began and did not end, and was not last said to be active.
-    `notification`, `request`: a message of the server; `where` maps dotted paths in its params to
-    values; of a list of notifications the first to come will do. `answer`: the answer to a request
-    sent with `wait: false`. `message`: any message, dotted paths in the whole of it. `gate`: a gate
-    that the model's stream reached. `model`: a call.
+    `turn`: its end; `status` lists the accepted ends. `idle`: no turn of the thread is running, and
+    its last reported status is not active. `notification`, `request`: a message of the server;
+    `where` maps dotted paths in its params to values; of a list of notifications the first to
+    arrive counts. `answer`: the answer to a request sent with `wait: false`. `message`: any
+    message, by dotted paths in it. `gate`: a gate that the model's stream reached. `model`: a call.
     """
 
     turn: Alias | None = None
     status: Statuses | None = None
     idle: Alias | None = None
-    notification: Told | Annotated[list[Told], Field(min_length=1)] | None = None
-    request: Annotated[str, word("request of the server")] | None = None
+    notification: (
+        ServerNotification | Annotated[list[ServerNotification], Field(min_length=1)] | None
+    ) = None
+    request: Annotated[str, protocol_word("request of the server")] | None = None
     where: dict[str, Any] = Field(default_factory=dict[str, Any])
     answer: Alias | None = None
     message: dict[str, Any] | None = None
@@ -223,18 +224,18 @@ class Wait(Talk):
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """The accepted ends of the turn; empty for any."""
+        """Return the accepted ends of the turn; empty for any."""
         if self.status is None:
             return ()
         return (self.status,) if isinstance(self.status, str) else tuple(self.status)
 
     @property
-    def what(self) -> list[str]:
-        """Return the names of what is waited for."""
-        return [name for name in WAITED_FOR if getattr(self, name) is not None]
+    def awaited_kinds(self) -> list[str]:
+        """Return the keys of the step that are set, which name its target."""
+        return [name for name in WAIT_KINDS if getattr(self, name) is not None]
 
 
-class SlowReader(Talk):
+class SlowReader(OnConnection):
     """Stop reading from a connection, or read on."""
 
     reading: bool
@@ -260,7 +261,7 @@ class WriteFile(Strict):
     base64: str | None = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> "WriteFile":
+    def _check_one_content(self) -> "WriteFile":
         if (self.text is None) == (self.base64 is None):
             raise ValueError("expected exactly one of text and base64")
         try:
@@ -372,8 +373,8 @@ class DisconnectStep(Strict):
 
     @property
     def name(self) -> str:
-        """The connection's name."""
-        return MAIN if self.disconnect is True else self.disconnect
+        """Return the connection's name."""
+        return MAIN_CONNECTION if self.disconnect is True else self.disconnect
 
 
 class ConnectStep(Strict):
@@ -437,7 +438,7 @@ ClientStep = Annotated[
     | Annotated[McpAtOnceStep, Tag("mcp_at_once")]
     | Annotated[SdkStep, Tag("sdk")]
     | Annotated[RemoveFileStep, Tag("remove_file")],
-    Discriminator(key_of),
+    Discriminator(single_key),
 ]
 
 # The steps that are requests of one method.
@@ -451,33 +452,32 @@ METHOD_OF_STEP = {
 
 
 @lru_cache(maxsize=500)
-def gives(method: str, what: Literal["thread", "turn"]) -> bool:
-    """Return whether the result of a method holds a thread or a turn: a request of it with `as`
-    names it.
+def result_has(method: str, member: Literal["thread", "turn"]) -> bool:
+    """Return whether the result of a method holds a thread or a turn, by the model of the result.
 
-    Read off the model of the result.
+    `as` of such a request then names the thread or turn.
     """
     row = BY_METHOD.get(method)
-    return row is not None and row.result is not None and what in row.result.model_fields
+    return row is not None and row.result is not None and member in row.result.model_fields
 
 
-def thread_named_by(step: ClientStep) -> str | None:
-    """The alias that a step gives to a thread."""
+def thread_alias_of(step: ClientStep) -> str | None:
+    """Return the alias that a step gives to a thread."""
     match step:
         case StartThreadStep(start_thread=body):
             return body.alias
-        case RequestStep(request=body) if gives(body.method, "thread"):
+        case RequestStep(request=body) if result_has(body.method, "thread"):
             return body.alias
         case _:
             return None
 
 
-def turn_named_by(step: ClientStep) -> str | None:
-    """The alias that a step gives to a turn."""
+def turn_alias_of(step: ClientStep) -> str | None:
+    """Return the alias that a step gives to a turn."""
     match step:
         case StartTurnStep(start_turn=body):
             return body.alias
-        case RequestStep(request=body) if gives(body.method, "turn"):
+        case RequestStep(request=body) if result_has(body.method, "turn"):
             return body.alias
         case _:
             return None

@@ -1,6 +1,6 @@
 """Steps of a scenario on the surface `command`, as pydantic models.
 
-Such a scenario has no other steps but those that write and remove files.
+Such a scenario has only these steps and those that write and remove files.
 """
 
 from typing import Literal
@@ -12,11 +12,10 @@ from harness.model.strict import Strict
 
 class Mcp(Strict):
     """Run `agent mcp` with these words, [] for the command alone; `env` are further variables,
-    with which it is watched that their values stay out of files.
+    whose values must not appear in files.
 
-    `visit` says what the user does who is shown an address to visit: consents, denies, or nobody
-    comes. {mcp_url} stands for an MCP server that asks for OAuth, {nobody_url} for one that nobody
-    can reach.
+    `visit` says what the user does with a printed address: consents, denies, or does not come
+    (nobody). {mcp_url} is an MCP server that requires OAuth, {nobody_url} an unreachable one.
     """
 
     words: list[str]

@@ -1,6 +1,6 @@
-"""The end of a trace: when nothing more is to be expected, and who is to blame if it does not come.
+"""The end of a trace: waiting until the server is quiet, and naming the cause if it is not.
 
-The only module that may wait by the clock.
+The only module whose waits depend on time.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,30 +13,30 @@ from harness.client.peer import Peer
 from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
 from harness.model.model import ScriptedModel
-from harness.scenario.patience import MAX_BOUNDS, tells_of_a_turn
+from harness.scenario.patience import MAX_BOUNDS_PER_WAIT, is_about_a_turn
 from harness.trace.frame import Frame
 from harness.trace.marks import EndingBegins, Settled
 from harness.trace.owed import Obligation
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.trace import End
 
-# Silence after which a trace with nothing owed is quiescent, in seconds.
-QUIET = 0.05
-# How long one listens once more before silence is believed: while this process was held up there
-# may have come messages that it has not read yet, and the clock counts that as silence.
-SECOND_LOOK = 0.002
-# How often a condition without an event of its own is looked at, in seconds.
-TICK = 0.02
+# Silence after which a trace without obligations is quiescent.
+QUIET_SECONDS = 0.05
+# A second wait before silence counts: this process may have been suspended, with messages that
+# arrived meanwhile still unread.
+RECHECK_SECONDS = 0.002
+# The interval of checks for conditions without an event.
+POLL_SECONDS = 0.02
 
-REFUSAL = "the scenario is over; nothing is approved any more"
+REFUSAL_MESSAGE = "the scenario is over; nothing is approved any more"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """The end of a trace; `liveness` says what kept the server busy beyond its bound."""
+class TraceEnding:
+    """The end of a trace; `liveness` names the work of a server that was busy beyond its bound."""
 
     end: End
-    outstanding: tuple[str, ...] = ()
+    outstanding_work: tuple[str, ...] = ()
     liveness: str = ""
 
 
@@ -45,20 +45,20 @@ class TraceFinisher:
 
     `peers` are the connections that the scenario has not ended, the first client's before others;
     the barrier is sent on the first of them. With `main_is_open` that is the first client's, and
-    the server is taken for ended once it is gone. `children` gives the ids of the server's living
-    descendants; those in `before` were there at the scenario's first step and do not count.
+    the server counts as ended once it closes. `children` returns the ids of the server's living
+    descendants; `initial_children` existed at the scenario's first step and do not count.
     """
 
     def __init__(
         self,
         peers: Sequence[Peer],
         model: ScriptedModel,
-        owed: OwedOnConnections,
+        owed: ConnectionLedgers,
         *,
         bounds: Bounds,
         barrier: tuple[str, dict[str, object]],
         children: Callable[[], set[int]],
-        before: set[int],
+        initial_children: set[int],
         main_is_open: bool = True,
     ) -> None:
         self._peers = list(peers)
@@ -68,16 +68,16 @@ class TraceFinisher:
         self._bounds = bounds
         self._barrier = barrier
         self._children = children
-        self._before = before
+        self._initial_children = initial_children
         self._main_is_open = main_is_open
-        # Of a line that is coming on each connection: how many bytes, and when more of one came.
+        # The size of each connection's unfinished line, and when one last grew.
         self._sizes = [0 for _ in self._peers]
-        self._grew = 0.0
-        # When a turn was last told of, and up to which message that was looked for.
-        self._told, self._looked_at = 0.0, 0
+        self._last_growth_at = 0.0
+        # The time of the last message about a turn, and how many frames were searched for it.
+        self._last_turn_message_at, self._frames_searched = 0.0, 0
 
-    async def run(self) -> Ended:
-        """Wait for quiescence; bounded by so long a silence about turns as the scenario's bound."""
+    async def run(self) -> TraceEnding:
+        """Wait for quiescence, until messages about turns are absent for the scenario's bound."""
         self._recorder.mark(EndingBegins())
         self._model.gates.open_all()
         for peer in self._peers:
@@ -87,109 +87,121 @@ class TraceFinisher:
             await self._peers[0].request(*self._barrier)
         return await self._settle()
 
-    async def _settle(self) -> Ended:
-        begun, believed = self._recorder.now(), -1.0
-        last_deadline = begun + MAX_BOUNDS * self._bounds.scenario
+    async def _settle(self) -> TraceEnding:
+        started, checked_activity = self._recorder.elapsed_seconds(), -1.0
+        last_deadline = started + MAX_BOUNDS_PER_WAIT * self._bounds.scenario
         while True:
-            gone = self._gone()
-            if gone is not None:
-                return gone
+            ending = self._end_of_connections()
+            if ending is not None:
+                return ending
             await self._answer_questions()
-            owed = bool(self._owed.open())
-            outstanding = self._outstanding() if owed else ()
-            silence = self._bounds.settle if owed else QUIET
-            now = self._recorder.now()
-            last = self._last_activity()
-            missing = silence - (now - last)
-            if missing <= 0 and not outstanding and believed < last:
-                believed = last
-                await anyio.sleep(SECOND_LOOK)
+            has_obligations = bool(self._owed.open_obligations())
+            outstanding_work = self._outstanding_work() if has_obligations else ()
+            silence = self._bounds.settle if has_obligations else QUIET_SECONDS
+            now = self._recorder.elapsed_seconds()
+            last_activity = self._last_activity()
+            seconds_left = silence - (now - last_activity)
+            if seconds_left <= 0 and not outstanding_work and checked_activity < last_activity:
+                checked_activity = last_activity
+                await anyio.sleep(RECHECK_SECONDS)
                 continue
-            if missing <= 0 and not outstanding:
-                if owed:
+            if seconds_left <= 0 and not outstanding_work:
+                if has_obligations:
                     self._mark_settled(silence)
-                return Ended(End.QUIESCENT, ())
-            told = max(begun, self._told_of_a_turn())
-            if now >= min(told + self._bounds.scenario, last_deadline):
-                return self._bound_hit(outstanding)
-            # While something is owed it may come at any moment, and then the short silence counts.
-            await anyio.sleep(TICK if owed or outstanding else max(missing, TICK / 4))
+                return TraceEnding(End.QUIESCENT, ())
+            last_turn_message = max(started, self._time_of_last_turn_message())
+            if now >= min(last_turn_message + self._bounds.scenario, last_deadline):
+                return self._time_out(outstanding_work)
+            # An owed message may come at any moment, after which the short silence counts.
+            await anyio.sleep(
+                POLL_SECONDS
+                if has_obligations or outstanding_work
+                else max(seconds_left, POLL_SECONDS / 4)
+            )
 
     def _mark_settled(self, silence: float) -> None:
-        """Leave in the trace what was owed in the end, and that nothing was outstanding."""
+        """Mark the obligations left at the end, and that no work was outstanding."""
         settled = Settled(
             silence=silence,
-            owed=tuple(self._named(one) for one in self._owed.open()),
+            owed=tuple(
+                self._describe_obligation(obligation)
+                for obligation in self._owed.open_obligations()
+            ),
             model_streams=self._model.open_streams,
             server_requests=len(self._questions()),
-            child_processes=len(self._children() - self._before),
-            retries=int(self._owed.retrying),
+            child_processes=len(self._children() - self._initial_children),
+            retries=int(self._owed.is_retrying),
         )
         self._recorder.mark(settled)
 
-    def _named(self, one: Obligation) -> str:
-        return f"{one} on {one.frame.connection}" if self._owed.several else str(one)
+    def _describe_obligation(self, obligation: Obligation) -> str:
+        return (
+            f"{obligation} on {obligation.frame.connection}"
+            if self._owed.has_several
+            else str(obligation)
+        )
 
     def _last_activity(self) -> float:
         """Return the time of the last message or mark, or of more of a message still coming."""
         marks = self._recorder.trace.marks
         sizes = [peer.transport.partial_size for peer in self._peers]
         if sizes != self._sizes:
-            self._sizes, self._grew = sizes, self._recorder.now()
-        return max(self._recorder.last_frame_at, self._grew, marks[-1].at if marks else 0.0)
+            self._sizes, self._last_growth_at = sizes, self._recorder.elapsed_seconds()
+        return max(
+            self._recorder.last_frame_at, self._last_growth_at, marks[-1].at if marks else 0.0
+        )
 
-    def _told_of_a_turn(self) -> float:
-        """Return when the server last told of a turn; 0 for never."""
+    def _time_of_last_turn_message(self) -> float:
+        """Return the time of the server's last message about a turn; 0 for none."""
         frames = self._recorder.trace.frames
-        for frame in reversed(frames[self._looked_at :]):
-            if tells_of_a_turn(frame):
-                self._told = frame.at
+        for frame in reversed(frames[self._frames_searched :]):
+            if is_about_a_turn(frame):
+                self._last_turn_message_at = frame.at
                 break
-        self._looked_at = len(frames)
-        return self._told
+        self._frames_searched = len(frames)
+        return self._last_turn_message_at
 
     def _questions(self) -> list[Frame]:
-        """The server requests of all connections that are not answered."""
+        """Return the server requests of all connections that are not answered."""
         return [question for peer in self._peers for question in peer.questions.values()]
 
     async def _answer_questions(self) -> None:
         for peer in self._peers:
             for question in list(peer.questions.values()):
                 with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
-                    await peer.refuse(question, REFUSAL)
+                    await peer.refuse(question, REFUSAL_MESSAGE)
 
-    def _ours(self) -> tuple[str, ...]:
-        """Return what the harness itself still owes to the server."""
+    def _own_work(self) -> tuple[str, ...]:
+        """Return the work that the harness still has to do for the server."""
         reasons: list[str] = []
         if self._model.open_streams:
             reasons.append(f"{self._model.open_streams} open model stream(s)")
         reasons += [f"server request {q.method} id {q.id}" for q in self._questions()]
         return tuple(reasons)
 
-    def _outstanding(self) -> tuple[str, ...]:
-        reasons = list(self._ours())
-        new = self._children() - self._before
+    def _outstanding_work(self) -> tuple[str, ...]:
+        reasons = list(self._own_work())
+        new = self._children() - self._initial_children
         if new:
             reasons.append(f"child processes {', '.join(map(str, sorted(new)))}")
-        if self._owed.retrying:
+        if self._owed.is_retrying:
             reasons.append("a retry that was announced")
         return tuple(reasons)
 
-    def _bound_hit(self, outstanding: tuple[str, ...]) -> Ended:
-        if self._ours():
-            return Ended(End.TIMED_OUT, outstanding)
-        busy = ", ".join(outstanding) or "it keeps sending messages"
-        return Ended(End.TIMED_OUT, outstanding, liveness=busy)
+    def _time_out(self, outstanding_work: tuple[str, ...]) -> TraceEnding:
+        if self._own_work():
+            return TraceEnding(End.TIMED_OUT, outstanding_work)
+        busy = ", ".join(outstanding_work) or "it keeps sending messages"
+        return TraceEnding(End.TIMED_OUT, outstanding_work, liveness=busy)
 
-    def _gone(self) -> Ended | None:
-        """Return the end of the trace, if no connection is left on which more could come.
+    def _end_of_connections(self) -> TraceEnding | None:
+        """Return the end of the trace if no open connection is left, else None.
 
-        Without the first client's connection, which the scenario ended, nobody can say that the
-        server ended unasked. A further connection that the server ended goes on to be owed what it
-        was owed.
+        If the scenario ended the first client's connection, an exit of the server cannot be
+        noticed. The obligations of a further connection remain if the server closes it.
         """
         if any(peer.overflow for peer in self._peers):
-            return Ended(End.CLOSED)
+            return TraceEnding(End.CLOSED)
         if self._main_is_open:
-            return Ended(End.EXITED) if self._peers[0].inbox.closed else None
-        return Ended(End.CLOSED) if all(peer.inbox.closed for peer in self._peers) else None
+            return TraceEnding(End.EXITED) if self._peers[0].inbox.closed else None
+        return TraceEnding(End.CLOSED) if all(peer.inbox.closed for peer in self._peers) else None

@@ -1,26 +1,26 @@
-"""Expectations of a scenario, asked of the events of `agent exec`.
+"""Expectations of a scenario, compared with the events of `agent exec`.
 
-A scenario has the session protocol's words. A type that the second does not have, and a member
-whose values it does not list, is not asked for.
+A scenario uses the session protocol's words. Item types that these events lack, and members whose
+values they do not list, are not compared.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from harness.protocol.values import Path, dig, text
-from harness.scenario.exec_told import Told
+from harness.scenario.exec_told import ExecResult
 from harness.scenario.expect import Item, Problem
 from harness.scenario.model import DiffText, ItemPattern
 from harness.scenario.steps.context import Cast
-from harness.scenario.surfaces import ITEMS as OWN_ITEMS
+from harness.scenario.surfaces import EXEC_ONLY_ITEMS as OWN_ITEMS
 from harness.trace.excerpt import Spot
-from harness.trace.marks import Told as ToldItem
-from harness.trace.marks import ToldBySession
+from harness.trace.marks import SessionItem as ToldItem
+from harness.trace.marks import SessionReport
 from harness.trace.views import Conversation, ItemView
 
-MESSAGE: Final = "agentMessage"
+MESSAGE_TYPE: Final = "agentMessage"
 # Item type of the session -> the type in these events, and its members that say the same.
-ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+EXEC_ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "agentMessage": ("agent_message", {"text": "text"}),
     "reasoning": ("reasoning", {}),
     "commandExecution": (
@@ -36,70 +36,78 @@ ITEMS: Final[dict[str, tuple[str, dict[str, str]]]] = {
 }
 
 
-def told_by_session(cast: Cast, conversation: Conversation) -> list[ToldBySession]:
-    """Return what a session told of each turn, in the words of these events."""
-    found: list[ToldBySession] = []
+def session_results(cast: Cast, conversation: Conversation) -> list[SessionReport]:
+    """Return the result of each turn of a session, in the words of these events."""
+    results: list[SessionReport] = []
     for alias, turn_id in cast.turns.items():
         turn = conversation.turn_at(cast.thread_of.get(alias, ""), turn_id)
-        if turn is None or not turn.completed:
+        if turn is None or not turn.completions:
             continue
-        done = [item for item in turn.items.values() if item.completed and item.type in ITEMS]
-        items = [
-            ToldItem(ITEMS[item.type][0], _text_of(item) if item.type == MESSAGE else "")
-            for item in sorted(done, key=lambda one: one.completed[0].seq)
+        completed = [
+            item for item in turn.items.values() if item.completions and item.type in EXEC_ITEMS
         ]
-        found.append(ToldBySession(alias, turn.status, tuple(items)))
-    return found
+        items = [
+            ToldItem(EXEC_ITEMS[item.type][0], _text_of(item) if item.type == MESSAGE_TYPE else "")
+            for item in sorted(completed, key=lambda item: item.completions[0].seq)
+        ]
+        results.append(SessionReport(alias, turn.status, tuple(items)))
+    return results
 
 
 def _text_of(item: ItemView) -> str:
-    return text(dig(item.completed[-1].params, "item", "text"))
+    return text(dig(item.completions[-1].params, "item", "text"))
 
 
-class OfExec:
-    """Results of a run in the words of these events, by the aliases of its turns."""
+class ExecReading:
+    """The turns and items of a run of `agent exec`, by the aliases of its turns."""
 
-    def __init__(self, told: Mapping[str, Told]) -> None:
-        self._told = told
+    def __init__(self, results: Mapping[str, ExecResult]) -> None:
+        self._results = results
 
-    def ended(self, alias: str, statuses: Sequence[str], where: Path) -> Problem | None:
-        """That a turn has none of these ends."""
-        told = self._told.get(alias)
-        if told is not None and told.status in statuses:
+    def check_end(self, alias: str, statuses: Sequence[str], place: Path) -> Problem | None:
+        """Return the problem if a turn has none of these ends, else None."""
+        result = self._results.get(alias)
+        if result is not None and result.status in statuses:
             return None
-        found = "no process of it was started" if told is None else told.words
-        why = f", with the error {told.error!r}" if told is not None and told.error else ""
-        message = f"turn {alias}: expected {' or '.join(statuses)}; found {found}{why}"
-        seen = ((told.end.seq, Spot(told.end_path)),) if told is not None and told.end else ()
-        return Problem(message, where, seen)
+        end = "no process of it was started" if result is None else result.end_words
+        with_error = (
+            f", with the error {result.error!r}" if result is not None and result.error else ""
+        )
+        message = f"turn {alias}: expected {' or '.join(statuses)}; found {end}{with_error}"
+        spots = (
+            ((result.end.seq, Spot(result.end_path)),) if result is not None and result.end else ()
+        )
+        return Problem(message, place, spots)
 
     def items(self) -> list[Item]:
-        """Each completed item of the turns, in order."""
+        """Return each completed item of the turns, in order."""
         return [
-            Item(item.shows, item.frame, item.path)
-            for told in self._told.values()
-            for item in told.items or ()
+            Item(item.members, item.frame, item.path)
+            for result in self._results.values()
+            for item in result.items or ()
         ]
 
-    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """The patterns that these events have words for; none where some items were not told."""
-        if any(told.items is None for told in self._told.values()):
+    def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+        """Return the patterns that these events can express; none if items were not reported."""
+        if any(result.items is None for result in self._results.values()):
             return []
-        found = [(number, _translated(pattern)) for number, pattern in enumerate(wanted)]
-        return [(number, pattern) for number, pattern in found if pattern is not None]
+        translations = [
+            (number, _translate_pattern(pattern)) for number, pattern in enumerate(patterns)
+        ]
+        return [(number, pattern) for number, pattern in translations if pattern is not None]
 
-    def diff(self, alias: str, wanted: DiffText, where: Path) -> list[Problem]:
-        """No event shows a diff."""
+    def check_diff(self, alias: str, expected: DiffText, place: Path) -> list[Problem]:
+        """Return no problem: no event shows a diff."""
         return []
 
 
-def _translated(pattern: ItemPattern) -> ItemPattern | None:
+def _translate_pattern(pattern: ItemPattern) -> ItemPattern | None:
     kind = pattern if isinstance(pattern, str) else next(iter(pattern))
     if kind in OWN_ITEMS:
         return pattern
-    if kind not in ITEMS:
+    if kind not in EXEC_ITEMS:
         return None
-    name, members = ITEMS[kind]
+    name, members = EXEC_ITEMS[kind]
     if isinstance(pattern, str):
         return name
     want: dict[str, Any] = {

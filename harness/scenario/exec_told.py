@@ -8,25 +8,25 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 
 # The ends of a turn, as the session protocol calls them.
-ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
+STATUS_OF_END = {"turn.completed": "completed", "turn.failed": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
-class ToldItem:
-    """An item as it was completed, the message that shows it, and the path to it in there."""
+class ExecItem:
+    """A completed item, its message, and the path to it in the message."""
 
-    shows: dict[str, Any]
+    members: dict[str, Any]
     frame: Frame
     path: Path = ("item",)
 
 
 @dataclass(slots=True)
-class Told:
+class ExecResult:
     """The results of one turn.
 
-    `thread` is the id that it named, "" for none; `status` is `completed`, `failed` or "" where no
-    end was told; `end` is the message that told it, or a fatal error, with the member `end_path`;
-    `error` is its words. `items` is None where nobody was told of the items.
+    `thread` is the reported thread id, "" for none; `status` is `completed`, `failed` or "" without
+    an end; `end` is the message of the end, or a fatal error, with the member `end_path`; `error`
+    is its text. `items` is None if the items were not reported.
     """
 
     thread: str = ""
@@ -34,21 +34,21 @@ class Told:
     error: str = ""
     end: Frame | None = None
     end_path: Path = ("type",)
-    items: list[ToldItem] | None = field(default_factory=list[ToldItem])
+    items: list[ExecItem] | None = field(default_factory=list[ExecItem])
 
     @property
-    def words(self) -> str:
-        """The end in words."""
+    def end_words(self) -> str:
+        """Return the end in words."""
         return self.status or "nothing: neither turn.completed nor turn.failed came"
 
 
-def told_by(trace: Trace, connection: str) -> Told:
-    """Return what a process told so far.
+def exec_result_of(trace: Trace, connection: str) -> ExecResult:
+    """Return the result that a process has reported so far.
 
-    A fatal error ends a turn as failed where no event of the turn does.
+    A fatal error ends a turn as failed if no event of the turn does.
     """
-    items: list[ToldItem] = []
-    told = Told(items=items)
+    items: list[ExecItem] = []
+    result = ExecResult(items=items)
     fatal: Frame | None = None
     for frame in trace.frames:
         if frame.connection != connection or frame.kind is not Kind.EVENT:
@@ -56,15 +56,15 @@ def told_by(trace: Trace, connection: str) -> Told:
         event = obj(frame.json)
         kind = text(event.get("type"))
         if kind == "thread.started":
-            told.thread = told.thread or text(event.get("thread_id"))
+            result.thread = result.thread or text(event.get("thread_id"))
         elif kind == "item.completed":
-            items.append(ToldItem(obj(event.get("item")), frame))
-        elif kind in ENDS and told.end is None:
-            told.status, told.end = ENDS[kind], frame
-            told.error = text(dig(event, "error", "message"))
+            items.append(ExecItem(obj(event.get("item")), frame))
+        elif kind in STATUS_OF_END and result.end is None:
+            result.status, result.end = STATUS_OF_END[kind], frame
+            result.error = text(dig(event, "error", "message"))
         elif kind == "error":
             fatal = frame
-    if told.end is None and fatal is not None:
-        told.status, told.end = "failed", fatal
-        told.error = text(obj(fatal.json).get("message"))
-    return told
+    if result.end is None and fatal is not None:
+        result.status, result.end = "failed", fatal
+        result.error = text(obj(fatal.json).get("message"))
+    return result

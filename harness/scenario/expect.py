@@ -1,6 +1,6 @@
 """A comparison of a run with the scenario's own expectations.
 
-Expectations are partial: what they do not mention is free.
+Expectations are partial: members that they do not mention may have any value.
 """
 
 import difflib
@@ -12,15 +12,22 @@ from typing import Any, Protocol
 from harness.model.model import ScriptedModel
 from harness.protocol.values import MISSING, dig, obj, show_path, text
 from harness.protocol.values import Path as JsonPath
-from harness.scenario.model import DiffText, ItemPattern, Outcome, Scenario, accepted, piece_of
+from harness.scenario.model import (
+    DiffText,
+    ItemPattern,
+    Outcome,
+    Scenario,
+    accepted_values,
+    contained_text,
+)
 from harness.scenario.player import Cast
 from harness.trace.difference import difference, literal
 from harness.trace.excerpt import Spot
 from harness.trace.frame import Frame
 from harness.trace.views import Conversation, TurnView
 
-# So many lines of a difference between two files are shown, and so many characters of each.
-MAX_LINES, MAX_WIDTH = 20, 160
+# Limits of a difference between two files that is shown.
+MAX_DIFF_LINES, MAX_DIFF_WIDTH = 20, 160
 # Files that have more characters are not compared line by line.
 MAX_CHARACTERS_COMPARED = 200_000
 
@@ -29,13 +36,13 @@ MAX_CHARACTERS_COMPARED = 200_000
 class Problem:
     """One expectation that was not met.
 
-    `where` leads to it in the file. `seen` are the members of messages that differ, each by its
-    frame's seq; `detail` is more than fits into a sentence.
+    `place` is its path in the file. `spots` are the differing members of messages, each with its
+    frame's seq; `detail` holds further lines.
     """
 
     message: str
-    where: JsonPath = ("expect",)
-    seen: tuple[tuple[int, Spot], ...] = ()
+    place: JsonPath = ("expect",)
+    spots: tuple[tuple[int, Spot], ...] = ()
     detail: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -44,41 +51,43 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item in its final form, the message that shows it, and the path to it in there."""
+    """An item in its final form, its message, and the path to it in the message."""
 
-    shows: dict[str, Any]
+    members: dict[str, Any]
     frame: Frame
     path: JsonPath = ("params", "item")
 
     @property
     def type(self) -> str:
-        """Its type, "?" where it has none."""
-        return text(self.shows.get("type")) or "?"
+        """Return its type, "?" if it has none."""
+        return text(self.members.get("type")) or "?"
 
 
 class Reading(Protocol):
     """The turns and items of a run, on whichever surface."""
 
-    def ended(self, alias: str, statuses: Sequence[str], where: JsonPath) -> Problem | None:
-        """That a turn has none of these ends."""
+    def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
+        """Return the problem if a turn has none of these ends, else None."""
         ...
 
     def items(self) -> list[Item]:
-        """The final form of each item, in order."""
+        """Return the final form of each item, in order."""
         ...
 
-    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+    def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
         """Return the wanted items, in the words of this surface, each with its number."""
         ...
 
-    def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
-        """Return what the last diff of a turn says too little, or too much."""
+    def check_diff(self, alias: str, expected: DiffText, place: JsonPath) -> list[Problem]:
+        """Return the problems of a turn's last diff: missing and unwanted texts."""
         ...
 
 
-def unmet(scenario: Scenario, told: Reading, model: ScriptedModel, cwd: Path) -> list[Problem]:
-    """Every expectation that was not met."""
-    run = _Run(told, model, cwd)
+def unmet_expectations(
+    scenario: Scenario, reading: Reading, model: ScriptedModel, cwd: Path
+) -> list[Problem]:
+    """Return every expectation that was not met."""
+    run = _Comparison(reading, model, cwd)
     problems = run.problems(scenario.expect, ("expect",))
     if scenario.expect.any_of:
         tries = [
@@ -89,168 +98,179 @@ def unmet(scenario: Scenario, told: Reading, model: ScriptedModel, cwd: Path) ->
             best = min(tries, key=len)[0]
             message = f"none of {len(tries)} accepted outcomes; the nearest: {best}"
             problems.append(replace(best, message=message))
-    problems += _of_the_model(scenario, model)
+    problems += _model_problems(scenario, model)
     return problems
 
 
-def _of_the_model(scenario: Scenario, model: ScriptedModel) -> list[Problem]:
+def _model_problems(scenario: Scenario, model: ScriptedModel) -> list[Problem]:
     """Return the problems that the audit of the model calls found."""
     problems = [Problem(problem, ("model",)) for call in model.calls for problem in call.problems]
-    # A step that a turn never asked for is a hole in the script or in the server: either way the
-    # scenario did not play what it says it plays, unless it says how many calls are right.
-    counted = any(one.model_calls is not None for one in (scenario.expect, *scenario.expect.any_of))
-    if model.unplayed and not problems and not counted:
-        message = f"{model.unplayed} model step(s) were never asked for"
-        problems.append(Problem(f"{message}; {_calls(model)}", ("model",)))
+    # An unused step is a mistake of the script or of the server: the scenario did not play what it
+    # describes, unless it states how many calls are right.
+    counts_calls = any(
+        outcome.model_calls is not None for outcome in (scenario.expect, *scenario.expect.any_of)
+    )
+    if model.unplayed_count and not problems and not counts_calls:
+        message = f"{model.unplayed_count} model step(s) were never asked for"
+        problems.append(Problem(f"{message}; {_describe_calls(model)}", ("model",)))
     return problems
 
 
-def _calls(model: ScriptedModel) -> str:
-    """Return what became of the model calls."""
+def _describe_calls(model: ScriptedModel) -> str:
+    """Describe the outcomes of the last model calls."""
     if not model.calls:
         return "the model was never called"
-    last = "; ".join(f"call {one.number}: {one.told}" for one in model.calls[-3:])
+    last = "; ".join(f"call {call.number}: {call.outcome_text}" for call in model.calls[-3:])
     return f"the last of {len(model.calls)}: {last}" if len(model.calls) > 3 else last
 
 
-class _Run:
-    def __init__(self, told: Reading, model: ScriptedModel, cwd: Path) -> None:
-        self._told = told
+class _Comparison:
+    def __init__(self, reading: Reading, model: ScriptedModel, cwd: Path) -> None:
+        self._reading = reading
         self._model = model
         self._cwd = cwd
 
-    def problems(self, outcome: Outcome, where: JsonPath) -> list[Problem]:
-        found: list[Problem] = []
+    def problems(self, outcome: Outcome, place: JsonPath) -> list[Problem]:
+        problems: list[Problem] = []
         for alias, ends in outcome.turns.items():
             statuses = [ends] if isinstance(ends, str) else list(ends)
-            problem = self._told.ended(alias, statuses, (*where, "turns", alias))
-            found += [problem] if problem is not None else []
+            problem = self._reading.check_end(alias, statuses, (*place, "turns", alias))
+            problems += [problem] if problem is not None else []
         if outcome.items is not None:
-            patterns = self._told.patterns(outcome.items)
-            found += _items(patterns, self._told.items(), (*where, "items"))
+            patterns = self._reading.translate_patterns(outcome.items)
+            problems += _item_problems(patterns, self._reading.items(), (*place, "items"))
         counts = outcome.model_calls
-        right = [counts] if isinstance(counts, int) else counts
-        if right is not None and len(self._model.calls) not in right:
-            wanted = " or ".join(map(str, right))
-            message = f"model calls: expected {wanted}; found {len(self._model.calls)}"
-            message += f" ({_calls(self._model)})"
-            found.append(Problem(message, (*where, "model_calls")))
-        for name, wanted in outcome.workspace.items():
-            found += _file(self._cwd / name, name, wanted, (*where, "workspace", name))
-        for alias, said in outcome.diffs.items():
-            found += self._told.diff(alias, said, (*where, "diffs", alias))
-        return found
+        accepted_counts = [counts] if isinstance(counts, int) else counts
+        if accepted_counts is not None and len(self._model.calls) not in accepted_counts:
+            expected = " or ".join(map(str, accepted_counts))
+            message = f"model calls: expected {expected}; found {len(self._model.calls)}"
+            message += f" ({_describe_calls(self._model)})"
+            problems.append(Problem(message, (*place, "model_calls")))
+        for name, content in outcome.workspace.items():
+            problems += _file_problems(self._cwd / name, name, content, (*place, "workspace", name))
+        for alias, diff_text in outcome.diffs.items():
+            problems += self._reading.check_diff(alias, diff_text, (*place, "diffs", alias))
+        return problems
 
 
-class OfSession:
+class SessionReading:
     """The turns and items of a run of the session protocol."""
 
     def __init__(self, cast: Cast, conversation: Conversation) -> None:
         self._cast = cast
         self._conversation = conversation
 
-    def ended(self, alias: str, statuses: Sequence[str], where: JsonPath) -> Problem | None:
-        """That a turn has none of these ends."""
+    def check_end(self, alias: str, statuses: Sequence[str], place: JsonPath) -> Problem | None:
+        """Return the problem if a turn has none of these ends, else None."""
         turn = self._turn(alias)
         if turn is None or turn.status not in statuses:
-            return _ended(alias, statuses, turn, where)
+            return _end_problem(alias, statuses, turn, place)
         return None
 
     def items(self) -> list[Item]:
-        """The final form of each item of the scenario's turns, in the order of appearance."""
-        seen: list[tuple[int, Item]] = []
+        """Return the final form of each item of the scenario's turns, in order."""
+        items: list[tuple[int, Item]] = []
         for alias in self._cast.turns:
             turn = self._turn(alias)
             for item in turn.items.values() if turn else ():
-                frames: list[Frame] = [*item.started, *item.completed]
+                frames: list[Frame] = [*item.starts, *item.completions]
                 if frames:
-                    shows = obj(dig(frames[-1].params, "item"))
-                    seen.append((frames[0].seq, Item(shows, frames[-1])))
-        return [item for _, item in sorted(seen, key=lambda entry: entry[0])]
+                    members = obj(dig(frames[-1].params, "item"))
+                    items.append((frames[0].seq, Item(members, frames[-1])))
+        return [item for _, item in sorted(items, key=lambda entry: entry[0])]
 
-    def patterns(self, wanted: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
-        """As the scenario has them: its words are the session's."""
-        return list(enumerate(wanted))
+    def translate_patterns(self, patterns: list[ItemPattern]) -> list[tuple[int, ItemPattern]]:
+        """Return them as the scenario has them: its words are the session's."""
+        return list(enumerate(patterns))
 
-    def diff(self, alias: str, wanted: DiffText, where: JsonPath) -> list[Problem]:
-        """Return what the last diff of a turn says too little, or too much."""
-        return _diff(alias, wanted, self._turn(alias), where)
+    def check_diff(self, alias: str, expected: DiffText, place: JsonPath) -> list[Problem]:
+        """Return the problems of a turn's last diff: missing and unwanted texts."""
+        return _diff_problems(alias, expected, self._turn(alias), place)
 
     def _turn(self, alias: str) -> TurnView | None:
-        """A turn by its alias; ids of turns need not be unique beyond their thread."""
+        """Return a turn by its alias; ids of turns need not be unique beyond their thread."""
         thread_id = self._cast.thread_of.get(alias, "")
         return self._conversation.turn_at(thread_id, self._cast.turns.get(alias, ""))
 
 
-def _ended(alias: str, statuses: Sequence[str], turn: TurnView | None, where: JsonPath) -> Problem:
-    """A turn that ended otherwise, or not at all."""
-    wanted = " or ".join(statuses)
-    if turn is None or not turn.completed:
-        return Problem(f"turn {alias}: expected {wanted}; found no turn/completed", where)
-    end, path = turn.completed[-1], ("params", "turn", "status")
-    message = f"turn {alias}: expected {wanted}; found {show_path(path)}: {literal(turn.status)}"
+def _end_problem(
+    alias: str, statuses: Sequence[str], turn: TurnView | None, place: JsonPath
+) -> Problem:
+    """Return the problem of a turn that has none of these ends."""
+    expected = " or ".join(statuses)
+    if turn is None or not turn.completions:
+        return Problem(f"turn {alias}: expected {expected}; found no turn/completed", place)
+    end, path = turn.completions[-1], ("params", "turn", "status")
+    message = f"turn {alias}: expected {expected}; found {show_path(path)}: {literal(turn.status)}"
     error = dig(end.params, "turn", "error", "message")
     message += f", with the error {literal(error)}" if isinstance(error, str) else ""
-    return Problem(message, where, ((end.seq, Spot(path)),))
+    return Problem(message, place, ((end.seq, Spot(path)),))
 
 
-def _diff(alias: str, wanted: DiffText, turn: TurnView | None, where: JsonPath) -> list[Problem]:
-    """Return what the last diff of a turn says too little, or too much, or that it has none."""
+def _diff_problems(
+    alias: str, expected: DiffText, turn: TurnView | None, place: JsonPath
+) -> list[Problem]:
+    """Return the problems of a turn's last diff: absent, missing and unwanted texts."""
     if turn is None or not turn.diffs:
-        if not wanted.contains:
+        if not expected.contains:
             return []
-        return [Problem(f"diff of turn {alias}: found no turn/diff/updated", where)]
+        return [Problem(f"diff of turn {alias}: found no turn/diff/updated", place)]
     last, path = turn.diffs[-1], ("params", "diff")
     diff = text(dig(last.params, "diff"))
     problems: list[Problem] = []
-    for key, texts, wrong in (("contains", wanted.contains, False), ("lacks", wanted.lacks, True)):
-        for index, one in enumerate(texts):
-            if (one in diff) is wrong:
-                found = "has" if wrong else "lacks"
-                message = f"diff of turn {alias}: the last one {found} {one!r}: {literal(diff)}"
-                seen = ((last.seq, Spot(path, max(diff.find(one), 0))),)
-                problems.append(Problem(message, (*where, key, index), seen))
+    for key, texts, unwanted in (
+        ("contains", expected.contains, False),
+        ("lacks", expected.lacks, True),
+    ):
+        for index, piece in enumerate(texts):
+            if (piece in diff) is unwanted:
+                verb = "has" if unwanted else "lacks"
+                message = f"diff of turn {alias}: the last one {verb} {piece!r}: {literal(diff)}"
+                spots = ((last.seq, Spot(path, max(diff.find(piece), 0))),)
+                problems.append(Problem(message, (*place, key, index), spots))
     return problems
 
 
-def _items(
-    patterns: Sequence[tuple[int, ItemPattern]], items: list[Item], where: JsonPath
+def _item_problems(
+    patterns: Sequence[tuple[int, ItemPattern]], items: list[Item], place: JsonPath
 ) -> list[Problem]:
     position = 0
     for number, pattern in patterns:
         start = position
-        while position < len(items) and not _fits(pattern, items[position].shows):
+        while position < len(items) and not _fits(pattern, items[position].members):
             position += 1
         if position == len(items):
-            return [_no_item(pattern, number, items, start, where)]
+            return [_missing_item_problem(pattern, number, items, start, place)]
         position += 1
     return []
 
 
-def _no_item(
-    pattern: ItemPattern, number: int, items: list[Item], start: int, where: JsonPath
+def _missing_item_problem(
+    pattern: ItemPattern, number: int, items: list[Item], start: int, place: JsonPath
 ) -> Problem:
-    """An item that is not where it should be: the nearest one, and how it differs."""
+    """Return the problem of a missing item, with the nearest one and its difference."""
     kind = pattern if isinstance(pattern, str) else next(iter(pattern))
-    found = f"found: {', '.join(item.type for item in items) or 'none'}"
-    place = (*where, number)
-    head = f"items[{number}]: no {_shown(pattern)} in its place"
+    found_types = f"found: {', '.join(item.type for item in items) or 'none'}"
+    item_place = (*place, number)
+    head = f"items[{number}]: no {_describe_pattern(pattern)} in its place"
     near = next((item for item in items[start:] if item.type == kind), None)
     if near is None:
-        early = any(_fits(pattern, item.shows) for item in items[:start])
+        early = any(_fits(pattern, item.members) for item in items[:start])
         order = f"; one came before items[{number - 1}]" if early and number else ""
-        return Problem(f"{head}{order}; {found}", place)
-    want = {} if isinstance(pattern, str) else pattern[kind]
-    shown = {key: near.shows.get(key, MISSING) for key in want}
-    key = next(key for key, value in want.items() if not _right(value, shown[key]))
-    path, offset, expected, actual = _differing(want[key], shown[key])
+        return Problem(f"{head}{order}; {found_types}", item_place)
+    expected_members = {} if isinstance(pattern, str) else pattern[kind]
+    values = {key: near.members.get(key, MISSING) for key in expected_members}
+    key = next(
+        key for key, value in expected_members.items() if not _is_accepted(value, values[key])
+    )
+    path, offset, expected, actual = _first_difference(expected_members[key], values[key])
     path = (*near.path, key, *path)
     message = (
-        f"{head}; the nearest, item {text(near.shows.get('id')) or '?'}, has {show_path(path)}: "
-        f"{actual}, expected {expected}; {found}"
+        f"{head}; the nearest, item {text(near.members.get('id')) or '?'}, has {show_path(path)}: "
+        f"{actual}, expected {expected}; {found_types}"
     )
-    seen = ((near.frame.seq, Spot(path, offset)),)
-    return Problem(message, (*place, kind, key), seen)
+    spots = ((near.frame.seq, Spot(path, offset)),)
+    return Problem(message, (*item_place, kind, key), spots)
 
 
 def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
@@ -258,82 +278,86 @@ def _fits(pattern: ItemPattern, item: dict[str, Any]) -> bool:
         return item.get("type") == pattern
     return all(
         item.get("type") == kind
-        and all(_right(value, item.get(key, MISSING)) for key, value in want.items())
-        for kind, want in pattern.items()
+        and all(_is_accepted(value, item.get(key, MISSING)) for key, value in members.items())
+        for kind, members in pattern.items()
     )
 
 
-def _right(wanted: Any, found: Any) -> bool:
-    """Return whether a member is as it should be; where it may be absent, null is absence too."""
-    values = accepted(wanted)
-    may_lack = len(values) > 1 and "absent" in values
-    return any(_meets(one, found) for one in values) or (may_lack and found in (MISSING, None))
+def _is_accepted(expected: Any, actual: Any) -> bool:
+    """Return whether a member has an accepted value; if it may be absent, it may be null too."""
+    values = accepted_values(expected)
+    may_be_absent = len(values) > 1 and "absent" in values
+    return any(_meets(candidate, actual) for candidate in values) or (
+        may_be_absent and actual in (MISSING, None)
+    )
 
 
-def _meets(want: Any, value: Any) -> bool:
-    piece = piece_of(want)
-    return value == want if piece is None else piece in text(value)
+def _meets(expected: Any, value: Any) -> bool:
+    piece = contained_text(expected)
+    return value == expected if piece is None else piece in text(value)
 
 
-def _differing(want: Any, value: Any) -> tuple[JsonPath, int, str, str]:
-    """Return where a member differs from what is wanted of it, and both sides there."""
-    values = accepted(want)
+def _first_difference(expected: Any, value: Any) -> tuple[JsonPath, int, str, str]:
+    """Return the path and offset of a member's first difference, and both values there."""
+    values = accepted_values(expected)
     if len(values) > 1:
-        return (), 0, " or ".join(map(_shown_value, values)), literal(value)
-    piece = piece_of(values[0])
+        return (), 0, " or ".join(map(_describe_value, values)), literal(value)
+    piece = contained_text(values[0])
     if piece is not None:
-        return (), 0, _shown_value(values[0]), literal(value)
-    told = difference(values[0], value)
-    return told.path, told.offset or 0, told.expected, told.actual
+        return (), 0, _describe_value(values[0]), literal(value)
+    first = difference(values[0], value)
+    return first.path, first.offset or 0, first.expected, first.actual
 
 
-def _shown_value(value: Any) -> str:
-    piece = piece_of(value)
+def _describe_value(value: Any) -> str:
+    piece = contained_text(value)
     if piece is not None:
         return f"a text with {literal(piece)} in it"
     return "absent" if value == "absent" else literal(value, 60)
 
 
-def _shown(pattern: ItemPattern) -> str:
+def _describe_pattern(pattern: ItemPattern) -> str:
     if isinstance(pattern, str):
         return pattern
-    kind, want = next(iter(pattern.items()))
-    members = ", ".join(f"{key}: {literal(value, 60)}" for key, value in want.items())
+    kind, expected = next(iter(pattern.items()))
+    members = ", ".join(f"{key}: {literal(value, 60)}" for key, value in expected.items())
     return f"{kind} with {members}" if members else kind
 
 
-def _file(path: Path, name: str, wanted: str, where: JsonPath) -> list[Problem]:
+def _file_problems(path: Path, name: str, expected_content: str, place: JsonPath) -> list[Problem]:
     try:
         if path.exists() and not path.is_file():
-            return [Problem(f"workspace: {name} is no file", where)]
+            return [Problem(f"workspace: {name} is no file", place)]
         content = path.read_text("utf-8")
     except FileNotFoundError:
-        expected = f"; expected {literal(wanted)}"
+        expected = f"; expected {literal(expected_content)}"
         return (
-            [] if wanted == "absent" else [Problem(f"workspace: {name} is absent{expected}", where)]
+            []
+            if expected_content == "absent"
+            else [Problem(f"workspace: {name} is absent{expected}", place)]
         )
     except (OSError, UnicodeDecodeError) as error:
-        return [Problem(f"workspace: {name} cannot be read: {error}", where)]
-    if wanted == "absent":
+        return [Problem(f"workspace: {name} cannot be read: {error}", place)]
+    if expected_content == "absent":
         message = f"workspace: {name} exists; expected absent; it has {literal(content)}"
-        return [Problem(message, where)]
-    if content == wanted:
+        return [Problem(message, place)]
+    if content == expected_content:
         return []
-    told = difference(wanted, content)
-    line = wanted.count("\n", 0, told.offset) + 1
-    message = f"workspace: {name}: line {line}: expected {told.expected}; found {told.actual}"
-    return [Problem(message, where, detail=tuple(_unified(wanted, content, name)))]
+    first = difference(expected_content, content)
+    line = expected_content.count("\n", 0, first.offset) + 1
+    message = f"workspace: {name}: line {line}: expected {first.expected}; found {first.actual}"
+    return [Problem(message, place, detail=tuple(_unified_diff(expected_content, content, name)))]
 
 
-def _unified(wanted: str, content: str, name: str) -> Iterator[str]:
-    """The difference of two files as `diff -u` has it, bounded."""
-    if len(wanted) + len(content) > MAX_CHARACTERS_COMPARED:
+def _unified_diff(expected: str, content: str, name: str) -> Iterator[str]:
+    """Yield the difference of two files as `diff -u` has it, bounded."""
+    if len(expected) + len(content) > MAX_CHARACTERS_COMPARED:
         return
-    one, other = wanted.splitlines(), content.splitlines()
+    before, after = expected.splitlines(), content.splitlines()
     names = f"{name} (expected)", f"{name} (found)"
-    lines = list(difflib.unified_diff(one, other, *names, lineterm=""))
-    for line in lines[:MAX_LINES]:
-        shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
-        yield shown if len(shown) <= MAX_WIDTH else f"{shown[:MAX_WIDTH]}…"
-    if len(lines) > MAX_LINES:
-        yield f"… {len(lines) - MAX_LINES} more line(s)"
+    lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
+    for line in lines[:MAX_DIFF_LINES]:
+        printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+        yield printable if len(printable) <= MAX_DIFF_WIDTH else f"{printable[:MAX_DIFF_WIDTH]}…"
+    if len(lines) > MAX_DIFF_LINES:
+        yield f"… {len(lines) - MAX_DIFF_LINES} more line(s)"

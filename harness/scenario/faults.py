@@ -1,4 +1,4 @@
-"""`faults:` of a scenario: what goes wrong between the server and whoever speaks to it."""
+"""`faults:` of a scenario: failures between the server and its client."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
@@ -31,16 +31,17 @@ class Pick(Strict):
     nth: _Number | None = None
 
 
-def _form(value: object) -> str:
+def _form_tag(value: object) -> str:
     return "mapping" if isinstance(value, dict | BaseModel) else "method"
 
 
 Picked = Annotated[
-    Annotated[Method, Tag("method")] | Annotated[Pick, Tag("mapping")], Discriminator(_form)
+    Annotated[Method, Tag("method")] | Annotated[Pick, Tag("mapping")], Discriminator(_form_tag)
 ]
 # A message, or a line as it is.
 Injected = Annotated[
-    Annotated[str, Tag("method")] | Annotated[dict[str, Any], Tag("mapping")], Discriminator(_form)
+    Annotated[str, Tag("method")] | Annotated[dict[str, Any], Tag("mapping")],
+    Discriminator(_form_tag),
 ]
 
 
@@ -48,7 +49,7 @@ class FaultEntry(Strict):
     """One fault: one of `OPERATIONS`, and what goes with it.
 
     `until` or `messages` say how late a delayed message comes, `behind` and `to` where an injected
-    one goes. The first `after` places are spared; with `once` there is one place.
+    one goes. The first `after` places are skipped; with `once` only one place is changed.
     """
 
     fault: Annotated[str, Field(min_length=1)] | None = None
@@ -68,24 +69,24 @@ class FaultEntry(Strict):
     @property
     def operation(self) -> Operation:
         """Return its operation."""
-        return next(one for one in OPERATIONS if one in self.model_fields_set)
+        return next(operation for operation in OPERATIONS if operation in self.model_fields_set)
 
     @property
-    def picked(self) -> Pick | None:
-        """The message that it acts on; None for a fault by its name."""
+    def target(self) -> Pick | None:
+        """Return the message that it acts on; None for a fault by its name."""
         name = "behind" if self.operation == "inject" else self.operation
-        return None if name == "fault" else pick_of(getattr(self, name))
+        return None if name == "fault" else as_pick(getattr(self, name))
 
     def picks(self) -> Iterator[tuple[str, "str | Pick"]]:
-        """Each key that picks a message, with what it says."""
+        """Yield each key that picks a message, with its value."""
         for key in (*OPERATIONS, "until", "behind"):
             value = getattr(self, key)
             if value is not None and key not in ("fault", "inject"):
                 yield key, value
 
 
-def pick_of(value: str | Pick) -> Pick:
-    """A pick in its long form."""
+def as_pick(value: str | Pick) -> Pick:
+    """Return a pick in its long form."""
     return Pick(method=value) if isinstance(value, str) else value
 
 
@@ -97,41 +98,43 @@ _GOES_WITH: dict[str, Operation] = {
 }
 
 
-def mistake_in(entries: list[FaultEntry], surfaces: list[Any], raced: bool) -> Problem | None:
+def find_fault_mistake(
+    entries: list[FaultEntry], surfaces: list[Any], raced: bool
+) -> Problem | None:
     """Return the place and reason of a mistake in a scenario's faults beside types, or None."""
     if entries and surfaces != ["session"]:
         return ("faults",), "faults are between a client and a server: write surfaces: [session]"
     if entries and raced:
         return ("faults",), "a scenario with faults is not raced: leave one of the two out"
     for index, entry in enumerate(entries):
-        problem = _mistake(entry)
+        problem = _entry_mistake(entry)
         if problem is not None:
             return ("faults", index, *problem[0]), problem[1]
     return None
 
 
-def _mistake(entry: FaultEntry) -> Problem | None:
-    given = entry.model_fields_set
-    named = [one for one in OPERATIONS if one in given]
-    if len(named) != 1:
-        found = f"found {' and '.join(named)}" if named else "found none"
-        return (), f"expected exactly one of {', '.join(OPERATIONS)}; {found}"
-    operation = named[0]
-    for key, wanted in _GOES_WITH.items():
-        if key in given and operation != wanted:
-            return (key,), f"{key} goes with {wanted}"
-    if operation == "delay" and ("until" in given) == ("messages" in given):
+def _entry_mistake(entry: FaultEntry) -> Problem | None:
+    keys = entry.model_fields_set
+    operations = [operation for operation in OPERATIONS if operation in keys]
+    if len(operations) != 1:
+        found_operations = f"found {' and '.join(operations)}" if operations else "found none"
+        return (), f"expected exactly one of {', '.join(OPERATIONS)}; {found_operations}"
+    operation = operations[0]
+    for key, required in _GOES_WITH.items():
+        if key in keys and operation != required:
+            return (key,), f"{key} goes with {required}"
+    if operation == "delay" and ("until" in keys) == ("messages" in keys):
         return (operation,), "delay takes one of until (a message) and messages (a number)"
-    if operation == "inject" and "behind" not in given:
+    if operation == "inject" and "behind" not in keys:
         return (operation,), "inject takes behind: the message that it comes after"
     for key, value in entry.picks():
-        problem = _of_pick(value, entry) if isinstance(value, Pick) else None
+        problem = _pick_mistake(value, entry) if isinstance(value, Pick) else None
         if problem is not None:
             return (key, *problem[0]), problem[1]
     return None
 
 
-def _of_pick(pick: Pick, entry: FaultEntry) -> Problem | None:
+def _pick_mistake(pick: Pick, entry: FaultEntry) -> Problem | None:
     if pick.method is None and pick.answer_to is None and pick.item is None:
         return (), "expected one of method, answer_to and item at least"
     if pick.method is not None and pick.answer_to is not None:

@@ -1,7 +1,7 @@
-"""Filler texts for scenarios: what a person might type, the same each time for one seed.
+"""Filler texts for scenarios: plausible texts of a user, the same each time for one seed.
 
-Filler only: nothing adversarial comes from here (that is hypothesis's work), and no rule may
-depend on what the text says.
+Filler only: adversarial texts are hypothesis's work, and no rule may depend on the content of a
+filler.
 """
 
 from functools import cache
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 KINDS = ("sentence", "paragraph", "prompt", "name", "file")
 
 
-def filler(kind: str, *, seed: int) -> str:
-    """A text of one of `KINDS`."""
+def filler_text(kind: str, *, seed: int) -> str:
+    """Return a text of one of `KINDS`."""
     faker = _faker()
     faker.seed_instance(seed)
     match kind:
@@ -32,7 +32,7 @@ def filler(kind: str, *, seed: int) -> str:
 
 @cache
 def _faker() -> "Faker":
-    """Making one takes longer than all the rest of loading a scenario; it is seeded each time."""
+    """Return the one Faker: making it takes longer than loading a scenario. Seed it each time."""
     # Most scenarios do without.
     from faker import Faker
 

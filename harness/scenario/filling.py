@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.protocol.values import obj
-from harness.scenario.filler import KINDS, filler
+from harness.scenario.filler import KINDS, filler_text
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 
 CLIENT = "client"
 
@@ -26,14 +26,14 @@ class Filling:
     identity: str
     client: bool = True
 
-    def value(self) -> Any:
+    def filled_value(self) -> Any:
         """Return the value of the document, filled. Raises `ScenarioError`."""
-        return self._filled(self.document.value, ())
+        return self._fill(self.document.value, ())
 
-    def _filled(self, value: Any, loc: Loc) -> Any:
+    def _fill(self, value: Any, loc: Loc) -> Any:
         if isinstance(value, list):
             return [
-                self._filled(item, (*loc, index))
+                self._fill(item, (*loc, index))
                 for index, item in enumerate(list[Any](value))  # pyright: ignore[reportUnknownArgumentType]
             ]
         members = obj(value)
@@ -41,16 +41,16 @@ class Filling:
             return value
         if "fake" in members and set(members) <= {"fake", "n"}:
             return self._text(members, loc)
-        return {key: self._filled(item, (*loc, key)) for key, item in members.items()}
+        return {key: self._fill(item, (*loc, key)) for key, item in members.items()}
 
     def _text(self, members: dict[str, Any], loc: Loc) -> str:
         kind, number = members["fake"], members.get("n", 0)
         if kind not in KINDS:
-            message = unknown("filler", str(kind), KINDS)
+            message = unknown_name("filler", str(kind), KINDS)
             raise ScenarioError(self.path, self.document.place((*loc, "fake")), message)
         if not isinstance(number, int):
             message = f"found {number!r}; expected a whole number"
             raise ScenarioError(self.path, self.document.place((*loc, "n")), message)
         if loc[0] == CLIENT and not self.client:
             return kind
-        return filler(kind, seed=zlib.crc32(f"{self.identity}\0{kind}\0{number}".encode()))
+        return filler_text(kind, seed=zlib.crc32(f"{self.identity}\0{kind}\0{number}".encode()))

@@ -1,4 +1,4 @@
-"""Looking at the files of a server: is one there, and which of them hold a text."""
+"""Looks at the files of a server: whether one exists, and which of them hold a text."""
 
 import hashlib
 import os
@@ -6,32 +6,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from harness.trace.marks import FileSeen, FileWritten, HomeSearched, TextsFound
+from harness.trace.marks import FileMatch, FileSeen, FileWritten, HomeSearched
 
-# A home has a few hundred files. Of more, or of larger ones, only so many are looked at.
+# A home has a few hundred files. A search stops at these limits.
 MAX_FILES: Final = 20_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 
-def look(path: str, former: FileSeen | None, home: Path | None) -> FileSeen:
-    """Look at an absolute path; `former` is what was there when somebody last saw it."""
+def look_at_file(path: str, last_seen: FileSeen | None, home: Path | None) -> FileSeen:
+    """Look at an absolute path; `last_seen` is the last mark of the existing file."""
     folder = os.path.isdir(os.path.dirname(path))
-    content = _read(path)
+    content = _read_file(path)
     if content is not None:
         digest = hashlib.sha256(content).hexdigest()
         return FileSeen(path=path, exists=True, size=len(content), sha256=digest, folder=folder)
-    if former is None or home is None:
+    if last_seen is None or home is None:
         return FileSeen(path=path, exists=False, folder=folder)
-    moved = tuple(
-        one
-        for one in _files(home)
-        if _size(one) == former.size
-        and hashlib.sha256(_read(one) or b"").hexdigest() == former.sha256
+    copies = tuple(
+        file
+        for file in _regular_files(home)
+        if _size_of(file) == last_seen.size
+        and hashlib.sha256(_read_file(file) or b"").hexdigest() == last_seen.sha256
     )
-    return FileSeen(path=path, exists=False, folder=folder, elsewhere=moved)
+    return FileSeen(path=path, exists=False, folder=folder, elsewhere=copies)
 
 
-def written(path: str, content: bytes) -> FileWritten:
+def written_file_mark(path: str, content: bytes) -> FileWritten:
     """Return the mark of a file that was written at an absolute path."""
     try:
         return FileWritten(path=path, text=content.decode())
@@ -39,26 +39,26 @@ def written(path: str, content: bytes) -> FileWritten:
         return FileWritten(path=path)
 
 
-def search(home: Path, texts: tuple[str, ...]) -> HomeSearched:
-    """The files below a folder that have some of the texts, in their paths or in their bytes."""
-    found: list[TextsFound] = []
-    count, left = 0, MAX_BYTES
-    for path in _files(home):
+def search_home(home: Path, texts: tuple[str, ...]) -> HomeSearched:
+    """Return the files below a folder that have some of the texts in their path or content."""
+    matches: list[FileMatch] = []
+    count, bytes_left = 0, MAX_BYTES
+    for path in _regular_files(home):
         count += 1
-        below = os.path.relpath(path, home)
-        size = _size(path)
-        content = (_read(path) or b"") if size <= left else b""
-        left -= size
-        named = tuple(one for one in texts if one in below)
-        held = tuple(one for one in texts if one.encode() in content)
-        if named or held:
-            found.append(TextsFound(path, named, held))
-    whole = count < MAX_FILES and left >= 0
-    return HomeSearched(texts=texts, found=tuple(found), files=count, whole=whole)
+        relative = os.path.relpath(path, home)
+        size = _size_of(path)
+        content = (_read_file(path) or b"") if size <= bytes_left else b""
+        bytes_left -= size
+        in_path = tuple(text for text in texts if text in relative)
+        in_content = tuple(text for text in texts if text.encode() in content)
+        if in_path or in_content:
+            matches.append(FileMatch(path, in_path, in_content))
+    is_complete = count < MAX_FILES and bytes_left >= 0
+    return HomeSearched(texts=texts, found=tuple(matches), files=count, whole=is_complete)
 
 
-def _files(home: Path) -> Iterator[str]:
-    """The regular files below a folder, in order; links are not followed."""
+def _regular_files(home: Path) -> Iterator[str]:
+    """Yield the regular files below a folder, in order; links are not followed."""
     count = 0
     for folder, folders, names in os.walk(home):
         folders.sort()
@@ -69,15 +69,15 @@ def _files(home: Path) -> Iterator[str]:
                 yield path
 
 
-def _size(path: str) -> int:
+def _size_of(path: str) -> int:
     try:
         return os.path.getsize(path)
     except OSError:
         return 0
 
 
-def _read(path: str) -> bytes | None:
-    """The bytes of a regular file, None where there is none that can be read."""
+def _read_file(path: str) -> bytes | None:
+    """Return the bytes of a regular file, None if it cannot be read."""
     if not os.path.isfile(path):
         return None
     try:

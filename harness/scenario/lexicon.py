@@ -1,7 +1,7 @@
-"""The words of the protocol, as the loader is given them.
+"""The words of the protocol, as the loader needs them.
 
-Who loads a scenario to play it makes one from the judge's book (suite); the loader alone knows
-none.
+A caller that loads scenarios to play them makes a lexicon from the judge's book (suite); the
+loader itself has none.
 """
 
 from collections.abc import Collection
@@ -21,12 +21,12 @@ Side = Literal["params", "result"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """A mistake within a value: at `path`, with its `key` or its value, which is `found`."""
+class Mistake:
+    """A mistake within a value: at `path`, in its `key` or in its `value`."""
 
     path: Loc
     message: str
-    found: Any
+    value: Any
     key: bool = False
 
 
@@ -35,24 +35,24 @@ class Lexicon(Protocol):
 
     @property
     def placeholders(self) -> Collection[str]:
-        """Return the names that may stand in braces in client steps."""
+        """Return the names of placeholders in client steps."""
         ...
 
     def names(self, kind: Kind) -> Collection[str]:
-        """The names of that kind."""
+        """Return the names of that kind."""
         ...
 
     def faults(self) -> Collection[str]:
-        """The names of faults that can be put between a client and a server."""
+        """Return the names of faults that can be put between a client and a server."""
         ...
 
-    def wrongs(self, method: str, side: Side, value: Any, *, whole: bool) -> list[Wrong]:
+    def mistakes_in(self, method: str, side: Side, value: Any, *, complete: bool) -> list[Mistake]:
         """Return the mistakes in the params or the result of a message, in its own order.
 
-        With `whole` all must be there that has to be. Nothing is wrong with what is not known.
+        With `complete` missing members are mistakes too. Unknown methods have no mistakes.
         """
         ...
 
-    def wrongs_of_item(self, members: dict[str, Any]) -> list[Wrong]:
+    def mistakes_in_item(self, members: dict[str, Any]) -> list[Mistake]:
         """Return the mistakes in some members of an item, its `type` among them."""
         ...

@@ -1,4 +1,4 @@
-"""From a file to a scenario: every mistake is one line, `path:line:column: what, what to do`."""
+"""Loads scenario files: every mistake is one line, `path:line:column: mistake, advice`."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator
@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.protocol.values import obj
-from harness.scenario.explain import first_mistake, unknown
-from harness.scenario.families import load_family, scenarios_in
-from harness.scenario.faults import mistake_in
+from harness.scenario.explain import first_mistake, unknown_name
+from harness.scenario.families import load_family, scenario_paths_in
+from harness.scenario.faults import find_fault_mistake
 from harness.scenario.filling import Filling
 from harness.scenario.identity import (
     FAMILY,
@@ -23,9 +23,9 @@ from harness.scenario.identity import (
 )
 from harness.scenario.lexicon import Lexicon
 from harness.scenario.model import CopiedFile, Scenario
-from harness.scenario.names import Names
-from harness.scenario.spelling import Spelling
-from harness.scenario.surfaces import commands_needed, unplayable
+from harness.scenario.names import NameChecker
+from harness.scenario.spelling import SpellingChecker
+from harness.scenario.surfaces import commands_needed, find_unplayable
 from harness.scenario.yaml12 import Document, ScenarioError, parse, parse_file
 from harness.trace.surfaces import SESSION, surface_id
 
@@ -34,20 +34,20 @@ __all__ = [
     "Loaded",
     "ScenarioError",
     "check_id",
-    "find",
+    "describe_empty_folders",
+    "fill_in_filler",
+    "find_scenarios",
     "load",
     "load_all",
     "load_scenario",
     "load_text",
     "scenario_id",
-    "with_filler",
-    "without",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A scenario, where it came from, and where each of its steps stands.
+    """A scenario with its file, and the place of each of its values.
 
     `surface` is the one on which it is played.
     """
@@ -58,30 +58,31 @@ class Loaded:
     document: Document
     surface: str = SESSION
 
-    def on(self, surface: str) -> "Loaded":
-        """The scenario as it is played on another surface: `turns/plain-turn@exec`.
+    def on_surface(self, surface: str) -> "Loaded":
+        """Return the scenario as it is played on another surface: `turns/plain-turn@exec`.
 
-        It needs the command that it is played by too.
+        It also needs the command of that surface.
         """
         needs = [*commands_needed(self.scenario, surface), *self.scenario.needs]
         scenario = self.scenario.model_copy(update={"needs": list(dict.fromkeys(needs))})
         return replace(self, id=surface_id(self.id, surface), surface=surface, scenario=scenario)
 
-    def markers(self) -> dict[str, str]:
-        """With several scripted threads, a nonce for each thread's first user text."""
+    def thread_markers(self) -> dict[str, str]:
+        """Return a nonce for each thread's first user text, if several threads are scripted."""
         aliases = list(self.scenario.scripts())
         if len(aliases) < 2:
             return {}
         return {alias: f"[thread {alias} {zlib.crc32(self.id.encode()):08x}]" for alias in aliases}
 
-    def line(self, *loc: str | int) -> int:
-        """The line of a part of the file."""
+    def line_of(self, *loc: str | int) -> int:
+        """Return the line of a part of the file."""
         return self.document.place(loc)[0]
 
     @property
     def tags(self) -> frozenset[str]:
-        """Its own tags, what it needs, its area, the first folder of its id, and its surface, where
-        that is not the session.
+        """Return its tags, its needs, its area (the first folder of its id), and its surface.
+
+        The session is not a tag.
         """
         area = [self.id.split("/", 1)[0]] if "/" in self.id else []
         surface = [self.surface] if self.surface != SESSION else []
@@ -89,9 +90,9 @@ class Loaded:
 
 
 def load_scenario(path: Path | str) -> Scenario:
-    """The scenario in a file, for its model's side alone. Raises `ScenarioError`.
+    """Load the scenario in a file, for its model's side alone. Raises `ScenarioError`.
 
-    It may be without a client's side, which has no filler texts here.
+    The client's side may be missing, and has no filler texts here.
     """
     return load(Path(path), clientless=True, client_texts=False).scenario
 
@@ -106,14 +107,13 @@ def load(
     clientless: bool = False,
     client_texts: bool = True,
 ) -> Loaded:
-    """Load and check one file. Its id is told below `root`, or below the folder of its kind.
+    """Load and check one file. Its id is relative to `root`, or to the folder of its kind.
 
-    The path may be that of a family's row, which is no file: the scenario has the path of its
-    family then, and its places there. `rules` and `capabilities` are the names that `covers` and
-    `needs` may hold, `lexicon` has the words of the protocol; None leaves them unchecked (the
-    loader knows none of them). A file without `client` is refused unless `clientless` says that
-    the caller does not play that side; without `client_texts` that side has no filler texts.
-    Raises `ScenarioError`.
+    The path may be that of a family's row, which is not a file: the scenario then has the path of
+    its family, and places there. `rules` and `capabilities` are the names that `covers` and `needs`
+    may hold, `lexicon` has the words of the protocol; None leaves them unchecked. A file without
+    `client` is rejected unless the caller does not play that side (`clientless`); without
+    `client_texts` that side has no filler texts. Raises `ScenarioError`.
     """
     identity, row = scenario_id(path, root), row_of_path(path)
     if path.name.endswith(FAMILY):
@@ -122,18 +122,20 @@ def load(
         raise ScenarioError(path, (1, 1), message)
     if row is None:
         document = parse_file(path)
-        loaded = _checked(document, path, identity, rules, capabilities, lexicon, client_texts)
-        return loaded if clientless else _with_client(loaded)
+        loaded = _check_document(
+            document, path, identity, rules, capabilities, lexicon, client_texts
+        )
+        return loaded if clientless else _require_client(loaded)
     family, name = load_family(row[0]), row[1]
     try:
         document = family.scenario(name)
-        loaded = _checked(
+        loaded = _check_document(
             document, family.path, identity, rules, capabilities, lexicon, client_texts
         )
-        return loaded if clientless else _with_client(loaded)
+        return loaded if clientless else _require_client(loaded)
     except ScenarioError as error:
-        told = family.told(name)
-        raise ScenarioError(error.path, error.place, error.message, told) from error
+        row_words = family.describe_row(name)
+        raise ScenarioError(error.path, error.place, error.message, row_words) from error
 
 
 def load_all(
@@ -144,12 +146,12 @@ def load_all(
     lexicon: Lexicon | None = None,
     clientless: bool = False,
 ) -> Iterator[Loaded | ScenarioError]:
-    """Each file's scenario, or what is wrong with it; two with one id are wrong too.
+    """Yield each file's scenario, or its error; two with one id are an error too.
 
-    What is wrong in the same way with several rows of a family is told once.
+    An error that several rows of a family share is yielded once.
     """
-    taken: dict[str, Path] = {}
-    told: set[tuple[str, tuple[int, int], str]] = set()
+    paths_by_id: dict[str, Path] = {}
+    reported: set[tuple[str, tuple[int, int], str]] = set()
     for file in files:
         try:
             loaded = load(
@@ -159,32 +161,34 @@ def load_all(
                 lexicon=lexicon,
                 clientless=clientless,
             )
-            check_id(loaded, taken)
+            check_id(loaded, paths_by_id)
         except ScenarioError as error:
             mistake = error.path, error.place, error.message
-            if mistake not in told:
-                told.add(mistake)
+            if mistake not in reported:
+                reported.add(mistake)
                 yield error
         else:
             yield loaded
 
 
-def check_id(loaded: Loaded, taken: dict[str, Path]) -> None:
-    """Note the id of a file among those that are `taken`. Raises `ScenarioError` for another's."""
-    real = loaded.path.resolve()
-    other = taken.setdefault(loaded.id, real)
-    if other != real:
+def check_id(loaded: Loaded, paths_by_id: dict[str, Path]) -> None:
+    """Add the id of a file to `paths_by_id`. Raises `ScenarioError` if another file has it."""
+    path = loaded.path.resolve()
+    other = paths_by_id.setdefault(loaded.id, path)
+    if other != path:
         message = f"its id {loaded.id} is that of {other} too; rename one, or use them apart"
         raise ScenarioError(loaded.path, (1, 1), message)
 
 
 def load_text(text: str, *, name: str = "scenario", lexicon: Lexicon | None = None) -> Loaded:
     """Load a scenario from a text, for tests and tools."""
-    return _with_client(_checked(parse(text.encode(), name), Path(name), name, None, None, lexicon))
+    return _require_client(
+        _check_document(parse(text.encode(), name), Path(name), name, None, None, lexicon)
+    )
 
 
-def _with_client(loaded: Loaded) -> Loaded:
-    """The scenario, if it has a client's side. Raises `ScenarioError`."""
+def _require_client(loaded: Loaded) -> Loaded:
+    """Return the scenario, if it has a client's side. Raises `ScenarioError`."""
     if loaded.scenario.is_clientless:
         document = loaded.document
         message = (
@@ -195,34 +199,34 @@ def _with_client(loaded: Loaded) -> Loaded:
     return loaded
 
 
-def find(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
-    """All scenario files below the paths, as (root, file), sorted and without repetition.
+def find_scenarios(paths: Iterable[Path]) -> list[tuple[Path, Path]]:
+    """Return all scenario files below the paths, as (root, file), sorted and without repetition.
 
-    The root is the folder below which the file's id is told, whatever path led to it. A family is
-    found as the paths of its rows, in the order of its table.
+    The root is the folder that the file's id is relative to, whatever path led to it. A family
+    yields the paths of its rows, in the order of its table.
     """
-    found: dict[Path, None] = {}
+    paths_found: dict[Path, None] = {}
     for path in paths:
-        files = sorted(_below(path)) if path.is_dir() else [path]
+        files = sorted(_scenario_files_below(path)) if path.is_dir() else [path]
         for file in files:
-            found |= dict.fromkeys(scenarios_in(file))
-    return [(root_of(file), file) for file in found]
+            paths_found |= dict.fromkeys(scenario_paths_in(file))
+    return [(root_of(file), file) for file in paths_found]
 
 
-def without(paths: Iterable[Path]) -> list[str]:
-    """Return a message for each folder that holds no scenario."""
+def describe_empty_folders(paths: Iterable[Path]) -> list[str]:
+    """Return a message for each folder without a scenario."""
     return [
         f"{path}: no file below this folder has a name that ends in {SUFFIX} or {FAMILY}"
         for path in paths
-        if path.is_dir() and next(_below(path), None) is None
+        if path.is_dir() and next(_scenario_files_below(path), None) is None
     ]
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _scenario_files_below(folder: Path) -> Iterator[Path]:
     return (file for suffix in SUFFIXES for file in folder.rglob(f"*{suffix}"))
 
 
-def _checked(
+def _check_document(
     document: Document,
     path: Path,
     identity: str,
@@ -234,18 +238,18 @@ def _checked(
     if not obj(document.value):
         message = "expected a mapping with title, model, client; found no mapping"
         raise ScenarioError(path, document.place(()), message)
-    value = Filling(document, path, identity, client=client_texts).value()
+    value = Filling(document, path, identity, client=client_texts).filled_value()
     try:
         scenario = Scenario.model_validate(value)
     except ValidationError as error:
         raise first_mistake(error, document, path) from error
-    Names(scenario, document, path).check()
-    problem = unplayable(scenario) or mistake_in(
-        scenario.faults, scenario.surfaces, bool(scenario.raced)
+    NameChecker(scenario, document, path).check()
+    problem = find_unplayable(scenario) or find_fault_mistake(
+        scenario.faults, scenario.surfaces, bool(scenario.race_actions)
     )
     if problem is not None:
         raise ScenarioError(path, document.place(problem[0]), problem[1])
-    _beside(scenario, document, path)
+    _check_copied_files(scenario, document, path)
     if scenario.expect.violations and not scenario.faults:
         message = "violations goes with faults: a server is expected to break no rule"
         raise ScenarioError(path, document.place(("expect", "violations"), key=True), message)
@@ -254,20 +258,20 @@ def _checked(
         (("expect", "violations"), scenario.expect.violations, rules),
         (("needs",), scenario.needs, capabilities),
     ):
-        key, what = loc[-1], "capability" if loc == ("needs",) else "rule id"
+        key, kind = loc[-1], "capability" if loc == ("needs",) else "rule id"
         for index, name in enumerate(names):
             if valid is not None and name not in valid:
                 place = document.place((*loc, index))
-                message = unknown(what, name, valid)
+                message = unknown_name(kind, name, valid)
                 if any(mark in name for mark in "*?["):
-                    message = f"{name!r} is a pattern, and {key} takes none: name each {what}"
+                    message = f"{name!r} is a pattern, and {key} takes none: name each {kind}"
                 raise ScenarioError(path, place, message)
     if lexicon is not None:
-        Spelling(scenario, document, path, lexicon).check()
+        SpellingChecker(scenario, document, path, lexicon).check()
     return Loaded(identity, path, scenario, document)
 
 
-def _beside(scenario: Scenario, document: Document, path: Path) -> None:
+def _check_copied_files(scenario: Scenario, document: Document, path: Path) -> None:
     """Check that files to be copied into the workspace lie beside the scenario's file."""
     for name, content in scenario.workspace.files.items():
         if isinstance(content, CopiedFile) and not (path.parent / content.source).is_file():
@@ -276,6 +280,6 @@ def _beside(scenario: Scenario, document: Document, path: Path) -> None:
             raise ScenarioError(path, place, message)
 
 
-def with_filler(document: Document, path: Path, identity: str) -> Any:
-    """The value of a file, with its `{fake: kind}` replaced. Raises `ScenarioError`."""
-    return Filling(document, path, identity).value()
+def fill_in_filler(document: Document, path: Path, identity: str) -> Any:
+    """Return the value of a file, with its `{fake: kind}` replaced. Raises `ScenarioError`."""
+    return Filling(document, path, identity).filled_value()

@@ -12,13 +12,13 @@ from harness.model.strict import Strict
 from harness.protocol.values import obj
 from harness.scenario.explain import first_mistake
 from harness.scenario.identity import FAMILY
-from harness.scenario.loader import load, with_filler
+from harness.scenario.loader import fill_in_filler, load
 from harness.scenario.model import ModelSide, Scenario
 from harness.scenario.named import named_files
 from harness.scenario.yaml12 import Document, ScenarioError, parse_file
 
-# What a scenario has beside its model that changes what a server does, and what to call it.
-_BESIDE = {
+# Parts of a scenario beside its model that change a server's behaviour, and their descriptions.
+_IGNORED_PARTS = {
     "settings": "its settings",
     "workspace": "its files",
     "config": "its config",
@@ -38,8 +38,8 @@ class ModelFile(Strict):
 class ModelScript:
     """The model's side of one file: a script for each thread, by its alias.
 
-    `name` is the scenario's id, or the file's name. `left_out` says what else of a scenario a
-    server would need, which is not set up by whoever plays the model alone.
+    `name` is the scenario's id, or the file's name. `ignored_parts` are other parts of the scenario
+    that a server would need, and that a model alone does not set up.
     """
 
     name: str
@@ -48,27 +48,27 @@ class ModelScript:
     scripts: Mapping[str, Script]
     document: Document
     by_thread: bool
-    left_out: tuple[str, ...] = ()
+    ignored_parts: tuple[str, ...] = ()
 
-    def line(self, alias: str, step: int) -> int:
-        """The line of a step in the file."""
-        at = ("model", alias, step) if self.by_thread else ("model", step)
-        return self.document.place(at)[0]
+    def line_of(self, alias: str, step: int) -> int:
+        """Return the line of a step in the file."""
+        path = ("model", alias, step) if self.by_thread else ("model", step)
+        return self.document.place(path)[0]
 
 
-def model_script(word: str) -> ModelScript:
-    """The model's side of a file, or of a scenario by its id.
+def load_model_script(word: str) -> ModelScript:
+    """Return the model's side of a file, or of a scenario by its id.
 
     Raises `UsageError`: no such file, a mistake in it, or no step.
     """
-    path = _file(word)
-    found = _alone(path) or _of_scenario(path)
-    if not any(found.scripts.values()):
+    path = _file_of_word(word)
+    script = _script_of_model_file(path) or _script_of_scenario(path)
+    if not any(script.scripts.values()):
         raise UsageError(f"{word}: its model: has no step, so that there is nothing to answer")
-    return found
+    return script
 
 
-def _file(word: str) -> Path:
+def _file_of_word(word: str) -> Path:
     if Path(word).is_file():
         return Path(word)
     files = named_files([word])
@@ -77,8 +77,8 @@ def _file(word: str) -> Path:
     return files[0]
 
 
-def _alone(path: Path) -> ModelScript | None:
-    """The script of a file that has nothing beside it; None for a scenario."""
+def _script_of_model_file(path: Path) -> ModelScript | None:
+    """Return the script of a file with the model's side alone; None for a scenario."""
     if not path.is_file() or path.name.endswith(FAMILY):
         return None
     document = parse_file(path)
@@ -89,7 +89,7 @@ def _alone(path: Path) -> ModelScript | None:
     if members.keys() & (Scenario.model_fields.keys() - ModelFile.model_fields.keys()):
         return None
     try:
-        file = ModelFile.model_validate(with_filler(document, path, path.name))
+        file = ModelFile.model_validate(fill_in_filler(document, path, path.name))
     except ValidationError as error:
         raise first_mistake(error, document, path, ModelFile) from error
     by_thread = isinstance(file.model, dict)
@@ -97,10 +97,10 @@ def _alone(path: Path) -> ModelScript | None:
     return ModelScript(path.name, file.title, path, scripts, document, by_thread)
 
 
-def _of_scenario(path: Path) -> ModelScript:
+def _script_of_scenario(path: Path) -> ModelScript:
     loaded = load(path)
     scenario = loaded.scenario
-    given = scenario.model_fields_set
+    keys = scenario.model_fields_set
     return ModelScript(
         loaded.id,
         scenario.title,
@@ -108,5 +108,5 @@ def _of_scenario(path: Path) -> ModelScript:
         scenario.scripts(),
         loaded.document,
         by_thread=isinstance(scenario.model, dict),
-        left_out=tuple(words for name, words in _BESIDE.items() if name in given),
+        ignored_parts=tuple(words for name, words in _IGNORED_PARTS.items() if name in keys),
     )

@@ -1,7 +1,7 @@
 """Checks beyond the types of a scenario: names exist before they are used, gates are held.
 
-Fields are known by their names (`thread`, `turn`, `as`, `on`, and those that may hold references),
-so a new step is checked without a line here.
+Fields are recognised by their names (`thread`, `turn`, `as`, `on`, and those that may hold
+references), so a new step is checked without a change here.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from harness.model.script import ModelStep
 from harness.scenario.client_steps import (
-    MAIN,
+    MAIN_CONNECTION,
     STATUSES,
     ClientStep,
     ConnectStep,
@@ -24,20 +24,20 @@ from harness.scenario.client_steps import (
     StartThreadStep,
     StartTurnStep,
     WaitStep,
-    thread_named_by,
-    turn_named_by,
+    thread_alias_of,
+    turn_alias_of,
 )
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.model import Scenario
 from harness.scenario.positions import raced_turn
 from harness.scenario.references import references
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
-from harness.trace.nearest import hint
+from harness.trace.nearest import did_you_mean
 
 # Fields of steps that may hold `$alias.path`.
-_REFERRING = ("params", "input", "where", "message", "result", "path", "texts")
+_REFERENCE_FIELDS = ("params", "input", "where", "message", "result", "path", "texts")
 
-_NONE = {
+_REASON_NONE_EXISTS = {
     "thread": "no start_thread step stands before this one",
     "turn": "no start_turn step stands before this one",
     "gate": "the model's side holds at no gate, and the workspace has no pipes",
@@ -48,7 +48,7 @@ _NONE = {
 }
 
 
-class Names:
+class NameChecker:
     """The names that exist as the steps are played; `check` raises `ScenarioError`."""
 
     def __init__(self, scenario: Scenario, document: Document, path: Path) -> None:
@@ -58,39 +58,39 @@ class Names:
         self._threads: set[str] = set()
         self._turns: set[str] = set()
         self._values: set[str] = set()
-        self._sent: set[str] = set()
-        self._connections: set[str] = {MAIN}
+        self._unanswered_requests: set[str] = set()
+        self._connections: set[str] = {MAIN_CONNECTION}
         self._gates = {*scenario.held_gates(), *scenario.workspace.pipes}
 
     def check(self) -> None:
         """Walk over both sides and the expectations."""
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
-                self._step((side, index), step)
+                self._check_step((side, index), step)
         clientless = self._scenario.is_clientless
         if isinstance(self._scenario.model, dict) and not clientless:
             for alias in self._scenario.model:
-                self._known("thread", alias, self._threads, ("model", alias), key=True)
-        self._calls()
-        self._pipes()
-        self._races()
+                self._check_known("thread", alias, self._threads, ("model", alias), key=True)
+        self._check_comparisons()
+        self._check_pipes()
+        self._check_races()
         outcomes: list[tuple[Loc, Any]] = [(("expect",), self._scenario.expect)]
         outcomes += [
             (("expect", "any_of", index), outcome)
             for index, outcome in enumerate(self._scenario.expect.any_of)
         ]
         if clientless:
-            # Nobody names them before: the first name is the first turn, and so on.
-            self._turns.update(self._scenario.turns_named_by_expect())
+            # No step names them: the first name is the first turn, and so on.
+            self._turns.update(self._scenario.expected_turns())
         for loc, outcome in outcomes:
             for alias, accepted in outcome.turns.items():
-                self._known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
-                self._statuses(accepted, (*loc, "turns", alias))
+                self._check_known("turn", alias, self._turns, (*loc, "turns", alias), key=True)
+                self._check_statuses(accepted, (*loc, "turns", alias))
             for alias in outcome.diffs:
-                self._known("turn", alias, self._turns, (*loc, "diffs", alias), key=True)
+                self._check_known("turn", alias, self._turns, (*loc, "diffs", alias), key=True)
 
-    def _calls(self) -> None:
-        """Model steps that are compared with others, which have a name of their own."""
+    def _check_comparisons(self) -> None:
+        """Check the names of model steps, and that comparisons name other steps."""
         model = self._scenario.model
         sides = model.items() if isinstance(model, dict) else [("", model)]
         steps: list[tuple[Loc, ModelStep]] = [
@@ -101,15 +101,15 @@ class Names:
         names: set[str] = set()
         for loc, step in steps:
             if step.alias is not None:
-                self._new(step.alias, names, (*loc, "as"))
+                self._add_name(step.alias, names, (*loc, "as"))
         for loc, step in steps:
-            for key, name in step.expect.compared.items() if step.expect else ():
+            for key, name in step.expect.comparisons.items() if step.expect else ():
                 if name == step.alias:
                     self._fail((*loc, "expect", key), f"the step {name!r} is this one itself")
-                self._known("model step", name, names, (*loc, "expect", key))
+                self._check_known("model step", name, names, (*loc, "expect", key))
 
-    def _pipes(self) -> None:
-        """Each pipe is one gate, at which commands wait or of which they tell."""
+    def _check_pipes(self) -> None:
+        """Check that each pipe is one gate, used in one direction only."""
         pipes, scenario = self._scenario.workspace.pipes, self._scenario
         held, opened, awaited = map(
             set, (scenario.held_gates(), scenario.opened_gates(), scenario.awaited_gates())
@@ -129,80 +129,80 @@ class Names:
                     "commands write to (wait) and one that they read from (open)",
                 )
 
-    def _races(self) -> None:
-        """Check that a raced scenario has one turn, whose positions can be told from the file."""
-        if not self._scenario.raced:
+    def _check_races(self) -> None:
+        """Check that a raced scenario has one turn, whose positions the file determines."""
+        if not self._scenario.race_actions:
             return
         try:
             raced_turn(self._scenario)
         except ValueError as error:
             self._fail(("races",), str(error), key=True)
 
-    def _step(self, loc: Loc, step: ClientStep) -> None:
+    def _check_step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))
         body: Any = getattr(step, key)
         if isinstance(body, BaseModel):
-            self._used((*loc, key), body)
+            self._check_used_names((*loc, key), body)
         match step:
             case OpenStep():
-                self._known("gate", step.open, self._gates, (*loc, key))
+                self._check_known("gate", step.open, self._gates, (*loc, key))
             case WaitStep():
-                self._wait((*loc, key), step)
+                self._check_wait((*loc, key), step)
             case RestartStep():
-                self._connections = {MAIN}
+                self._connections = {MAIN_CONNECTION}
             case KillStep():
-                self._known("connection", MAIN, self._connections, loc, key=True)
+                self._check_known("connection", MAIN_CONNECTION, self._connections, loc, key=True)
                 self._connections.clear()
             case DisconnectStep():
-                self._known("connection", step.name, self._connections, (*loc, key))
+                self._check_known("connection", step.name, self._connections, (*loc, key))
                 self._connections.discard(step.name)
             case ConnectStep():
-                self._new(step.connect, self._connections, (*loc, key))
+                self._add_name(step.connect, self._connections, (*loc, key))
             case _:
                 pass
         if isinstance(body, BaseModel):
-            self._named((*loc, key), step, getattr(body, "alias", None))
+            self._add_name_of_step((*loc, key), step, getattr(body, "alias", None))
 
-    def _used(self, loc: Loc, body: BaseModel) -> None:
-        """The names that a step uses."""
-        used: list[tuple[str, str, Collection[str]]] = [
+    def _check_used_names(self, loc: Loc, body: BaseModel) -> None:
+        """Check that the names that a step uses exist."""
+        fields: list[tuple[str, str, Collection[str]]] = [
             ("on", "connection", self._connections),
             ("thread", "thread", self._threads),
             ("turn", "turn", self._turns),
             ("idle", "thread", self._threads),
             ("gate", "gate", self._gates),
-            ("answer", "answer", self._sent),
+            ("answer", "answer", self._unanswered_requests),
         ]
-        for field, what, names in used:
+        for field, kind, names in fields:
             name = getattr(body, field, None)
             if isinstance(name, str):
-                self._known(what, name, names, (*loc, field))
-        for field in _REFERRING:
+                self._check_known(kind, name, names, (*loc, field))
+        for field in _REFERENCE_FIELDS:
             for place, alias in references(getattr(body, field, None), (*loc, field)):
-                self._known("value", alias, self._values, place)
+                self._check_known("value", alias, self._values, place)
 
-    def _named(self, loc: Loc, step: Any, alias: str | None) -> None:
-        """The name that a step gives."""
+    def _add_name_of_step(self, loc: Loc, step: Any, alias: str | None) -> None:
+        """Add the name that a step gives."""
         if alias is None:
             return
-        if thread_named_by(step) is not None:
-            self._new(alias, self._threads, (*loc, "as"))
-        if turn_named_by(step) is not None:
-            self._new(alias, self._turns, (*loc, "as"))
+        if thread_alias_of(step) is not None:
+            self._add_name(alias, self._threads, (*loc, "as"))
+        if turn_alias_of(step) is not None:
+            self._add_name(alias, self._turns, (*loc, "as"))
         match step:
             case StartThreadStep() | StartTurnStep():
                 pass
             case RequestStep(request=request) if not request.wait:
-                self._new(alias, self._sent, (*loc, "as"))
-                return  # It has no value before its answer was waited for.
+                self._add_name(alias, self._unanswered_requests, (*loc, "as"))
+                return  # It has no value until a step waits for its answer.
             case _:
                 if alias in self._values:
                     self._fail((*loc, "as"), f"the alias {alias!r} is taken already")
         self._values.add(alias)
 
-    def _wait(self, loc: Loc, step: WaitStep) -> None:
+    def _check_wait(self, loc: Loc, step: WaitStep) -> None:
         wait = step.wait
-        if len(wait.what) != 1:
+        if len(wait.awaited_kinds) != 1:
             self._fail(
                 loc,
                 "expected exactly one of turn, idle, notification, request, answer, message, "
@@ -211,40 +211,42 @@ class Names:
         if wait.status is not None and wait.turn is None:
             self._fail((*loc, "status"), "status goes with turn", key=True)
         if wait.status is not None:
-            self._statuses(wait.status, (*loc, "status"))
+            self._check_statuses(wait.status, (*loc, "status"))
         if wait.where and wait.notification is None and wait.request is None:
             self._fail((*loc, "where"), "where goes with notification or request", key=True)
-        if wait.alias is not None and wait.what[0] in ("idle", "gate", "model"):
-            what = "an idle thread" if wait.idle is not None else f"a {wait.what[0]}"
-            self._fail((*loc, "as"), f"{what} gives no value to name", key=True)
+        if wait.alias is not None and wait.awaited_kinds[0] in ("idle", "gate", "model"):
+            awaited = "an idle thread" if wait.idle is not None else f"a {wait.awaited_kinds[0]}"
+            self._fail((*loc, "as"), f"{awaited} gives no value to name", key=True)
         if wait.answer is not None:
             self._values.add(wait.answer)
 
-    def _statuses(self, accepted: str | list[str], loc: Loc) -> None:
-        """The ends of a turn: the protocol's, and those that the file names as extensions."""
-        own = [*STATUSES, *self._scenario.extensions]
-        for index, status in enumerate([accepted] if isinstance(accepted, str) else accepted):
-            if status not in own:
-                at = loc if isinstance(accepted, str) else (*loc, index)
+    def _check_statuses(self, statuses: str | list[str], loc: Loc) -> None:
+        """Check that statuses are the protocol's, or named as extensions by the file."""
+        valid = [*STATUSES, *self._scenario.extensions]
+        for index, status in enumerate([statuses] if isinstance(statuses, str) else statuses):
+            if status not in valid:
+                place = loc if isinstance(statuses, str) else (*loc, index)
                 expected = ", ".join(map(repr, STATUSES[:-1])) + f" or {STATUSES[-1]!r}"
-                near = hint(status, own) or "; a status of one server goes into extensions"
-                self._fail(at, f"found {status!r}; expected {expected}{near}")
+                near = (
+                    did_you_mean(status, valid) or "; a status of one server goes into extensions"
+                )
+                self._fail(place, f"found {status!r}; expected {expected}{near}")
 
-    def _new(self, alias: str, names: set[str], loc: Loc) -> None:
+    def _add_name(self, alias: str, names: set[str], loc: Loc) -> None:
         if alias in names:
             self._fail(loc, f"the alias {alias!r} is taken already")
         names.add(alias)
 
-    def _known(
-        self, what: str, name: str, names: Collection[str], loc: Loc, *, key: bool = False
+    def _check_known(
+        self, kind: str, name: str, names: Collection[str], loc: Loc, *, key: bool = False
     ) -> None:
         if name in names:
             return
-        if what == "connection" and name == MAIN:
-            self._fail(loc, f"no connection is left; {_NONE[what]}", key=key)
+        if kind == "connection" and name == MAIN_CONNECTION:
+            self._fail(loc, f"no connection is left; {_REASON_NONE_EXISTS[kind]}", key=key)
         if names:
-            self._fail(loc, unknown(what, name, names), key=key)
-        self._fail(loc, f"unknown {what} {name!r}; {_NONE[what]}", key=key)
+            self._fail(loc, unknown_name(kind, name, names), key=key)
+        self._fail(loc, f"unknown {kind} {name!r}; {_REASON_NONE_EXISTS[kind]}", key=key)
 
     def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
         raise ScenarioError(self._path, self._document.place(loc, key=key), message)

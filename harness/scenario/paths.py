@@ -1,6 +1,6 @@
 """Dotted paths of a scenario, such as `item.content.0.text`: a number is an index of a list.
 
-`*` in a path is any element of a list: one of them has to have the value.
+`*` in a path is any element of a list: one of them must have the value.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from harness.trace.difference import literal
 
 
 def members(value: Any) -> dict[str, Any]:
-    """The members of an object, or the elements of a list by their indexes; else nothing."""
+    """Return the members of an object, or the elements of a list by their indexes, else {}."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     if isinstance(value, list):
@@ -21,100 +21,107 @@ def members(value: Any) -> dict[str, Any]:
     return {}
 
 
-def follow(value: Any, dotted: str) -> Any:
+def value_at(value: Any, dotted: str) -> Any:
     """Return the value at a dotted path, `MISSING` if a step leads nowhere."""
     for step in dotted.split("."):
         value = members(value).get(step, MISSING)
     return value
 
 
-def fits(value: Any, where: dict[str, Any]) -> bool:
+def has_values(value: Any, expected: dict[str, Any]) -> bool:
     """Return whether dotted paths in a value have these values."""
-    return not _unlike(value, where)
+    return not _differing_paths(value, expected)
 
 
-def described(what: str, where: dict[str, Any]) -> str:
-    """`item/started where item.type: "plan"`"""
-    wanted = " and ".join(f"{path}: {literal(value)}" for path, value in where.items())
-    return what + (f" where {wanted}" if wanted else "")
+def describe_expected(message: str, expected: dict[str, Any]) -> str:
+    """Return a description such as `item/started where item.type: "plan"`."""
+    conditions = " and ".join(f"{path}: {literal(value)}" for path, value in expected.items())
+    return message + (f" where {conditions}" if conditions else "")
 
 
-def nearest_of(
+def describe_nearest(
     values: Sequence[Any],
-    where: dict[str, Any],
+    expected: dict[str, Any],
     *,
     within: Loc = (),
-    but: str = "was taken by an earlier step",
+    fate_of_match: str = "was taken by an earlier step",
 ) -> str:
     """Return how many messages came, and where the last of the nearest differs, by JSON path.
 
-    `within` is the path from the message to the values, `but` what is to be said of one that fits.
-    "" where none came.
+    `within` is the path from the message to the values, `fate_of_match` the reason why a matching
+    one did not count. "" if none came.
     """
     if not values:
         return ""
-    unlike = [_unlike(value, where) for value in values]
-    fewest = min(map(len, unlike))
+    differing = [_differing_paths(value, expected) for value in values]
+    fewest = min(map(len, differing))
     if not fewest:
-        return f"{len(values)} came, and what fits {but}"
-    index = max(index for index, paths in enumerate(unlike) if len(paths) == fewest)
-    # Of any element the whole list is told.
-    path = unlike[index][0].partition(".*")[0]
+        return f"{len(values)} came, and what fits {fate_of_match}"
+    index = max(index for index, paths in enumerate(differing) if len(paths) == fewest)
+    # For any element, show the whole list.
+    path = differing[index][0].partition(".*")[0]
     place = show_path((*within, *_json_path(values[index], path)))
-    found = literal(follow(values[index], path))
+    actual = literal(value_at(values[index], path))
     came = "1 came, with" if len(values) == 1 else f"{len(values)} came, the nearest with"
-    return f"{came} {place}: {found}"
+    return f"{came} {place}: {actual}"
 
 
-def nested(where: dict[str, Any]) -> dict[str, Any]:
-    """The value that dotted paths describe, with numbers as members of objects."""
-    whole: dict[str, Any] = {}
-    for dotted, value in where.items():
+def nest_paths(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the value that dotted paths describe, with numbers as members of objects."""
+    result: dict[str, Any] = {}
+    for dotted, value in values.items():
         *steps, last = dotted.split(".")
-        holder: Any = whole
+        holder: Any = result
         for step in steps:
             holder = holder.setdefault(step, {}) if isinstance(holder, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if isinstance(holder, dict):
             holder[last] = deepcopy(value)
-    return whole
+    return result
 
 
-def with_lists(value: Any, loc: Loc = ()) -> tuple[Any, dict[Loc, Loc]]:
-    """The value with a list where all members are numbers; and each path in it with its own path.
+def numbers_as_lists(value: Any, loc: Loc = ()) -> tuple[Any, dict[Loc, Loc]]:
+    """Return the value with lists for members that are all numbers, and the old path of each path.
 
-    The lists are as short as can be: of `content.3` alone there is one element.
+    The lists are as short as possible: `content.3` alone makes one element.
     """
     paths: dict[Loc, Loc] = {}
 
-    def converted(value: Any, new: Loc, old: Loc) -> Any:
+    def convert(value: Any, new: Loc, old: Loc) -> Any:
         paths[new] = old
         if not isinstance(value, dict):
             return value
-        held = cast("dict[str, Any]", value)
-        if not held or not all(key.isdecimal() for key in held):
-            return {key: converted(one, (*new, key), (*old, key)) for key, one in held.items()}
-        keys = sorted(held, key=int)
-        return [converted(held[key], (*new, at), (*old, key)) for at, key in enumerate(keys)]
+        named = cast("dict[str, Any]", value)
+        if not named or not all(key.isdecimal() for key in named):
+            return {key: convert(inner, (*new, key), (*old, key)) for key, inner in named.items()}
+        keys = sorted(named, key=int)
+        return [convert(named[key], (*new, index), (*old, key)) for index, key in enumerate(keys)]
 
-    return converted(value, loc, loc), paths
-
-
-def _unlike(value: Any, where: dict[str, Any]) -> list[str]:
-    """The paths whose values are not as they should be."""
-    return [path for path, wanted in where.items() if wanted not in _all_at(value, path)]
+    return convert(value, loc, loc), paths
 
 
-def _all_at(value: Any, dotted: str) -> list[Any]:
+def _differing_paths(value: Any, expected: dict[str, Any]) -> list[str]:
+    """Return the paths whose values are not as they should be."""
+    return [
+        path
+        for path, value_expected in expected.items()
+        if value_expected not in _values_at(value, path)
+    ]
+
+
+def _values_at(value: Any, dotted: str) -> list[Any]:
     """Return the values at a dotted path; with `*`, those in each element."""
-    found = [value]
+    values = [value]
     for step in dotted.split("."):
         if step == "*":
-            found = [
-                each for one in found if isinstance(one, list) for each in members(one).values()
+            values = [
+                element
+                for holder in values
+                if isinstance(holder, list)
+                for element in members(holder).values()
             ]
         else:
-            found = [members(one).get(step, MISSING) for one in found]
-    return found
+            values = [members(holder).get(step, MISSING) for holder in values]
+    return values
 
 
 def _json_path(value: Any, dotted: str) -> Loc:

@@ -1,4 +1,4 @@
-"""Bounds that count silence: a server that goes on telling of a turn is slow, not silent."""
+"""Bounds that count silence: a server that still reports about a turn is slow, not silent."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,17 +10,16 @@ from harness.protocol.values import dig, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.recorder import Recorder
 
-MAX_BOUNDS: Final = 3
-"""A wait takes at most so many times its bound, however much the server tells."""
-# The deadline moves only where that gains so much of the bound: messages come by the thousand.
-_STEP_OF_BOUND: Final = 0.05
+MAX_BOUNDS_PER_WAIT: Final = 3
+"""A wait takes at most this multiple of its bound, however much the server sends."""
+# The deadline moves only if that gains this part of the bound: there are thousands of messages.
+_MIN_EXTENSION_OF_BOUND: Final = 0.05
 
 
 class Patience:
     """One wait of at most `bound` seconds of silence about turns, on all of a trace's connections.
 
-    `seconds` is the bound that was hit: the silence, or the whole wait where the server told
-    without end.
+    `seconds` is the bound that was hit: the silence, or the whole wait if messages kept coming.
     """
 
     def __init__(self, recorder: Recorder, bound: float) -> None:
@@ -38,27 +37,27 @@ class Patience:
     @contextmanager
     def wait(self) -> Generator[None]:
         """Bound the block; it is left without an exception when the bound is hit."""
-        begun = anyio.current_time()
-        self._last = begun + MAX_BOUNDS * self._bound
-        self._recorder.listeners.append(self._hear)
+        started = anyio.current_time()
+        self._last = started + MAX_BOUNDS_PER_WAIT * self._bound
+        self._recorder.listeners.append(self._on_frame)
         try:
             with self._scope:
-                self._scope.deadline = begun + self._bound
+                self._scope.deadline = started + self._bound
                 yield
         finally:
-            self._recorder.listeners.remove(self._hear)
-            if self._last - self._scope.deadline <= _STEP_OF_BOUND * self._bound:
-                self.seconds = MAX_BOUNDS * self._bound
+            self._recorder.listeners.remove(self._on_frame)
+            if self._last - self._scope.deadline <= _MIN_EXTENSION_OF_BOUND * self._bound:
+                self.seconds = MAX_BOUNDS_PER_WAIT * self._bound
 
-    def _hear(self, frame: Frame) -> None:
-        if not tells_of_a_turn(frame):
+    def _on_frame(self, frame: Frame) -> None:
+        if not is_about_a_turn(frame):
             return
         deadline = min(anyio.current_time() + self._bound, self._last)
-        if deadline - self._scope.deadline > _STEP_OF_BOUND * self._bound:
+        if deadline - self._scope.deadline > _MIN_EXTENSION_OF_BOUND * self._bound:
             self._scope.deadline = deadline
 
 
-def tells_of_a_turn(frame: Frame) -> bool:
+def is_about_a_turn(frame: Frame) -> bool:
     """Return whether a message of the server shows that a turn is going on."""
     if not frame.from_target or frame.kind is not Kind.NOTIFICATION:
         return False

@@ -13,69 +13,69 @@ from harness.client.peer import Peer
 from harness.client.target.profile import Bounds
 from harness.errors import TargetGone
 from harness.model.model import ScriptedModel
-from harness.model.play import Unfit
-from harness.model.tools import CAPABILITIES, lines_to_add
+from harness.model.play import MissingTool
+from harness.model.tools import CAPABILITY_OF_INTENT, profile_lines
 from harness.scenario.client_steps import ClientStep, RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.patience import Patience
 from harness.scenario.races import AgainStep
 from harness.scenario.steps import plays_by_step
-from harness.scenario.steps.awaited import NOTHING, Awaited
+from harness.scenario.steps.awaited import NO_TARGET, WaitTarget
 from harness.scenario.steps.context import (
     Cast,
     Connections,
+    FailureKind,
     OneConnection,
     StepContext,
     StepFailed,
-    UnmetKind,
 )
 from harness.trace.marks import Setup, StepBegins
 
-__all__ = ["CANNOT_GO_ON", "Cast", "Player", "Unmet", "UnmetKind"]
+__all__ = ["STEP_ERRORS", "Cast", "FailureKind", "Player", "StepFailure"]
 
-CANNOT_GO_ON = (StepFailed, TargetGone, TimeoutError)
+STEP_ERRORS = (StepFailed, TargetGone, TimeoutError)
 """What ends a client's side before its end. Any other exception is a defect of the harness."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
+class StepFailure:
     """A step that could not be done.
 
-    `capability` is what the target lacks, "" for none; `awaited` what a step that timed out waited
-    for.
+    `capability` is what the target lacks, "" for none; `wait_target` is the target of a step that
+    timed out.
     """
 
-    kind: UnmetKind
+    kind: FailureKind
     step: str
     line: int
     message: str
     capability: str = ""
-    awaited: Awaited = NOTHING
+    wait_target: WaitTarget = NO_TARGET
 
     @classmethod
-    def because_of(cls, error: Exception, step: str, line: int = 1) -> "Unmet":
-        """The same, of an exception in `CANNOT_GO_ON`."""
+    def from_exception(cls, error: Exception, step: str, line: int = 1) -> "StepFailure":
+        """Return the failure of an exception in `STEP_ERRORS`."""
         match error:
             case StepFailed():
                 return cls(error.kind, step, line, str(error), error.capability)
             case TargetGone():
-                return cls(UnmetKind.CRASH, step, line, str(error))
+                return cls(FailureKind.CRASH, step, line, str(error))
             case _:
-                return cls(UnmetKind.TIMEOUT, step, line, str(error) or "a bound was hit")
+                return cls(FailureKind.TIMEOUT, step, line, str(error) or "a bound was hit")
 
 
 class Player:
     """Plays one scenario: `play` plays all of it, `step` one step at a time.
 
-    Who steps does so within `async with player:`, since a step may begin something that goes on
-    beside the following ones (a standing answer). The block is entered and left in one task; the
-    steps may be played from any, one after the other. `next_step` is None after the last step, and
-    after one that could not be done, which `unmet` then tells.
+    Single steps are played within `async with player:`, since a step may start a task that runs
+    beside later ones (a standing answer). The block is entered and left in one task; the steps may
+    be played from any task, one after the other. `next_step` is None after the last step, and after
+    one that failed, which `failure` then holds.
 
-    `thread_params` go into every `thread/start`, `turn_params` into every `turn/start`; `places`
-    are what the placeholders `{name}` in what is sent stand for. `markers` maps a thread's alias to
-    a nonce that is put before its first input, so that the model's side can tell whose call it is.
-    `connections` are the scenario's, without them there is one.
+    `thread_params` go into every `thread/start`, `turn_params` into every `turn/start`;
+    `placeholders` maps `{name}` in sent values to texts. `markers` maps a thread's alias to a nonce
+    before its first input, which identifies its model calls. `connections` are the scenario's;
+    without them there is one.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class Player:
         bounds: Bounds,
         thread_params: dict[str, Any],
         turn_params: Mapping[str, Any] | None = None,
-        places: Mapping[str, str] | None = None,
+        placeholders: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
         connections: Connections | None = None,
     ) -> None:
         self.cast = cast or Cast()
-        self.unmet: Unmet | None = None
+        self.failure: StepFailure | None = None
         self._loaded = loaded
         self._recorder = peer.recorder
         self._bounds = bounds
         scenario = loaded.scenario
-        self._to_come = [
+        self._remaining_steps = [
             (side, index, step)
             for side, steps in (("setup", scenario.setup), ("client", scenario.client))
             for index, step in enumerate(steps)
@@ -117,7 +117,7 @@ class Player:
             bounds=bounds,
             thread_params={**settings, **thread_params},
             turn_params=dict(turn_params or {}),
-            places=dict(places or {}),
+            placeholders=dict(placeholders or {}),
             markers=dict(markers or {}),
         )
 
@@ -125,7 +125,7 @@ class Player:
         tasks = anyio.create_task_group()
         await tasks.__aenter__()
         self._tasks = self._context.tasks = tasks
-        tasks.start_soon(self._watch)
+        tasks.start_soon(self._watch_model)
         return self
 
     async def __aexit__(
@@ -138,7 +138,7 @@ class Player:
             raise RuntimeError("the player was not entered")
         tasks, self._tasks, self._context.tasks = self._tasks, None, None
         if error is None:
-            self._setup_is_over()
+            self._end_setup()
         if error is not None and not isinstance(error, Exception):
             return await tasks.__aexit__(kind, error, traceback)
         # Passed through the task group the exception would come out as one of a group.
@@ -148,50 +148,50 @@ class Player:
 
     @property
     def next_step(self) -> ClientStep | None:
-        """The step that `step` plays next, None where the script is over."""
-        return self._to_come[0][2] if self._to_come else None
+        """Return the step that `step` plays next, None at the end of the script."""
+        return self._remaining_steps[0][2] if self._remaining_steps else None
 
-    async def play(self) -> Unmet | None:
-        """Play every step within the scenario's bound; gives what could not be done, if anything.
+    async def play(self) -> StepFailure | None:
+        """Play every step within the scenario's bound; return the failure, None if all succeeded.
 
-        The first step that cannot be done ends the script.
+        The first failed step ends the script.
         """
         bound = Patience(self._recorder, self._bounds.scenario)
         with bound.wait():
             async with self:
-                while self._to_come:
+                while self._remaining_steps:
                     await self.step()
-            return self.unmet
+            return self.failure
         message = f"the scenario took longer than its bound of {bound.seconds:g} s"
-        self.unmet = Unmet(UnmetKind.TIMEOUT, "scenario", 1, message)
-        return self.unmet
+        self.failure = StepFailure(FailureKind.TIMEOUT, "scenario", 1, message)
+        return self.failure
 
-    async def step(self) -> Unmet | None:
-        """Play the next step, within its bound; gives why it could not be done, None if it could.
+    async def step(self) -> StepFailure | None:
+        """Play the next step within its bound; return its failure, None if it succeeded.
 
-        Raises RuntimeError outside of `async with player:`, and where no step is left.
+        Raises RuntimeError outside of `async with player:`, and if no step is left.
         """
         if self._tasks is None:
             raise RuntimeError("steps are played within `async with player:`")
-        if not self._to_come:
+        if not self._remaining_steps:
             raise RuntimeError("no step is left to be played")
-        side, index, step = self._to_come.pop(0)
+        side, index, step = self._remaining_steps.pop(0)
         if side == "setup" and not self._in_setup:
             self._in_setup = True
             self._recorder.mark(Setup(active=True))
-        self.unmet = await self._bounded(step, self._loaded.line(side, index))
-        if self.unmet is not None:
-            self._to_come.clear()
-        if not self._to_come or self._to_come[0][0] != "setup":
-            self._setup_is_over()
-        return self.unmet
+        self.failure = await self._play_within_bound(step, self._loaded.line_of(side, index))
+        if self.failure is not None:
+            self._remaining_steps.clear()
+        if not self._remaining_steps or self._remaining_steps[0][0] != "setup":
+            self._end_setup()
+        return self.failure
 
-    def _setup_is_over(self) -> None:
+    def _end_setup(self) -> None:
         if self._in_setup:
             self._in_setup = False
             self._recorder.mark(Setup(active=False))
 
-    async def _bounded(self, step: ClientStep, line: int) -> Unmet | None:
+    async def _play_within_bound(self, step: ClientStep, line: int) -> StepFailure | None:
         name = next(iter(type(step).model_fields))
         self._recorder.mark(StepBegins(name, line))
         bound = Patience(self._recorder, self._bound_of(step))
@@ -200,49 +200,49 @@ class Player:
                 await self._play(step)
                 return None
         except (StepFailed, TargetGone, TimeoutError) as error:
-            return Unmet.because_of(error, name, line)
-        awaited, came = self._context.awaited, self._context.came()
-        message = f"waited {bound.seconds:g} s for {awaited.words}; {came or 'it did not come'}"
-        return Unmet(UnmetKind.TIMEOUT, name, line, message, awaited=awaited)
+            return StepFailure.from_exception(error, name, line)
+        awaited, nearest = self._context.target, self._context.describe_nearest()
+        message = f"waited {bound.seconds:g} s for {awaited.words}; {nearest or 'it did not come'}"
+        return StepFailure(FailureKind.TIMEOUT, name, line, message, wait_target=awaited)
 
     async def _play(self, step: ClientStep) -> None:
-        """Play one step, and no longer once the model's side cannot go on as the script says."""
+        """Play one step, and cancel it when the model's side cannot follow its script."""
         context, failure = self._context, None
         with anyio.CancelScope() as self._current:
-            if context.model.stuck.is_set():
+            if context.model.is_stuck.is_set():
                 self._current.cancel()
             try:
                 await self._plays[type(step)](context, step)
             except (StepFailed, TargetGone) as error:
                 failure = error
-        if context.model.unfit:
-            raise not_offered(context.model.unfit[0])
+        if context.model.missing_tools:
+            raise tool_not_offered(context.model.missing_tools[0])
         if failure is not None:
             raise failure
 
-    async def _watch(self) -> None:
-        """End the step that is being played when the model's side cannot go on."""
-        await self._context.model.stuck.wait()
+    async def _watch_model(self) -> None:
+        """Cancel the current step when the model's side cannot follow its script."""
+        await self._context.model.is_stuck.wait()
         self._current.cancel()
 
     def _bound_of(self, step: ClientStep) -> float:
-        """In seconds; a restart is an end, which may need three pushes, and a start."""
+        """Return seconds; a restart is a stop, which may need three signals, and a start."""
         if isinstance(step, RestartStep | AgainStep):
             return self._bounds.start + 3 * self._bounds.stop
         return self._bounds.step
 
 
-def not_offered(unfit: Unfit) -> StepFailed:
-    """Return why a script cannot go on that wants a tool which the target did not offer."""
-    names = ", ".join(map(str, unfit.offered)) or "none"
+def tool_not_offered(unfit: MissingTool) -> StepFailed:
+    """Return the error of a script that needs a tool which the target did not offer."""
+    names = ", ".join(map(str, unfit.offered_tools)) or "none"
     if unfit.lacks:
         message = f"the model's side wanted a {unfit.lacks} for a command; no tool takes that wish"
         return StepFailed(
-            UnmetKind.NOT_OFFERED, f"{message}; offered: {names}", capability=unfit.lacks
+            FailureKind.NOT_OFFERED, f"{message}; offered: {names}", capability=unfit.lacks
         )
     return StepFailed(
-        UnmetKind.NOT_OFFERED,
+        FailureKind.NOT_OFFERED,
         f"the model's side wanted to {unfit.intent} and no offered tool fits; offered: {names}; "
-        f"the profile can say which it is: {lines_to_add(unfit.intent)}",
-        capability=CAPABILITIES[unfit.intent],
+        f"the profile can say which it is: {profile_lines(unfit.intent)}",
+        capability=CAPABILITY_OF_INTENT[unfit.intent],
     )

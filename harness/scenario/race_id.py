@@ -1,4 +1,4 @@
-"""The id of a race and of its placements, as reports print it and users write it."""
+"""The ids of a race and of its placements, as reports print them and users write them."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,13 @@ class RaceId:
 
     @classmethod
     def parse(cls, text: str) -> "RaceId":
-        """The id that a text spells; it may be that of a scenario."""
+        """Return the id that a text spells; it may be that of a scenario."""
         scenario, _, name = text.partition(_SEPARATOR)
         return cls.parse_name(name, scenario)
 
     @classmethod
     def parse_name(cls, name: str, scenario: str = "") -> "RaceId":
-        """The id of a `name` (ACTION or ACTION@POSITION) in a scenario."""
+        """Return the id of a `name` (ACTION or ACTION@POSITION) in a scenario."""
         action, _, position = name.partition(_SEPARATOR)
         return cls(scenario, action, position)
 

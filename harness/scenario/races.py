@@ -1,8 +1,7 @@
 """A race: one action placed at one position of a scenario's turn, as a play of its own.
 
-What the file demands of its own play (`expect`, `covers`, waits for certain ends) is left out: an
-action in the middle changes it. What every server owes whatever comes in between is the rules'
-business.
+The expectations of the file (`expect`, `covers`, waits for certain ends) are left out: an action in
+the middle changes them. The rules still judge what every server owes.
 """
 
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any, Literal
 from harness.model.script import ModelStep, Script
 from harness.model.strict import Strict
 from harness.scenario.client_steps import (
-    MAIN,
+    MAIN_CONNECTION,
     AnswerStep,
     ConnectStep,
     OpenStep,
@@ -29,24 +28,24 @@ from harness.scenario.loader import Loaded
 from harness.scenario.model import Action, Expectations, Outcome, Scenario
 from harness.scenario.positions import (
     ASKED,
-    GATE,
+    RACE_GATE,
     SENT,
     Position,
     answers_of,
+    insert_gate,
     opened_pipes,
     positions,
     raced_turn,
-    spelled_out,
-    with_gate,
+    unroll_script,
 )
 from harness.scenario.race_id import RaceId
 
-SPARE = 4
+SPARE_MODEL_CALLS = 4
 """Model calls beyond the script: for input that was added, a second turn, the turn afterwards."""
 
-# What a server must offer, beside what the scenario needs.
-NEEDS: dict[Action, str] = {"steer": "steering", "attach": "history"}
-NEXT, OTHER = "race-next", "race-thread"
+# The capability that an action needs, beside those of the scenario.
+CAPABILITY_OF_ACTION: dict[Action, str] = {"steer": "steering", "attach": "history"}
+NEXT_TURN, OTHER_THREAD = "race-next", "race-thread"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +57,23 @@ class Placement:
 
     @property
     def name(self) -> str:
-        """`interrupt@item:1:started`"""
+        """Return action and position: `interrupt@item:1:started`."""
         return RaceId("", self.action, self.position.name).name
 
 
 @dataclass(frozen=True, slots=True)
-class Raced(Loaded):
-    """A derived scenario; its steps stand at the lines of those that they came from."""
+class RacedScenario(Loaded):
+    """A derived scenario; its steps have the lines of the steps that they came from."""
 
     lines: tuple[int, ...] = ()
 
-    def line(self, *loc: str | int) -> int:
-        """The line of a part of the file."""
+    def line_of(self, *loc: str | int) -> int:
+        """Return the line of a part of the file."""
         match loc:
             case ("client", int(index)):
                 return self.lines[index]
             case _:
-                return Loaded.line(self, *loc)
+                return Loaded.line_of(self, *loc)
 
 
 class Begin(Strict):
@@ -84,7 +83,7 @@ class Begin(Strict):
 
 
 class BeginStep(Strict):
-    """The turn's start, where the action does not wait for its answer."""
+    """The start of the turn without waiting for its answer."""
 
     begin: Begin
 
@@ -104,13 +103,13 @@ class ReachStep(Strict):
 
 
 class Act(Strict):
-    """Do what is raced; where `certain`, the turn runs for sure."""
+    """Perform the action; with `turn_is_running` the turn certainly runs then."""
 
     turn: str
     thread: str
     action: Action
-    certain: bool
-    ended: bool
+    turn_is_running: bool
+    turn_has_ended: bool
 
 
 class ActStep(Strict):
@@ -126,120 +125,129 @@ class AgainStep(Strict):
 
 
 class Revive(Strict):
-    """Go on with a thread of the server that was killed, as far as the new one takes part."""
+    """Continue a thread of the killed server, as far as the new server allows."""
 
     thread: str
 
 
 class ReviveStep(Strict):
-    """Read the thread, resume it, and let it take a turn."""
+    """Read the thread, resume it, and run a turn on it."""
 
     revive: Revive
 
 
 class SettleStep(Strict):
-    """Wait for the end of what was started, and look for what was accepted."""
+    """Wait for the ends of the turns, and check that accepted input arrived."""
 
     settle: Act
 
 
 def placements(scenario: Scenario, action: Action) -> list[Placement]:
-    """Every placement of an action in a scenario, in the order of the positions.
+    """Return every placement of an action in a scenario, in the order of the positions.
 
-    Actions that name the turn begin where its id is known; an answer, where something was asked.
+    Actions that name the turn begin when its id is known; an answer, at the first question.
     """
-    found = positions(scenario)
+    candidates = positions(scenario)
     if action in ("interrupt", "steer"):
-        found = [one for one in found if one.knows_turn]
+        candidates = [candidate for candidate in candidates if candidate.knows_turn]
     elif action == "answer":
-        names = [one.name for one in found]
-        found = found[names.index(ASKED) :] if ASKED in names else []
-    return [Placement(action, position) for position in found]
+        names = [candidate.name for candidate in candidates]
+        candidates = candidates[names.index(ASKED) :] if ASKED in names else []
+    return [Placement(action, position) for position in candidates]
 
 
-def derived(loaded: Loaded, placement: Placement, *, listens: bool = False) -> Raced:
-    """The play of one placement. Raises `ValueError` where the scenario cannot be raced.
+def derive_race(
+    loaded: Loaded, placement: Placement, *, server_listens: bool = False
+) -> RacedScenario:
+    """Return the scenario of one placement. Raises `ValueError` if it cannot be raced.
 
-    A server that `listens` outlives its client, which comes back.
+    With `server_listens` the server outlives its client, which connects again.
     """
     scenario, position = loaded.scenario, placement.position
     turn = raced_turn(scenario)
-    at = scenario.client.index(turn)
-    steps = [*scenario.client[:at], *_race(scenario, turn, placement, listens=listens)]
-    line = loaded.line("client", at)
-    lines = [loaded.line("client", index) for index in range(at)]
-    script = [*with_gate(spelled_out(scenario), position.hold), *_spare()]
+    turn_index = scenario.client.index(turn)
+    steps = [
+        *scenario.client[:turn_index],
+        *_race_steps(scenario, turn, placement, listens=server_listens),
+    ]
+    line = loaded.line_of("client", turn_index)
+    lines = [loaded.line_of("client", index) for index in range(turn_index)]
+    script = [*insert_gate(unroll_script(scenario), position.hold), *_spare_script()]
     fields: dict[str, Any] = {
         "model": script,
         "client": steps,
         "covers": [],
         "races": [],
-        "server": "fresh" if _spoils(placement.action, listens=listens) else scenario.server,
+        "server": "fresh"
+        if _spoils_process(placement.action, listens=server_listens)
+        else scenario.server,
         # However many calls the action leads to, up to the last that the script has.
         "expect": Expectations(
             any_of=[Outcome(model_calls=count) for count in range(len(script) + 1)]
         ),
     }
-    return Raced(
+    return RacedScenario(
         id=str(RaceId(loaded.id, placement.action, position.name)),
         path=loaded.path,
         scenario=scenario.model_copy(update=fields),
         document=loaded.document,
-        lines=(*lines, *[line] * (len(steps) - at)),
+        lines=(*lines, *[line] * (len(steps) - turn_index)),
     )
 
 
-def _spoils(action: Action, *, listens: bool) -> bool:
-    """Return whether the process is of no use to the next scenario.
+def _spoils_process(action: Action, *, listens: bool) -> bool:
+    """Return whether the process cannot be reused by the next scenario.
 
-    It is of none if a connection ended or was added.
+    It cannot if a connection ended or was added.
     """
     return action == "disconnect" or (action == "attach" and listens)
 
 
-def _spare() -> Script:
+def _spare_script() -> Script:
     reply = {"reply": [{"message": {"deltas": ["Very well."]}}]}
-    return [ModelStep.model_validate(reply) for _ in range(SPARE)]
+    return [ModelStep.model_validate(reply) for _ in range(SPARE_MODEL_CALLS)]
 
 
-def _race(
+def _race_steps(
     scenario: Scenario, turn: StartTurnStep, placement: Placement, *, listens: bool
 ) -> list[Any]:
-    """The steps from the turn's start on."""
+    """Return the steps from the turn's start on."""
     position, answers = placement.position, answers_of(scenario)
     body = turn.start_turn
     act = Act(
         turn=body.alias,
         thread=body.thread,
         action=placement.action,
-        certain=position.within_turn,
-        ended=position.settled and not position.within_turn,
+        turn_is_running=position.is_within_turn,
+        turn_has_ended=position.is_settled and not position.is_within_turn,
     )
     begin = BeginStep(begin=Begin(turn=body)) if position.name == SENT else turn
     pipes = opened_pipes(scenario)
     steps: list[Any] = [OpenStep(open=pipe) for pipe in pipes if pipe != position.pipe]
     steps += [begin, *answers[: position.answers]]
     steps += [ReachStep(reach=Reach(turn=body.alias, thread=body.thread, position=position))]
-    # What commands write is heard only where a step waits for it; here it has come already.
-    steps += [WaitStep(wait=Wait(gate=one.method)) for one in position.sights if one.what == "pipe"]
+    # A command's write is recorded only if a step waits for it; here it was already reached.
+    steps += [
+        WaitStep(wait=Wait(gate=sight.method)) for sight in position.sights if sight.kind == "pipe"
+    ]
     steps += [ActStep(act=act)]
     if placement.action == "disconnect" and not listens:
         return steps
     if placement.action == "disconnect":
-        steps += [ConnectStep(connect=MAIN)]
+        steps += [ConnectStep(connect=MAIN_CONNECTION)]
     if placement.action == "kill":
         steps += [AgainStep(again=True)]
-    steps += _standing(answers)
-    held = [*([position.pipe] if position.pipe else []), *([GATE] if position.hold else [])]
-    steps += [OpenStep(open=gate) for gate in held]
+    steps += _as_standing_answers(answers)
+    gates = [*([position.pipe] if position.pipe else []), *([RACE_GATE] if position.hold else [])]
+    steps += [OpenStep(open=gate) for gate in gates]
     if placement.action == "kill":
-        return [*steps, *_anew(scenario), ReviveStep(revive=Revive(thread=body.thread))]
+        return [*steps, *_new_thread_steps(scenario), ReviveStep(revive=Revive(thread=body.thread))]
     if placement.action == "disconnect":
-        return [*steps, *_anew(scenario)]
-    return [*steps, SettleStep(settle=act), *_afterwards(body.thread)]
+        return [*steps, *_new_thread_steps(scenario)]
+    return [*steps, SettleStep(settle=act), *_last_turn_steps(body.thread)]
 
 
-def _standing(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
+def _as_standing_answers(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
     """Return the answers as standing ones, the first for each kind of question."""
     first: dict[str, AnswerStep] = {}
     for step in answers:
@@ -250,21 +258,21 @@ def _standing(answers: Iterable[AnswerStep]) -> list[AnswerStep]:
     ]
 
 
-def _anew(scenario: Scenario) -> list[Any]:
-    """After a restart, or for a client that comes back, a new thread takes a turn."""
-    starts = [one.start_thread for one in scenario.steps if isinstance(one, StartThreadStep)]
+def _new_thread_steps(scenario: Scenario) -> list[Any]:
+    """Return steps that start a new thread and a turn, for a new server or a new connection."""
+    starts = [step.start_thread for step in scenario.steps if isinstance(step, StartThreadStep)]
     params = starts[0].params if starts else {}
     thread = StartThreadStep(
-        start_thread=StartThread.model_validate({"as": OTHER, "params": params})
+        start_thread=StartThread.model_validate({"as": OTHER_THREAD, "params": params})
     )
-    return [thread, *_afterwards(OTHER)]
+    return [thread, *_last_turn_steps(OTHER_THREAD)]
 
 
-def _afterwards(thread: str) -> list[Any]:
-    """The thread takes another turn, which ends; what is left of the script is played in it."""
-    start = {"thread": thread, "as": NEXT, "text": "And now something else."}
+def _last_turn_steps(thread: str) -> list[Any]:
+    """Return steps of another turn of the thread, which plays the rest of the script."""
+    start = {"thread": thread, "as": NEXT_TURN, "text": "And now something else."}
     return [
         StartTurnStep(start_turn=StartTurn.model_validate(start)),
-        WaitStep(wait=Wait(turn=NEXT)),
+        WaitStep(wait=Wait(turn=NEXT_TURN)),
         ReadThreadStep(read_thread=ReadThread(thread=thread, include_turns=True)),
     ]

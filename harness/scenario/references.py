@@ -1,6 +1,6 @@
-"""Values that came back earlier, in what is sent later: `$t.thread.id`.
+"""References to values of earlier results in later messages: `$t.thread.id`.
 
-Only a whole text is a reference; `$$` at its beginning stands for one `$`.
+Only a whole text is a reference; a leading `$$` means `$`.
 """
 
 import re
@@ -16,33 +16,33 @@ _REFERENCE = re.compile(r"\$(?P<alias>[A-Za-z][A-Za-z0-9_-]*)(?P<path>(\.[A-Za-z
 
 
 class UnknownValue(HarnessError):
-    """A reference whose path leads nowhere in what came back."""
+    """A reference whose path does not exist in the result."""
 
 
 def references(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
-    """Every reference in a value: where it stands, and its alias."""
+    """Yield every reference in a value: its path, and its alias."""
     for place, text in texts(value, loc):
-        found = _REFERENCE.fullmatch(text)
-        if found:
-            yield place, found["alias"]
+        match = _REFERENCE.fullmatch(text)
+        if match:
+            yield place, match["alias"]
 
 
-def resolved(value: Any, values: Mapping[str, Any]) -> Any:
-    """The value with every reference replaced. Raises `UnknownValue`."""
+def resolve_references(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return the value with every reference replaced. Raises `UnknownValue`."""
     if isinstance(value, str):
-        found = _REFERENCE.fullmatch(value)
-        if found:
-            return _follow(value, found, values)
+        match = _REFERENCE.fullmatch(value)
+        if match:
+            return _follow(value, match, values)
         return value[1:] if value.startswith("$$") else value
     if isinstance(value, list):
-        return [resolved(item, values) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [resolve_references(item, values) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        return {key: resolved(item, values) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: resolve_references(item, values) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     return value
 
 
 def texts(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
-    """Every text in a value, and where it stands."""
+    """Yield every text in a value, with its path."""
     if isinstance(value, str):
         yield loc, value
     elif isinstance(value, list):
@@ -53,14 +53,14 @@ def texts(value: Any, loc: Loc = ()) -> Iterator[tuple[Loc, str]]:
             yield from texts(item, (*loc, str(key)))  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _follow(whole: str, found: re.Match[str], values: Mapping[str, Any]) -> Any:
-    value = values.get(found["alias"], MISSING)
+def _follow(reference: str, match: re.Match[str], values: Mapping[str, Any]) -> Any:
+    value = values.get(match["alias"], MISSING)
     if value is MISSING:
-        raise UnknownValue(f"{whole}: nothing came back under the name {found['alias']}")
-    for name in found["path"].split(".")[1:]:
-        held = members(value)
-        if name not in held:
-            there = ", ".join(held) or "nothing"
-            raise UnknownValue(f"{whole}: there is no {name!r}; there is: {there}")
-        value = held[name]
+        raise UnknownValue(f"{reference}: nothing came back under the name {match['alias']}")
+    for name in match["path"].split(".")[1:]:
+        named = members(value)
+        if name not in named:
+            names = ", ".join(named) or "nothing"
+            raise UnknownValue(f"{reference}: there is no {name!r}; there is: {names}")
+        value = named[name]
     return value

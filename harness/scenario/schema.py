@@ -12,10 +12,10 @@ from harness.protocol.spec.schemas import SchemaBook
 from harness.scenario.families import Family
 from harness.scenario.filler import KINDS
 from harness.scenario.model import Scenario
-from harness.scenario.words import words
+from harness.scenario.words import protocol_words
 
-ID = "scenario.schema.json"
-FAMILY_ID = "family.schema.json"
+SCENARIO_SCHEMA_ID = "scenario.schema.json"
+FAMILY_SCHEMA_ID = "family.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Keys whose mapping may be written as one text.
@@ -33,28 +33,28 @@ _FILLER: dict[str, Any] = {
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema, JSON Schema 2020-12."""
+    """Return the schema, JSON Schema 2020-12."""
     schema = Scenario.model_json_schema(by_alias=True)
     for name, key in _SHORT:
         properties = schema["$defs"][name]["properties"]
         properties[key] = {"anyOf": [{"type": "string"}, properties[key]]}
-    filled: dict[str, Any] = _with_words(_with_filler(schema))
-    filled["$defs"]["Filler"] = _FILLER
+    body: dict[str, Any] = _with_words(_with_filler(schema))
+    body["$defs"]["Filler"] = _FILLER
     return {
         "$schema": _DRAFT,
-        "$id": ID,
-        **filled,
+        "$id": SCENARIO_SCHEMA_ID,
+        **body,
         "title": "A scenario of the session protocol's harness",
     }
 
 
 def family_schema() -> dict[str, Any]:
-    """The schema of a family's file: its template is a scenario with parts in any place."""
+    """Return the schema of a family's file: its template is a scenario with parts in any place."""
     schema = Family.model_json_schema(by_alias=True)
     template = json_schema()
-    defs = {name: _with_parts(one) for name, one in template.pop("$defs").items()}
-    kept = ("type", "properties", "required", "additionalProperties")
-    defs["Template"] = _with_parts({key: template[key] for key in kept})
+    defs = {name: _with_parts(definition) for name, definition in template.pop("$defs").items()}
+    keys = ("type", "properties", "required", "additionalProperties")
+    defs["Template"] = _with_parts({key: template[key] for key in keys})
     defs["Part"] = {
         "type": "string",
         "description": "A named part of the row, the column or the family.",
@@ -62,31 +62,33 @@ def family_schema() -> dict[str, Any]:
     }
     schema["properties"]["scenario"] = {"$ref": "#/$defs/Template"}
     title = "A family of scenarios of the session protocol's harness"
-    return {"$schema": _DRAFT, "$id": FAMILY_ID, **schema, "$defs": defs, "title": title}
+    return {"$schema": _DRAFT, "$id": FAMILY_SCHEMA_ID, **schema, "$defs": defs, "title": title}
 
 
 def schema_text(*, family: bool = False) -> str:
-    """The schema as it is committed in docs/."""
-    made = family_schema() if family else json_schema()
-    return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
+    """Return the schema as it is committed in docs/."""
+    schema = family_schema() if family else json_schema()
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _with_parts(value: Any) -> Any:
-    """Every member and every element may be a part, or a text that holds one; so may a key."""
+    """Allow a part, or a text that holds one, in place of every member, element and key."""
     if isinstance(value, list):
         return [_with_parts(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     members = cast("dict[str, Any]", value)
     properties = cast("dict[str, Any] | None", members.get("properties"))
-    kept = {name: _with_parts(item) for name, item in members.items() if name != "properties"}
+    result = {name: _with_parts(item) for name, item in members.items() if name != "properties"}
     if properties is not None:
-        kept["properties"] = {name: _or_part(_with_parts(one)) for name, one in properties.items()}
-        kept["patternProperties"] = {_PART: True}
+        result["properties"] = {
+            name: _or_part(_with_parts(schema)) for name, schema in properties.items()
+        }
+        result["patternProperties"] = {_PART: True}
     for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _or_part(kept[key])
-    return kept
+        if isinstance(result.get(key), dict):
+            result[key] = _or_part(result[key])
+    return result
 
 
 def _or_part(schema: Any) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def _or_part(schema: Any) -> dict[str, Any]:
 
 
 def _with_words(value: Any) -> Any:
-    """Editors offer the protocol's words; a server may have others, so none is refused here."""
+    """Let editors offer the protocol's words; a server may have others, so any text is valid."""
     if isinstance(value, list):
         return [_with_words(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -103,7 +105,7 @@ def _with_words(value: Any) -> Any:
     if isinstance(members.get("word"), str):
         return {
             "anyOf": [
-                {"enum": words(members["word"], SchemaBook.load())},
+                {"enum": protocol_words(members["word"], SchemaBook.load())},
                 {"type": "string", "minLength": 1},
             ]
         }
@@ -111,15 +113,17 @@ def _with_words(value: Any) -> Any:
 
 
 def _with_filler(value: Any) -> Any:
-    """Every free text may be a filler instead."""
+    """Allow a filler in place of every free text."""
     if isinstance(value, list):
         return [_with_filler(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     members = cast("dict[str, Any]", value)
-    kept = {name: _with_filler(item) for name, item in members.items()}
+    result = {name: _with_filler(item) for name, item in members.items()}
     free = members.get("type") == "string" and not _CLOSED & set(members)
     if not free:
-        return kept
-    about = {name: kept.pop(name) for name in ("title", "description", "default") if name in kept}
-    return {"anyOf": [kept, {"$ref": "#/$defs/Filler"}], **about}
+        return result
+    annotations = {
+        name: result.pop(name) for name in ("title", "description", "default") if name in result
+    }
+    return {"anyOf": [result, {"$ref": "#/$defs/Filler"}], **annotations}

@@ -11,10 +11,11 @@ from harness.model.strict import Strict
 
 
 class SdkTurn(Strict):
-    """A turn: what is called, and what the agent behind it writes and ends with.
+    """A turn: the call, and the output and exit status of the scripted agent.
 
-    `input` and `options` are those of the call, by their names in the text. `abort` is when the
-    signal is aborted: before the call, or during the turn, which the agent then never ends.
+    `input` and `options` are those of the call, by their names in the specification. `abort` is
+    when the signal is aborted: before the call, or during the turn, which the agent then never
+    ends.
     """
 
     call: Literal["run", "runStreamed"] = "run"

@@ -1,7 +1,7 @@
 """Words of the protocol in a scenario: methods, members, values, item types, placeholders.
 
-Left alone are words that are wrong on purpose (`deliberate`), those that a server has beside the
-protocol (`extensions`), and what stands for a later value (`$t.thread.id`).
+Not checked are words that are wrong on purpose (`deliberate`), a server's own words beside the
+protocol (`extensions`), and references to later values (`$t.thread.id`).
 """
 
 import re
@@ -23,38 +23,38 @@ from harness.scenario.client_steps import (
     Wait,
     WaitStep,
 )
-from harness.scenario.faults import Pick, pick_of
-from harness.scenario.lexicon import Kind, Lexicon, Side, Wrong
-from harness.scenario.model import Outcome, Scenario, accepted, piece_of
-from harness.scenario.paths import nested, with_lists
+from harness.scenario.faults import Pick, as_pick
+from harness.scenario.lexicon import Kind, Lexicon, Mistake, Side
+from harness.scenario.model import Outcome, Scenario, accepted_values, contained_text
+from harness.scenario.paths import nest_paths, numbers_as_lists
 from harness.scenario.references import references, texts
-from harness.scenario.surfaces import ITEMS
+from harness.scenario.surfaces import EXEC_ONLY_ITEMS
 from harness.scenario.uses import words_used
 from harness.scenario.yaml12 import Document, Loc, ScenarioError
-from harness.trace.nearest import nearest, unknown
+from harness.trace.nearest import nearest, unknown_name
 from harness.trace.surfaces import SESSION
 
 _BRACES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-# Only what is nearly a placeholder is one: other texts have braces of their own.
-NEARLY = 0.75
+# Only near misses of placeholders are mistakes: other texts may have braces.
+MIN_SIMILARITY = 0.75
 # Fields of steps in which placeholders are replaced.
-_FILLED = ("params", "input", "where", "message", "result", "path")
-ELSEWHERE: dict[Kind, str] = {
+_PLACEHOLDER_FIELDS = ("params", "input", "where", "message", "result", "path")
+KIND_WORDS: dict[Kind, str] = {
     "request": "a request of the client",
     "notification": "a notification of the client",
     "request of the server": "a request of the server",
     "notification of the server": "a notification of the server",
 }
-# What each side asks, and what it tells.
-_OF_SIDE: dict[str, tuple[Kind, Kind]] = {
+# The requests and the notifications of each side.
+_KINDS_OF_SIDE: dict[str, tuple[Kind, Kind]] = {
     "client": ("request", "notification"),
     "server": ("request of the server", "notification of the server"),
 }
 _ADVICE = "; a value of one server is sent by a step with deliberate: true"
-_ALREADY: dict[Kind, str] = {**ELSEWHERE, "item type": "an item type"}
+_PROTOCOL_WORDS: dict[Kind, str] = {**KIND_WORDS, "item type": "an item type"}
 
 
-class Spelling:
+class SpellingChecker:
     """The words of one scenario; `check` raises `ScenarioError`."""
 
     def __init__(
@@ -64,161 +64,191 @@ class Spelling:
         self._document = document
         self._path = path
         self._lexicon = lexicon
-        on_exec = ITEMS if SESSION not in scenario.surfaces else ()
-        self._own = frozenset([*scenario.extensions, *on_exec])
+        exec_items = EXEC_ONLY_ITEMS if SESSION not in scenario.surfaces else ()
+        self._own = frozenset([*scenario.extensions, *exec_items])
 
     def check(self) -> None:
         """Go over the whole file."""
-        self._settings()
+        self._check_settings()
         for side in ("setup", "client"):
             for index, step in enumerate(getattr(self._scenario, side)):
-                self._step((side, index), step)
-        self._expected(("expect",), self._scenario.expect)
+                self._check_step((side, index), step)
+        self._check_outcome(("expect",), self._scenario.expect)
         for index, outcome in enumerate(self._scenario.expect.any_of):
-            self._expected(("expect", "any_of", index), outcome)
-        self._placeholders(self._scenario.config, ("config",))
+            self._check_outcome(("expect", "any_of", index), outcome)
+        self._check_placeholders(self._scenario.config, ("config",))
         for name in self._scenario.workspace.files:
-            self._placeholders(name, ("workspace", "files", name), key=True)
-        self._faults()
-        self._extensions()
+            self._check_placeholders(name, ("workspace", "files", name), key=True)
+        self._check_faults()
+        self._check_extensions()
 
-    def _faults(self) -> None:
+    def _check_faults(self) -> None:
         for index, entry in enumerate(self._scenario.faults):
             loc = ("faults", index)
             if entry.fault is not None and entry.fault not in self._lexicon.faults():
-                self._fail((*loc, "fault"), unknown("fault", entry.fault, self._lexicon.faults()))
+                self._fail(
+                    (*loc, "fault"), unknown_name("fault", entry.fault, self._lexicon.faults())
+                )
             for key, value in entry.picks():
-                self._pick((*loc, key), value)
+                self._check_pick((*loc, key), value)
 
-    def _pick(self, loc: Loc, value: str | Pick) -> None:
-        pick, short = pick_of(value), isinstance(value, str)
+    def _check_pick(self, loc: Loc, value: str | Pick) -> None:
+        pick, short = as_pick(value), isinstance(value, str)
         if pick.item is not None:
-            self._name("item type", pick.item, (*loc, "item"))
-        asks, tells = _OF_SIDE[pick.side]
-        asked = _OF_SIDE["client" if pick.side == "server" else "server"][0]
+            self._check_name("item type", pick.item, (*loc, "item"))
+        request_kind, notification_kind = _KINDS_OF_SIDE[pick.side]
+        answered_kind = _KINDS_OF_SIDE["client" if pick.side == "server" else "server"][0]
         if pick.answer_to is not None:
-            self._name(asked, pick.answer_to, (*loc, "answer_to"))
+            self._check_name(answered_kind, pick.answer_to, (*loc, "answer_to"))
         if pick.method is not None:
-            kind = asks if pick.method in self._lexicon.names(asks) else tells
-            self._name(kind, pick.method, loc if short else (*loc, "method"))
+            kind = (
+                request_kind
+                if pick.method in self._lexicon.names(request_kind)
+                else notification_kind
+            )
+            self._check_name(kind, pick.method, loc if short else (*loc, "method"))
 
-    def _settings(self) -> None:
+    def _check_settings(self) -> None:
         settings = self._scenario.settings
-        given = {name: getattr(settings, name) for name in settings.model_fields_set}
-        self._value("thread/start", given, ("settings",), step="request")
+        params = {name: getattr(settings, name) for name in settings.model_fields_set}
+        self._check_value("thread/start", params, ("settings",), step="request")
 
-    def _step(self, loc: Loc, step: ClientStep) -> None:
+    def _check_step(self, loc: Loc, step: ClientStep) -> None:
         key = next(iter(type(step).model_fields))
         body: Any = getattr(step, key)
         loc = (*loc, key)
         match step:
             case StartThreadStep():
-                self._value("thread/start", body.params, (*loc, "params"), step="request")
+                self._check_value("thread/start", body.params, (*loc, "params"), step="request")
             case StartTurnStep():
-                self._value("turn/start", {"input": body.input or []}, loc)
-                self._value("turn/start", body.params, (*loc, "params"), step="request")
+                self._check_value("turn/start", {"input": body.input or []}, loc)
+                self._check_value("turn/start", body.params, (*loc, "params"), step="request")
             case SteerStep():
-                self._value("turn/steer", body.params, (*loc, "params"), step="request")
+                self._check_value("turn/steer", body.params, (*loc, "params"), step="request")
             case RequestStep() if not body.deliberate:
-                self._name("request", body.method, (*loc, "method"))
-                self._value(body.method, body.params, (*loc, "params"), whole=True)
-                self._where([body.method], body.where, (*loc, "where"), side="result")
+                self._check_name("request", body.method, (*loc, "method"))
+                self._check_value(body.method, body.params, (*loc, "params"), complete=True)
+                self._check_where([body.method], body.where, (*loc, "where"), side="result")
             case NotifyStep() if not body.deliberate:
-                self._name("notification", body.method, (*loc, "method"))
+                self._check_name("notification", body.method, (*loc, "method"))
             case AnswerStep():
-                self._answer(loc, body)
+                self._check_answer(loc, body)
             case WaitStep():
-                self._wait(loc, body)
+                self._check_wait(loc, body)
             case _:
                 pass
-        for field in _FILLED:
-            self._placeholders(getattr(body, field, None), (*loc, field))
+        for field in _PLACEHOLDER_FIELDS:
+            self._check_placeholders(getattr(body, field, None), (*loc, field))
 
-    def _answer(self, loc: Loc, body: Answer) -> None:
-        self._name("request of the server", body.to, (*loc, "to"))
-        self._where([body.to], body.where, (*loc, "where"))
+    def _check_answer(self, loc: Loc, body: Answer) -> None:
+        self._check_name("request of the server", body.to, (*loc, "to"))
+        self._check_where([body.to], body.where, (*loc, "where"))
         if body.deliberate:
             return
         if "decision" in body.model_fields_set:
-            self._refuse(loc, self._wrongs(body.to, {"decision": body.decision}, side="result"))
+            self._raise_first(
+                loc, self._mistakes_in(body.to, {"decision": body.decision}, side="result")
+            )
         if "result" in body.model_fields_set:
-            wrongs = self._wrongs(body.to, body.result, side="result", whole=True)
-            self._refuse((*loc, "result"), wrongs)
+            mistakes = self._mistakes_in(body.to, body.result, side="result", complete=True)
+            self._raise_first((*loc, "result"), mistakes)
 
-    def _wait(self, loc: Loc, body: Wait) -> None:
-        told = body.notification
-        if told is not None:
-            for index, name in enumerate([told] if isinstance(told, str) else told):
-                at = (*loc, "notification", *([] if isinstance(told, str) else [index]))
-                self._name("notification of the server", name, at)
-            self._where([told] if isinstance(told, str) else told, body.where, (*loc, "where"))
+    def _check_wait(self, loc: Loc, body: Wait) -> None:
+        notifications = body.notification
+        if notifications is not None:
+            for index, name in enumerate(
+                [notifications] if isinstance(notifications, str) else notifications
+            ):
+                place = (*loc, "notification", *([] if isinstance(notifications, str) else [index]))
+                self._check_name("notification of the server", name, place)
+            self._check_where(
+                [notifications] if isinstance(notifications, str) else notifications,
+                body.where,
+                (*loc, "where"),
+            )
         if body.request is not None:
-            self._name("request of the server", body.request, (*loc, "request"))
-            self._where([body.request], body.where, (*loc, "where"))
+            self._check_name("request of the server", body.request, (*loc, "request"))
+            self._check_where([body.request], body.where, (*loc, "where"))
         method = (body.message or {}).get("method")
         if isinstance(method, str) and not list(references(method)):
             kind: Kind = "request of the server"
             if method not in self._lexicon.names(kind):
                 kind = "notification of the server"
-            self._name(kind, method, (*loc, "message", "method"))
+            self._check_name(kind, method, (*loc, "message", "method"))
 
-    def _where(
-        self, methods: list[str], where: dict[str, Any], loc: Loc, *, side: Side = "params"
+    def _check_where(
+        self, methods: list[str], conditions: dict[str, Any], loc: Loc, *, side: Side = "params"
     ) -> None:
-        """Dotted paths and their values, in the params of a message of one of some methods."""
+        """Check dotted paths and their values against messages of these methods."""
         # Any element is like the first one.
-        first = {dotted: dotted.replace("*", "0") for dotted in where}
-        for dotted, value in where.items():
+        first = {dotted: dotted.replace("*", "0") for dotted in conditions}
+        for dotted, value in conditions.items():
             steps = tuple(first[dotted].split("."))
-            # Beside the item's type, what it is may decide what else it has.
-            others = {first[name]: one for name, one in where.items() if name != dotted}
-            whole = nested({**others, first[dotted]: value})
-            found = [self._within(method, whole, steps, side) for method in methods]
-            if found and all(found):
-                self._refuse_where(loc, dotted, found[0])
-
-    def _within(self, method: str, whole: dict[str, Any], steps: Loc, side: Side) -> list[Wrong]:
-        """Return the mistakes on the way to a member, or in it; a number is an index or a name."""
-        indexed, paths = with_lists(whole)
-        found: list[Wrong] = []
-        for value in (whole, indexed):
-            wrongs = self._wrongs(method, value, side=side, sent=False)
-            if value is indexed:
-                wrongs = [replace(one, path=_old(one.path, paths)) for one in wrongs]
-            found = [
-                wrong
-                for wrong in wrongs
-                if wrong.path == steps[: len(wrong.path)] or wrong.path[: len(steps)] == steps
+            # The values of other members, such as the item's type, may decide which members exist.
+            other_values = {
+                first[name]: other_value
+                for name, other_value in conditions.items()
+                if name != dotted
+            }
+            value_with_others = nest_paths({**other_values, first[dotted]: value})
+            mistakes = [
+                self._mistakes_at(method, value_with_others, steps, side) for method in methods
             ]
-            if not found:
+            if mistakes and all(mistakes):
+                self._raise_where_mistake(loc, dotted, mistakes[0])
+
+    def _mistakes_at(
+        self, method: str, named_value: dict[str, Any], steps: Loc, side: Side
+    ) -> list[Mistake]:
+        """Return the mistakes on the way to a member, or in it; a number is an index or a name."""
+        indexed, paths = numbers_as_lists(named_value)
+        mistakes: list[Mistake] = []
+        for value in (named_value, indexed):
+            candidates = self._mistakes_in(method, value, side=side, is_sent=False)
+            if value is indexed:
+                candidates = [
+                    replace(mistake, path=_path_in_file(mistake.path, paths))
+                    for mistake in candidates
+                ]
+            mistakes = [
+                mistake
+                for mistake in candidates
+                if mistake.path == steps[: len(mistake.path)] or mistake.path[: len(steps)] == steps
+            ]
+            if not mistakes:
                 break
-        return found
+        return mistakes
 
-    def _refuse_where(self, loc: Loc, dotted: str, wrongs: list[Wrong]) -> None:
-        wrong = wrongs[0]
-        key = wrong.key and len(wrong.path) <= len(dotted.split("."))
-        inner = () if key else wrong.path[len(dotted.split(".")) :]
-        self._fail((*loc, dotted, *inner), wrong.message, key=key)
+    def _raise_where_mistake(self, loc: Loc, dotted: str, mistakes: list[Mistake]) -> None:
+        mistake = mistakes[0]
+        key = mistake.key and len(mistake.path) <= len(dotted.split("."))
+        inner = () if key else mistake.path[len(dotted.split(".")) :]
+        self._fail((*loc, dotted, *inner), mistake.message, key=key)
 
-    def _expected(self, loc: Loc, outcome: Outcome) -> None:
+    def _check_outcome(self, loc: Loc, outcome: Outcome) -> None:
         for index, pattern in enumerate(outcome.items or ()):
-            at = (*loc, "items", index)
+            place = (*loc, "items", index)
             if isinstance(pattern, str):
-                self._name("item type", pattern, at)
+                self._check_name("item type", pattern, place)
                 continue
             for kind, members in pattern.items():
-                self._name("item type", kind, (*at, kind), key=True)
-                for shown in _alternatives(members):
+                self._check_name("item type", kind, (*place, kind), key=True)
+                for members_shown in _with_each_value(members):
                     # A piece of a text is a text, as far as the protocol's words go.
-                    whole = {key: piece_of(value) or value for key, value in shown.items()}
-                    wrongs = self._lexicon.wrongs_of_item({"type": kind, **whole})
-                    self._refuse((*at, kind), self._ours(wrongs, shown, sent=False))
+                    plain_members = {
+                        key: contained_text(value) or value for key, value in members_shown.items()
+                    }
+                    mistakes = self._lexicon.mistakes_in_item({"type": kind, **plain_members})
+                    self._raise_first(
+                        (*place, kind),
+                        self._relevant_mistakes(mistakes, members_shown, is_sent=False),
+                    )
 
-    def _extensions(self) -> None:
-        """An extension that the protocol has, or that nothing uses, is a mistake too."""
+    def _check_extensions(self) -> None:
+        """Check that each extension is used, and is not a word of the protocol."""
         used = words_used(self._scenario)
         for index, name in enumerate(self._scenario.extensions):
-            for kind, words in _ALREADY.items():
+            for kind, words in _PROTOCOL_WORDS.items():
                 if name in self._lexicon.names(kind):
                     self._fail(
                         ("extensions", index), f"{name!r} is {words} already: leave it out here"
@@ -229,99 +259,110 @@ class Spelling:
             if name not in used:
                 self._fail(("extensions", index), f"nothing in this file uses {name!r}")
 
-    def _name(self, kind: Kind, name: str, loc: Loc, *, key: bool = False) -> None:
+    def _check_name(self, kind: Kind, name: str, loc: Loc, *, key: bool = False) -> None:
         valid = self._lexicon.names(kind)
         if name in valid or name in self._own:
             return
-        for other, words in ELSEWHERE.items():
+        for other, words in KIND_WORDS.items():
             if other != kind and name in self._lexicon.names(other):
                 self._fail(loc, f"{name!r} is {words}; expected a {kind}", key=key)
-        near = unknown(kind, name, {*valid, *self._own})
+        near = unknown_name(kind, name, {*valid, *self._own})
         purpose = "" if "did you mean" in near else "; a name of one server goes into extensions"
         self._fail(loc, near + purpose, key=key)
 
-    def _value(
-        self, method: str, value: Any, loc: Loc, *, whole: bool = False, step: str = ""
+    def _check_value(
+        self, method: str, value: Any, loc: Loc, *, complete: bool = False, step: str = ""
     ) -> None:
-        """`step` is what sends a value of one server, where the step at hand does not."""
-        wrongs = self._wrongs(method, value, whole=whole)
+        """Check a value; `step` can send another server's value, if this step cannot."""
+        mistakes = self._mistakes_in(method, value, complete=complete)
         if step:
-            by = f"; one server's own is sent by {step}: {{method: {method}, …, deliberate: true}}"
-            wrongs = [
-                one
-                if one.key or not isinstance(one.found, str)
-                else replace(one, message=one.message.removesuffix(_ADVICE) + by)
-                for one in wrongs
+            advice = (
+                f"; one server's own is sent by {step}: {{method: {method}, …, deliberate: true}}"
+            )
+            mistakes = [
+                mistake
+                if mistake.key or not isinstance(mistake.value, str)
+                else replace(mistake, message=mistake.message.removesuffix(_ADVICE) + advice)
+                for mistake in mistakes
             ]
-        self._refuse(loc, wrongs)
+        self._raise_first(loc, mistakes)
 
-    def _wrongs(
+    def _mistakes_in(
         self,
         method: str,
         value: Any,
         *,
         side: Side = "params",
-        whole: bool = False,
-        sent: bool = True,
-    ) -> list[Wrong]:
-        wrongs = self._lexicon.wrongs(method, side, value, whole=whole)
-        return self._ours(wrongs, value, sent=sent)
+        complete: bool = False,
+        is_sent: bool = True,
+    ) -> list[Mistake]:
+        mistakes = self._lexicon.mistakes_in(method, side, value, complete=complete)
+        return self._relevant_mistakes(mistakes, value, is_sent=is_sent)
 
-    def _ours(self, wrongs: Iterable[Wrong], value: Any, *, sent: bool) -> list[Wrong]:
-        """Without what is not known yet, and what the file says its server has besides."""
-        unsettled = [place for place, _ in references(value)]
-        found: list[Wrong] = []
-        for wrong in wrongs:
-            own = isinstance(wrong.found, str) and wrong.found in self._own
-            if own and (wrong.key or not sent):
+    def _relevant_mistakes(
+        self, mistakes: Iterable[Mistake], value: Any, *, is_sent: bool
+    ) -> list[Mistake]:
+        """Drop mistakes about values not known yet, and about words that are extensions."""
+        reference_places = [place for place, _ in references(value)]
+        remaining: list[Mistake] = []
+        for mistake in mistakes:
+            own = isinstance(mistake.value, str) and mistake.value in self._own
+            if own and (mistake.key or not is_sent):
                 continue
-            if not any(wrong.path[: len(place)] == place for place in unsettled):
-                message = wrong.message + (_ADVICE if own else "")
-                found.append(replace(wrong, message=message))
-        return found
+            if not any(mistake.path[: len(place)] == place for place in reference_places):
+                message = mistake.message + (_ADVICE if own else "")
+                remaining.append(replace(mistake, message=message))
+        return remaining
 
-    def _refuse(self, loc: Loc, wrongs: list[Wrong]) -> None:
-        if wrongs:
+    def _raise_first(self, loc: Loc, mistakes: list[Mistake]) -> None:
+        if mistakes:
             first = min(
-                wrongs, key=lambda one: self._document.place((*loc, *one.path), key=one.key)
+                mistakes,
+                key=lambda mistake: self._document.place((*loc, *mistake.path), key=mistake.key),
             )
             self._fail((*loc, *first.path), first.message, key=first.key)
 
-    def _placeholders(self, value: Any, loc: Loc, *, key: bool = False) -> None:
-        for place, near, found in misspelt(value, self._lexicon.placeholders):
-            message = f"unknown placeholder {found!r}; did you mean {near!r}?"
+    def _check_placeholders(self, value: Any, loc: Loc, *, key: bool = False) -> None:
+        for place, near, text in misspelt_placeholders(value, self._lexicon.placeholders):
+            message = f"unknown placeholder {text!r}; did you mean {near!r}?"
             self._fail((*loc, *place), message, key=key)
 
     def _fail(self, loc: Loc, message: str, *, key: bool = False) -> None:
         raise ScenarioError(self._path, self._document.place(loc, key=key), message)
 
 
-def _alternatives(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The members of an item with each value that they may have, without those that may lack."""
-    values = {name: accepted(value) for name, value in members.items()}
+def _with_each_value(members: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the members of an item with each of their values, without absent ones."""
+    values = {name: accepted_values(value) for name, value in members.items()}
     for number in range(max(map(len, values.values()), default=1)):
-        shown = {name: given[min(number, len(given) - 1)] for name, given in values.items()}
+        members_shown = {
+            name: choices[min(number, len(choices) - 1)] for name, choices in values.items()
+        }
         yield {
-            name: one for name, one in shown.items() if one != "absent" or len(values[name]) == 1
+            name: value
+            for name, value in members_shown.items()
+            if value != "absent" or len(values[name]) == 1
         }
 
 
-def misspelt(value: Any, placeholders: Iterable[str]) -> Iterator[tuple[Loc, str, str]]:
+def misspelt_placeholders(
+    value: Any, placeholders: Iterable[str]
+) -> Iterator[tuple[Loc, str, str]]:
     """Give texts that are nearly a placeholder: place, the one that is meant, the text."""
     valid = list(placeholders)
     for place, text in texts(value):
-        for found in _BRACES.finditer(text):
-            near = nearest(found[1], valid, cutoff=NEARLY) or _reordered(found[1], valid)
-            if near and found[1] not in valid:
-                yield place, f"{{{near}}}", found[0]
+        for match in _BRACES.finditer(text):
+            near = nearest(match[1], valid, cutoff=MIN_SIMILARITY) or _anagram_of(match[1], valid)
+            if near and match[1] not in valid:
+                yield place, f"{{{near}}}", match[0]
 
 
-def _reordered(name: str, valid: Iterable[str]) -> str:
-    """`{cdw}`: in so short a word two letters that changed places are most of it."""
-    return next((one for one in valid if sorted(one) == sorted(name)), "")
+def _anagram_of(name: str, valid: Iterable[str]) -> str:
+    """Return the placeholder with the same letters (`{cdw}`): too short for a similarity score."""
+    return next((placeholder for placeholder in valid if sorted(placeholder) == sorted(name)), "")
 
 
-def _old(path: Loc, paths: dict[Loc, Loc]) -> Loc:
-    """A path in a value with lists as the file has it; within a value of the file it goes on."""
-    known = next(length for length in range(len(path), -1, -1) if path[:length] in paths)
-    return (*paths[path[:known]], *path[known:])
+def _path_in_file(path: Loc, paths: dict[Loc, Loc]) -> Loc:
+    """Return a path in a value with lists as the path in the file."""
+    known_length = next(length for length in range(len(path), -1, -1) if path[:length] in paths)
+    return (*paths[path[:known_length]], *path[known_length:])

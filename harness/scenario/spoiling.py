@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from harness.scenario.client_steps import (
-    MAIN,
+    MAIN_CONNECTION,
     ClientStep,
     ConnectStep,
     DisconnectStep,
@@ -19,9 +19,9 @@ from harness.scenario.client_steps import (
 def spoils_process(steps: Iterable[ClientStep]) -> bool:
     """Return whether no process can be given to the next scenario after these steps.
 
-    A process that ended is replaced by the one of a later restart, over the same home. Further
-    connections come and go; the next scenario has the first one, which has to be open and read, and
-    at the beginning of a line. What was written into the home has to be removed again.
+    A process that ended is replaced by a later restart over the same home. Further connections may
+    come and go; the next scenario uses the first one, which must be open, read, and at the
+    beginning of a line. Files written into the home must be removed again.
     """
     ended = stopped = unfinished = False
     written = set[str]()
@@ -29,17 +29,19 @@ def spoils_process(steps: Iterable[ClientStep]) -> bool:
         match step:
             case KillStep():
                 ended = True
-            case DisconnectStep() if step.name == MAIN:
+            case DisconnectStep() if step.name == MAIN_CONNECTION:
                 ended = True
             case RestartStep():
                 ended = False
-            case ConnectStep() if step.connect == MAIN:
+            case ConnectStep() if step.connect == MAIN_CONNECTION:
                 ended = False
-            case SlowReaderStep(slow_reader=body) if body.on == MAIN and not body.reading:
+            case SlowReaderStep(slow_reader=body) if (
+                body.on == MAIN_CONNECTION and not body.reading
+            ):
                 stopped = True
-            case SlowReaderStep(slow_reader=body) if body.on == MAIN:
+            case SlowReaderStep(slow_reader=body) if body.on == MAIN_CONNECTION:
                 stopped = False
-            case SendRawStep(send_raw=body) if body.on == MAIN:
+            case SendRawStep(send_raw=body) if body.on == MAIN_CONNECTION:
                 unfinished = not body.raw.endswith(b"\n")
             case WriteFileStep(write_file=body) if not _is_own(body.path):
                 written.add(body.path)

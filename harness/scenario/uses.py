@@ -1,4 +1,4 @@
-"""Every word of a scenario that may be a name which only one server has."""
+"""Every word of a scenario that may be a name of one server only."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -7,28 +7,28 @@ from harness.scenario.client_steps import WaitStep
 from harness.scenario.model import Outcome, Scenario
 
 # Fields of steps that hold messages or parts of them; in the last two a member may be a path.
-_HELD = ("params", "input", "decision", "result", "where", "message")
+_VALUE_FIELDS = ("params", "input", "decision", "result", "where", "message")
 # Fields of steps that name a method.
-_METHODS = ("method", "to", "notification", "request")
+_METHOD_FIELDS = ("method", "to", "notification", "request")
 
 
 def words_used(scenario: Scenario) -> set[str]:
-    """The members, the texts, the methods, the item types and the statuses that a file names."""
-    found: set[str] = set()
+    """Return the members, texts, methods, item types and statuses that a file names."""
+    used: set[str] = set()
     for step in scenario.steps:
         body: Any = getattr(step, next(iter(type(step).model_fields)))
-        for field in (*_HELD, *_METHODS):
-            found.update(_words(getattr(body, field, None), paths=field in ("where", "message")))
+        for field in (*_VALUE_FIELDS, *_METHOD_FIELDS):
+            used.update(_words(getattr(body, field, None), paths=field in ("where", "message")))
         if isinstance(step, WaitStep):
-            found.update(step.wait.statuses)
+            used.update(step.wait.statuses)
     for entry in scenario.faults:
-        found.update(_words(entry.model_dump()))
+        used.update(_words(entry.model_dump()))
     for outcome in (scenario.expect, *scenario.expect.any_of):
-        found.update(_expected(outcome))
-    return found
+        used.update(_words_of_outcome(outcome))
+    return used
 
 
-def _expected(outcome: Outcome) -> Iterator[str]:
+def _words_of_outcome(outcome: Outcome) -> Iterator[str]:
     yield from _words(list(outcome.items or ()))
     for accepted in outcome.turns.values():
         yield from _words(accepted)

@@ -1,6 +1,6 @@
 """The words of the protocol: methods by the table of what can be composed, items by the book.
 
-Who only plays the model's side never imports this.
+Playing only the model's side never imports this module.
 """
 
 from harness.protocol.spec.schemas import SchemaBook
@@ -16,8 +16,8 @@ _DIRECTIONS: dict[Kind, Direction] = {
 }
 
 
-def words(kind: Kind, schemas: SchemaBook) -> list[str]:
-    """The names of that kind."""
+def protocol_words(kind: Kind, schemas: SchemaBook) -> list[str]:
+    """Return the names of that kind."""
     if kind == "item type":
         return schemas.place(ITEM)[0]["properties"]["type"]["enum"]
     return [row.method for row in METHODS if row.direction is _DIRECTIONS[kind]]

@@ -1,4 +1,4 @@
-"""A scenario of a table as the text of a file, to be read or to begin one's own with."""
+"""A generated scenario as the text of a file, to read or to start a new one from."""
 
 from typing import Any
 
@@ -10,30 +10,30 @@ _WIDTH = 100
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes a text that YAML 1.2 would take for something else, short collections in one line."""
+    """Quotes texts that YAML 1.2 would read as another type; short collections on one line."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         return super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:
-        """A value that stands twice is written out twice: the loader takes no anchors."""
+        """Return True: a repeated value is written out, since the loader rejects anchors."""
         return True
 
 
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if value.count("\n") > 1 and value.endswith("\n") else None
     if style is None and ("\n" in value or plain_scalar(value) != value):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)  # pyright: ignore[reportUnknownMemberType]
 
 
-_Dumper.add_representer(str, _text)  # pyright: ignore[reportUnknownMemberType]
+_Dumper.add_representer(str, _represent_text)  # pyright: ignore[reportUnknownMemberType]
 
 
-def as_text(value: dict[str, Any], origin: str, *, short: bool = False) -> str:
-    """The text of a file with this value; `origin` says in a comment where it comes from.
+def scenario_text(value: dict[str, Any], origin: str, *, short: bool = False) -> str:
+    """Return the text of a file with this value; `origin` names its source in a comment.
 
-    With `short`, what holds no other collection stands in one line, as people write scenarios.
+    With `short`, collections without inner collections are on one line, as people write them.
     """
     body: str = yaml.dump(
         value,

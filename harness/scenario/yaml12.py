@@ -16,16 +16,16 @@ from harness.errors import UsageError
 
 # A case that harness fuzz keeps may have several lines of a megabyte.
 MAX_BYTES = 8 * 1024 * 1024
-# Deeper than what a fuzzer makes up, which is kept as a file; less than Python's stack takes.
+# Deeper than generated cases, which are stored as files; less than Python's stack allows.
 MAX_DEPTH = 160
-MAX_NUMBER = 40
+MAX_NUMBER_DIGITS = 40
 
 Place = tuple[int, int]
 Loc = tuple[str | int, ...]
 
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {
+_SPECIAL_SCALARS: dict[str, Any] = {
     "": None,
     "~": None,
     "null": None,
@@ -41,20 +41,20 @@ _WORDS: dict[str, Any] = {
 
 
 class ScenarioError(UsageError):
-    """A scenario file that cannot be used. Its text is `path:line:column: what, what to do`.
+    """A scenario file that cannot be used. Its text is `path:line:column: mistake, advice`.
 
-    Of a scenario that a table makes, `told` names the row: it stands at the end of the text.
+    For a scenario of a family, `row` names its row at the end of the text.
     """
 
-    def __init__(self, path: Path | str, place: Place, message: str, told: str = "") -> None:
+    def __init__(self, path: Path | str, place: Place, message: str, row: str = "") -> None:
         self.path, self.place, self.message = str(path), place, message
-        end = f" ({told})" if told else ""
+        end = f" ({row})" if row else ""
         super().__init__(f"{path}:{place[0]}:{place[1]}: {message}{end}")
 
 
 @dataclass(slots=True)
 class Document:
-    """Plain values, and where each stands (1-based line and column).
+    """Plain values with their places (1-based line and column).
 
     `places` maps a path to the place of its value; `keys` to the place of its key.
     """
@@ -64,25 +64,25 @@ class Document:
     keys: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
 
     def place(self, loc: Loc, *, key: bool = False) -> Place:
-        """The place of the longest known part of a path.
+        """Return the place of the longest known part of a path.
 
-        Elements of the path that are no keys of the file (names of alternatives, which a
-        validator adds) are passed over.
+        Elements of the path that are not keys of the file (names of alternatives, which a
+        validator adds) are skipped.
         """
-        known: Loc = ()
+        known_path: Loc = ()
         for step in loc:
-            if (*known, step) in self.places:
-                known = (*known, step)
-        places = self.keys if key and known in self.keys else self.places
-        return places.get(known, (1, 1))
+            if (*known_path, step) in self.places:
+                known_path = (*known_path, step)
+        places = self.keys if key and known_path in self.keys else self.places
+        return places.get(known_path, (1, 1))
 
-    def known(self, loc: Loc) -> Loc:
-        """The path without the elements that are no keys of the file."""
-        known: Loc = ()
+    def known_part(self, loc: Loc) -> Loc:
+        """Return the path without the elements that are not keys of the file."""
+        known_path: Loc = ()
         for step in loc:
-            if (*known, step) in self.places:
-                known = (*known, step)
-        return known
+            if (*known_path, step) in self.places:
+                known_path = (*known_path, step)
+        return known_path
 
 
 def parse_file(path: Path) -> Document:
@@ -109,12 +109,12 @@ def parse(raw: bytes, path: Path | str) -> Document:
         )
         raise ScenarioError(path, place, message) from error
     try:
-        return _Builder(path).build(text)
+        return _DocumentBuilder(path).build(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         problem = (error.problem or "broken").replace("'", '"')
-        # The mark of what is missing stands behind the last line.
+        # The mark of a missing token is after the last line.
         if mark is not None and text[mark.index : mark.index + 1] == "\t":
             problem = "found a tab where the line is indented; indent with spaces"
         raise ScenarioError(path, place, f"not YAML: {problem}") from error
@@ -129,7 +129,7 @@ def parse(raw: bytes, path: Path | str) -> Document:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A collection that is being filled."""
 
     loc: Loc
@@ -137,25 +137,25 @@ class _Open:
     key: str | None = None
 
 
-class _Builder:
-    """Builds values from parser events, so that every mark and every oddity is seen."""
+class _DocumentBuilder:
+    """Builds values from parser events, which show every mark and every rejected feature."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = path
         self._document = Document()
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenCollection] = []
         self._documents = 0
 
     def build(self, text: str) -> Document:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         parser = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
         for event in parser(text, Loader=loader):
-            self._event(event)
+            self._handle_event(event)
         if self._documents == 0:
             self._fail((1, 1), "empty; expected a scenario: a mapping with title, model, client")
         return self._document
 
-    def _event(self, event: Any) -> None:
+    def _handle_event(self, event: Any) -> None:
         mark = event.start_mark
         place = (mark.line + 1, mark.column + 1)
         match event:
@@ -166,35 +166,39 @@ class _Builder:
             case yaml.AliasEvent():
                 self._fail(place, f"the alias *{event.anchor}; write the value out")
             case yaml.ScalarEvent():
-                self._refuse_marks(event, place)
-                self._scalar(event, place)
+                self._refuse_extras(event, place)
+                self._add_scalar(event, place)
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                self._refuse_marks(event, place)
+                self._refuse_extras(event, place)
                 if len(self._stack) >= MAX_DEPTH:
                     self._fail(place, f"nested more than {MAX_DEPTH} deep")
                 value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-                self._stack.append(_Open(self._put(value, place), value))
+                self._stack.append(_OpenCollection(self._add_value(value, place), value))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self._stack.pop()
             case _:
                 pass
 
-    def _refuse_marks(self, event: Any, place: Place) -> None:
+    def _refuse_extras(self, event: Any, place: Place) -> None:
         if event.anchor is not None:
             self._fail(place, f"the anchor &{event.anchor}; write the value out where it is used")
         if event.tag is not None:
             self._fail(place, f"the tag {event.tag}; tags are not used in scenarios")
 
-    def _scalar(self, event: Any, place: Place) -> None:
+    def _add_scalar(self, event: Any, place: Place) -> None:
         top = self._stack[-1] if self._stack else None
         if top is not None and isinstance(top.value, dict) and top.key is None:
-            self._key(top, event.value, place)
+            self._add_key(top, event.value, place)
             return
-        if event.implicit[0] and len(event.value) > MAX_NUMBER and _INT.fullmatch(event.value):
+        if (
+            event.implicit[0]
+            and len(event.value) > MAX_NUMBER_DIGITS
+            and _INT.fullmatch(event.value)
+        ):
             self._fail(place, f"a number with {len(event.value)} digits")
-        self._put(plain_scalar(event.value) if event.implicit[0] else event.value, place)
+        self._add_value(plain_scalar(event.value) if event.implicit[0] else event.value, place)
 
-    def _key(self, top: _Open, key: str, place: Place) -> None:
+    def _add_key(self, top: _OpenCollection, key: str, place: Place) -> None:
         loc = (*top.loc, key)
         if key == "<<":
             self._fail(place, "the merge key <<; write the values out")
@@ -204,7 +208,7 @@ class _Builder:
         top.key = key
         self._document.keys[loc] = place
 
-    def _put(self, value: Any, place: Place) -> Loc:
+    def _add_value(self, value: Any, place: Place) -> Loc:
         if not self._stack:
             self._document.value = value
             self._document.places[()] = place
@@ -228,9 +232,9 @@ class _Builder:
 
 
 def plain_scalar(text: str) -> Any:
-    """A plain scalar by the YAML 1.2 core schema, without its rarer number forms."""
-    if text in _WORDS:
-        return _WORDS[text]
+    """Return a plain scalar by the YAML 1.2 core schema, without its rarer number forms."""
+    if text in _SPECIAL_SCALARS:
+        return _SPECIAL_SCALARS[text]
     if _INT.fullmatch(text):
         return int(text)
     if _FLOAT.fullmatch(text):

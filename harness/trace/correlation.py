@@ -1,4 +1,4 @@
-"""Answers and their requests: the only definition of it.
+"""Correlation of answers with their requests.
 
 The specification says that a response carries the `id` of the request it answers ("Message forms",
 rule 1) and that the id of a request is a number. JSON-RPC 2.0 also has strings, and null where the
@@ -6,12 +6,12 @@ id of a request could not be read. From these:
 
 - An id keeps its type: "1" is not 1.
 - 1 and 1.0 are the same id, since JSON has one type of numbers and both texts mean one value.
-- true is no number, though Python says that it equals 1.
+- true is not a number, although it equals 1 in Python.
 - Null belongs to no request. Neither does an array, an object, or NaN and a number too large for
-  a float, which Python's parser takes: nobody can tell two of those apart for certain.
-- Each connection has ids of its own, and so has each direction: a server may ask with an id that a
-  request of the client has too.
-- Where an id is used again, an answer belongs to the last request with it that came before.
+  a float, which Python's parser accepts: two of those cannot be told apart.
+- Each connection and each direction has ids of its own: a server may ask with an id that a
+  request of the client also has.
+- If an id is reused, an answer belongs to the latest request with it.
 """
 
 import math
@@ -27,14 +27,14 @@ RequestKey: TypeAlias = tuple[str, Direction, Id]
 
 
 def as_id(value: Any) -> Id | None:
-    """The id if a request can be found by it, else None."""
+    """Return the id if a request can be found by it, else None."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def same_id(identifier: Any, other: Any) -> bool:
-    """Return whether two ids are of the same request; False if either is no id."""
+    """Return whether two ids are of the same request; False if either is not an id."""
     first = as_id(identifier)
     return first is not None and first == as_id(other)
 
@@ -46,9 +46,9 @@ def request_key(connection: str, direction: Direction, identifier: Any) -> Reque
 
 
 def key_of(frame: Frame) -> RequestKey | None:
-    """The key of a request or, for an answer, of the request that it belongs to."""
-    asks = frame.kind is Kind.REQUEST
-    direction = frame.direction if asks else opposite(frame.direction)
+    """Return the key of a request or, for an answer, of the request that it belongs to."""
+    is_request = frame.kind is Kind.REQUEST
+    direction = frame.direction if is_request else opposite(frame.direction)
     return request_key(frame.connection, direction, frame.id)
 
 
@@ -57,13 +57,13 @@ class Correlation:
 
     def __init__(self, frames: Iterable[Frame] = ()) -> None:
         self._last: dict[RequestKey, Frame] = {}
-        self._asked: dict[int, Frame] = {}
+        self._request_by_answer: dict[int, Frame] = {}
         self._first_answers: dict[int, Frame] = {}
         for frame in frames:
             self.feed(frame)
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Take a frame in; gives the request that it answers, if it answers one."""
+        """Take a frame in; return the request that it answers, if any."""
         if frame.kind is Kind.REQUEST:
             key = key_of(frame)
             if key is not None:
@@ -72,7 +72,7 @@ class Correlation:
             key = key_of(frame)
             request = None if key is None else self._last.get(key)
             if request is not None:
-                self._asked[frame.seq] = request
+                self._request_by_answer[frame.seq] = request
                 self._first_answers.setdefault(request.seq, frame)
             return request
         return None
@@ -83,9 +83,9 @@ class Correlation:
         return self._last.values()
 
     def request_of(self, answer: Frame) -> Frame | None:
-        """The request that an answer belongs to, None for an answer to nothing."""
-        return self._asked.get(answer.seq)
+        """Return the request that an answer belongs to, None for an answer to nothing."""
+        return self._request_by_answer.get(answer.seq)
 
     def answer_of(self, request: Frame) -> Frame | None:
-        """The first answer to a request, None while there is none."""
+        """Return the first answer to a request, None while there is none."""
         return self._first_answers.get(request.seq)

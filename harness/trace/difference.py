@@ -1,6 +1,6 @@
-"""Telling two JSON values apart: the place where they first differ, and both sides of it there.
+"""The first difference of two JSON values, with both sides in words.
 
-Rules, expectations of scenarios and reports all tell differences by it.
+Rules, expectations of scenarios and reports all use it.
 """
 
 import json
@@ -9,8 +9,8 @@ from typing import Any, Final, cast
 
 from harness.protocol.values import MISSING, Path, show_path
 
-LIMIT: Final = 120
-"""So many characters of a value are shown, quotes included."""
+MAX_SHOWN_CHARACTERS: Final = 120
+"""The number of characters shown of a value, quotes included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Difference:
     """The first difference of two values.
 
     `path` leads there from the two values; `offset` counts characters where both are texts there,
-    else it is None. `expected` and `actual` tell both sides, and are never the same.
+    else it is None. `expected` and `actual` describe both sides, and always differ.
     """
 
     path: Path
@@ -26,29 +26,29 @@ class Difference:
     expected: str
     actual: str
 
-    def told(self, name: str = "") -> tuple[str, str]:
-        """Expected and actual with the place before each; `name` is the path of the two values."""
-        return _named(name, self.path, self.expected), _named(name, self.path, self.actual)
+    def describe(self, name: str = "") -> tuple[str, str]:
+        """Return both sides, each with its path; `name` is the path of the two values."""
+        return _with_path(name, self.path, self.expected), _with_path(name, self.path, self.actual)
 
 
-def literal(value: Any, limit: int = LIMIT) -> str:
-    """A value as JSON on one line, cut at its end to about `limit` characters."""
+def literal(value: Any, limit: int = MAX_SHOWN_CHARACTERS) -> str:
+    """Return a value as JSON on one line, cut at its end to about `limit` characters."""
     if value is MISSING:
         return "nothing"
     if isinstance(value, str):
         return _window(value, 0, limit)
-    dumped = _dumped(value)
+    dumped = _dump(value)
     if len(dumped) <= limit:
         return dumped
     size = _size(value)
     return f"{dumped[:limit]}…{size}"
 
 
-def difference(expected: Any, actual: Any, limit: int = LIMIT) -> Difference:
-    """The first difference of two values, `limit` characters of each side.
+def difference(expected: Any, actual: Any, limit: int = MAX_SHOWN_CHARACTERS) -> Difference:
+    """Return the first difference of two values, `limit` characters of each side.
 
-    Order of members does not count, and 1 is not true. Two values that are the same, as nobody
-    should ask about, are told as such.
+    Order of members does not count, and 1 is not true. Equal values, which no caller
+    should pass, are described as the same.
     """
     path: list[str | int] = []
     try:
@@ -56,73 +56,77 @@ def difference(expected: Any, actual: Any, limit: int = LIMIT) -> Difference:
             path.append(step)
             expected, actual = _child(expected, step), _child(actual, step)
     except RecursionError:
-        pass  # Nested too deep to be compared: told from where we are.
+        pass  # Nested too deep to be compared: describe the values reached so far.
     place = tuple(path)
     if isinstance(expected, str) and isinstance(actual, str):
-        return _of_texts(place, expected, actual, limit)
-    one, other = literal(expected, limit), literal(actual, limit)
-    if one == other:
-        # Only values too long to be shown whole can look alike.
-        told = _of_texts(place, _dumped(expected), _dumped(actual), limit)
-        one, other = told.expected, told.actual
-        if one == other:
-            other = f"{other}, the same"
-    return Difference(place, None, one, other)
+        return _text_difference(place, expected, actual, limit)
+    left, right = literal(expected, limit), literal(actual, limit)
+    if left == right:
+        # Only shortened values can look alike.
+        texts = _text_difference(place, _dump(expected), _dump(actual), limit)
+        left, right = texts.expected, texts.actual
+        if left == right:
+            right = f"{right}, the same"
+    return Difference(place, None, left, right)
 
 
-def _of_texts(path: Path, expected: str, actual: str, limit: int) -> Difference:
+def _text_difference(path: Path, expected: str, actual: str, limit: int) -> Difference:
     offset = next(
-        (at for at, (one, other) in enumerate(zip(expected, actual, strict=False)) if one != other),
+        (
+            index
+            for index, (left, right) in enumerate(zip(expected, actual, strict=False))
+            if left != right
+        ),
         min(len(expected), len(actual)),
     )
-    start = _start(expected, actual, offset, limit)
-    one, other = (_window(text, start, limit) for text in (expected, actual))
+    start = _window_start(expected, actual, offset, limit)
+    left, right = (_window(text, start, limit) for text in (expected, actual))
     if expected == actual:
-        return Difference(path, offset, one, f"{other}, the same")
-    where = f"first difference at character {offset}"
+        return Difference(path, offset, left, f"{right}, the same")
+    position = f"first difference at character {offset}"
     if start == 0 and all(_fits(text, limit - 2) for text in (expected, actual)):
-        return Difference(path, offset, one, f"{other} ({where})")
-    one = f"{one} ({_characters(expected)})"
-    return Difference(path, offset, one, f"{other} ({_characters(actual)}; {where})")
+        return Difference(path, offset, left, f"{right} ({position})")
+    left = f"{left} ({_characters(expected)})"
+    return Difference(path, offset, left, f"{right} ({_characters(actual)}; {position})")
 
 
-def _start(expected: str, actual: str, offset: int, limit: int) -> int:
+def _window_start(expected: str, actual: str, offset: int, limit: int) -> int:
     """Return where to begin to show two texts: at their beginning if both can be shown whole."""
     if all(_fits(text, limit - 2) for text in (expected, actual)):
         return 0
     start, room = offset, limit // 4
-    while start > 0 and (room := room - len(_seen(expected[start - 1]))) >= 0:
+    while start > 0 and (room := room - len(_escape(expected[start - 1]))) >= 0:
         start -= 1
     return start
 
 
 def _fits(text: str, room: int) -> bool:
-    return len(text) <= room and sum(len(_seen(char)) for char in text) <= room
+    return len(text) <= room and sum(len(_escape(char)) for char in text) <= room
 
 
 def _characters(text: str) -> str:
-    return _counted(len(text), "character")
+    return _count_of(len(text), "character")
 
 
-def _counted(number: int, word: str) -> str:
+def _count_of(number: int, word: str) -> str:
     return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def _window(text: str, start: int, limit: int) -> str:
     """Return a part of a text from a character on, quoted; omissions are marked."""
-    shown, room, end = "", limit - 2, start
+    quoted, room, end = "", limit - 2, start
     while end < len(text):
-        piece = _seen(text[end])
-        if len(shown) + len(piece) > room:
+        piece = _escape(text[end])
+        if len(quoted) + len(piece) > room:
             break
-        shown += piece
+        quoted += piece
         end += 1
     head = f"…{start} more…" if start else ""
     tail = f"…{len(text) - end} more…" if end < len(text) else ""
-    return f'{head}"{shown}"{tail}'
+    return f'{head}"{quoted}"{tail}'
 
 
-def _seen(char: str) -> str:
+def _escape(char: str) -> str:
     if char in '"\\':
         return f"\\{char}"
     if char.isprintable():
@@ -131,31 +135,31 @@ def _seen(char: str) -> str:
     return short if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=_of_another_kind)
+        text = json.dumps(value, ensure_ascii=False, default=_json_default)
     except (TypeError, ValueError, RecursionError):
         return f"a value of type {type(value).__name__} that cannot be shown"
-    return "".join(char if char.isprintable() else _seen(char) for char in text)
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
 
 
-def _of_another_kind(value: Any) -> str:
+def _json_default(value: Any) -> str:
     return "nothing" if value is MISSING else repr(value)
 
 
 def _size(value: Any) -> str:
     if isinstance(value, dict):
-        return f" ({_counted(len(cast(dict[Any, Any], value)), 'member')} in all)"
+        return f" ({_count_of(len(cast(dict[Any, Any], value)), 'member')} in all)"
     if isinstance(value, list | tuple):
-        return f" ({_counted(len(cast(list[Any], value)), 'element')} in all)"
+        return f" ({_count_of(len(cast(list[Any], value)), 'element')} in all)"
     return ""
 
 
 def _first_other(expected: Any, actual: Any) -> str | int | None:
-    """The step into the first part that differs; None where the two differ as wholes."""
+    """Return the step into the first part that differs; None if the two differ as wholes."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         left, right = cast(dict[Any, Any], expected), cast(dict[Any, Any], actual)
-        for key in [*left, *(one for one in right if one not in left)]:
+        for key in [*left, *(name for name in right if name not in left)]:
             if not _same(left.get(key, MISSING), right.get(key, MISSING)):
                 return str(key)
     elif isinstance(expected, list) and isinstance(actual, list):
@@ -172,21 +176,21 @@ def _child(value: Any, step: str | int) -> Any:
     return value.get(step, MISSING)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Equality of JSON: 1 is not true, and NaN is itself."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(
-            _same(one[key], other[key]) for key in cast(dict[Any, Any], one)
+def _same(left: Any, right: Any) -> bool:
+    """Return whether two JSON values are equal: 1 is not true, and NaN equals itself."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            _same(left[key], right[key]) for key in cast(dict[Any, Any], left)
         )
-    if isinstance(one, list) and isinstance(other, list):
-        ours, theirs = cast(list[Any], one), cast(list[Any], other)
+    if isinstance(left, list) and isinstance(right, list):
+        ours, theirs = cast(list[Any], left), cast(list[Any], right)
         return len(ours) == len(theirs) and all(map(_same, ours, theirs))
-    if isinstance(one, bool) is not isinstance(other, bool):
+    if isinstance(left, bool) is not isinstance(right, bool):
         return False
-    return one is other or one == other or (one != one and other != other)
+    return left is right or left == right or (left != left and right != right)
 
 
-def _named(name: str, path: Path, text: str) -> str:
+def _with_path(name: str, path: Path, text: str) -> str:
     inside = show_path(path) if path else ""
     joined = (
         f"{name}{'' if not inside or inside.startswith('[') else '.'}{inside}" if name else inside

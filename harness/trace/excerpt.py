@@ -8,12 +8,12 @@ from typing import Final
 
 from harness.protocol.values import Path
 
-HEAD: Final = 64
-"""So much of the beginning of a line is kept: the method, or the id of an answer."""
-# What is kept around a member, and the least that is kept of the member itself.
+HEAD_CHARACTERS: Final = 64
+"""The beginning of a line is kept: it has the method, or the id of an answer."""
+# Characters kept around a member, and the minimum kept of the member itself.
 BEFORE, AFTER, MIN_ROOM_CHARACTERS = 24, 16, 60
 # Gaps shorter than their own mark are not cut.
-GAP = 10
+MIN_GAP_CHARACTERS = 10
 
 _DECODER: Final = json.JSONDecoder()
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -35,7 +35,7 @@ class Spot:
 class Span:
     """The place of a member in a line: its key, its value, the end of its value.
 
-    `whole` is false where the member is not there: then it is the nearest that holds it.
+    `whole` is false if the member is missing: then it is the nearest object around it.
     """
 
     key: int
@@ -45,9 +45,9 @@ class Span:
 
 
 def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
-    """The line for reading, about `limit` characters of it, the spots among them.
+    """Return about `limit` characters of a line, with the spots among them.
 
-    Without a spot that can be found the middle is left out.
+    If no spot is found, the middle is left out.
     """
     if len(visible(line)) <= limit:
         return visible(line)
@@ -56,8 +56,8 @@ def excerpt(line: str, spots: Sequence[Spot] = (), limit: int = 240) -> str:
         head = limit * 2 // 3
         windows = [(0, head), (len(line) - (limit - head), len(line))]
     else:
-        windows.append((0, HEAD))
-    return _joined(line, windows)
+        windows.append((0, HEAD_CHARACTERS))
+    return _join_windows(line, windows)
 
 
 def locate(line: str, path: Path) -> Span | None:
@@ -66,17 +66,17 @@ def locate(line: str, path: Path) -> Span | None:
         key = start = _skip(line, 0)
         end = _DECODER.raw_decode(line, start)[1]
         for step in path:
-            found = _child(line, start, step)
-            if found is None:
+            child = _child(line, start, step)
+            if child is None:
                 return Span(key, start, end, whole=False)
-            key, start, end = found
+            key, start, end = child
     except (ValueError, IndexError, RecursionError):
         return None
     return Span(key, start, end)
 
 
 def visible(line: str) -> str:
-    """One line for a terminal: what would break it or act on the terminal is escaped."""
+    """Escape a line for a terminal: control characters and line breaks."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
@@ -84,7 +84,7 @@ def _windows(line: str, spot: Spot, limit: int, count: int) -> Iterable[tuple[in
     span = locate(line, spot.path)
     if span is None:
         return
-    room = max(MIN_ROOM_CHARACTERS, (limit - HEAD) // count - BEFORE - AFTER)
+    room = max(MIN_ROOM_CHARACTERS, (limit - HEAD_CHARACTERS) // count - BEFORE - AFTER)
     first = max(0, span.key - BEFORE)
     if span.whole and spot.offset and line[span.start] == '"':
         near = _offset_in(line, span, spot.offset)
@@ -93,7 +93,7 @@ def _windows(line: str, spot: Spot, limit: int, count: int) -> Iterable[tuple[in
         return
     last = min(span.end + AFTER, span.start + room)
     if not span.whole and span.end > last:
-        # What is missing is missing to the end of what should hold it.
+        # A missing member could stand anywhere in the object: show both ends.
         half = room // 2
         yield first, span.start + half
         yield span.end - half, span.end
@@ -101,19 +101,19 @@ def _windows(line: str, spot: Spot, limit: int, count: int) -> Iterable[tuple[in
     yield first, last
 
 
-def _joined(line: str, windows: Iterable[tuple[int, int]]) -> str:
+def _join_windows(line: str, windows: Iterable[tuple[int, int]]) -> str:
     merged: list[tuple[int, int]] = []
     for start, end in sorted((max(0, a), min(b, len(line))) for a, b in windows):
-        if merged and start <= merged[-1][1] + GAP:
+        if merged and start <= merged[-1][1] + MIN_GAP_CHARACTERS:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    shown, last = "", 0
+    joined, last = "", 0
     for start, end in merged:
-        shown += f" …{start - last} more… " if start > last else ""
-        shown += visible(line[start:end])
+        joined += f" …{start - last} more… " if start > last else ""
+        joined += visible(line[start:end])
         last = end
-    return shown + (f" …{len(line) - last} more…" if last < len(line) else "")
+    return joined + (f" …{len(line) - last} more…" if last < len(line) else "")
 
 
 def _child(line: str, start: int, step: str | int) -> tuple[int, int, int] | None:
@@ -121,21 +121,21 @@ def _child(line: str, start: int, step: str | int) -> tuple[int, int, int] | Non
     opening = line[start]
     if opening != ("[" if isinstance(step, int) else "{"):
         return None
-    found, index = None, 0
-    at = _skip(line, start + 1)
-    while line[at] not in "]}":
-        key, name = at, index
+    child, index = None, 0
+    position = _skip(line, start + 1)
+    while line[position] not in "]}":
+        key, name = position, index
         if opening == "{":
-            name, at = _DECODER.raw_decode(line, at)
-            at = _skip(line, _skip(line, at) + 1)
-        end = _DECODER.raw_decode(line, at)[1]
+            name, position = _DECODER.raw_decode(line, position)
+            position = _skip(line, _skip(line, position) + 1)
+        end = _DECODER.raw_decode(line, position)[1]
         if name == step:
-            found = (key, at, end)  # Of a key given twice the last counts.
+            child = (key, position, end)  # The last one of duplicate keys counts.
         index += 1
-        at = _skip(line, end)
-        if line[at] == ",":
-            at = _skip(line, at + 1)
-    return found
+        position = _skip(line, end)
+        if line[position] == ",":
+            position = _skip(line, position + 1)
+    return child
 
 
 def _skip(line: str, start: int) -> int:
@@ -145,10 +145,10 @@ def _skip(line: str, start: int) -> int:
 
 def _offset_in(line: str, span: Span, offset: int) -> int:
     """Return the place in the line of the character `offset` of the text at a span."""
-    at = span.start + 1
+    position = span.start + 1
     for _ in range(offset):
-        match = _PIECE.match(line, at)
+        match = _PIECE.match(line, position)
         if match is None or match.end() >= span.end:
             break
-        at = match.end()
-    return at
+        position = match.end()
+    return position

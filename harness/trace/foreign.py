@@ -1,11 +1,11 @@
 """Recordings by others, read as traces: one message an object, with its time and direction.
 
 Lines are `{"t": seconds, "dir": "C>S" | "S>C", "msg": {...}}`; `"raw"` and `"rawlen"` stand instead
-of `"msg"` for text that was no JSON or was cut; `dir` `##` is a note of the recorder, which may be
+of `"msg"` for text that was not JSON or was cut; `dir` `##` is a note of the recorder, which may be
 a mark of the model's side: `{"mark": "model-call" | "model-end", "data": {...}}`.
 
-Nobody knows how a recording ended, so its end is `closed`; what it owes is for report.owing to say.
-Its client is not the harness, so what it sent is not judged (commands.stored_traces).
+How a recording ended is unknown, so its end is `closed`; report.owing reports what it owes.
+Its client is not the harness, so its messages are not judged (commands.stored_traces).
 """
 
 import json
@@ -24,13 +24,13 @@ from harness.trace.recorder import Recorder
 from harness.trace.store import ClassifyOf, TraceFormatError
 from harness.trace.trace import End, Header, Trace
 
-# What a recording's header has as its target: what the server was is not in the file.
+# The target in a recording's header: the file does not name the server.
 TARGET = "a recording"
 _DIRECTIONS = {"C>S": Direction.TO_TARGET, "S>C": Direction.FROM_TARGET}
 _NOTE = "##"
-# What a recorder can tell of the model's side.
+# The marks of the model's side that a recording can have.
 _MODEL_MARKS = (ModelCall.kind, ModelEnd.kind)
-# The recorder's note that the server closed its output: what follows is another process.
+# The recorder's note that the server closed its output; another process follows.
 _END_OF_OUTPUT = "server stdout EOF"
 
 Names = Mapping[str, str]
@@ -41,19 +41,19 @@ def load_any(
     paths_of: PathsOf,
     *,
     names: Names | None = None,
-    known: Sequence[Names] = (),
+    candidates: Sequence[Names] = (),
     classify_of: ClassifyOf = store.session_only,
 ) -> Trace:
-    """A trace of ours or a recording, whichever the first line says; raises `TraceFormatError`.
+    """Load a trace or a recording, by its first line. Raises `TraceFormatError`.
 
     `names` are a profile's renames. Without them a trace is read with those of its header, a
-    recording with the first of `known` whose names on the wire all occur in it. `classify_of` says
+    recording with the first of `candidates` whose wire names all occur. `classify_of` says
     what the lines of a surface are; a recording is of the session.
     """
     first = _first_line(path)
     if "trace" in first:
-        own = names if names is not None else _header_names(first)
-        return store.load(path, renamer=Renamer(own, paths_of), classify_of=classify_of)
+        header_names = names if names is not None else _header_names(first)
+        return store.load(path, renamer=Renamer(header_names, paths_of), classify_of=classify_of)
     if not _is_entry(first):
         raise TraceFormatError(
             f'{path}:1: neither a trace, which begins with {{"trace": …}}, nor a recording, whose '
@@ -64,12 +64,12 @@ def load_any(
     except UnicodeDecodeError as error:
         raise TraceFormatError(f"{path}: not UTF-8 text: {error}") from error
     if names is None:
-        names = guessed_names(lines, known)
+        names = guess_names(lines, candidates)
     return read(lines, name=str(path), names=names, paths_of=paths_of)
 
 
 def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) -> Trace:
-    """A recording's lines as a trace. Raises `TraceFormatError` with `name:line`."""
+    """Read a recording's lines as a trace. Raises `TraceFormatError` with `name:line`."""
     header = Header(target=TARGET, scenario=Path(name).stem, names=dict(names))
     reader = _Reader(header, Renamer(names, paths_of))
     for number, line in enumerate(lines, 1):
@@ -78,17 +78,19 @@ def read(lines: Iterable[str], *, name: str, names: Names, paths_of: PathsOf) ->
         try:
             reader.feed(json.loads(line), number)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise TraceFormatError(f"{name}:{number}: not a line of a recording: {what}") from error
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise TraceFormatError(
+                f"{name}:{number}: not a line of a recording: {reason}"
+            ) from error
     reader.trace.end = End.CLOSED
     return reader.trace
 
 
-def guessed_names(lines: Iterable[str], known: Iterable[Names]) -> Names:
-    """The first renames of `known` whose names on the wire all occur as members, else none."""
-    whole = "\n".join(lines)
-    for names in known:
-        if names and all(f'"{wire}":' in whole for wire in names.values()):
+def guess_names(lines: Iterable[str], candidates: Iterable[Names]) -> Names:
+    """Return the first of `candidates` whose wire names all occur as members, else {}."""
+    recording = "\n".join(lines)
+    for names in candidates:
+        if names and all(f'"{wire}":' in recording for wire in names.values()):
             return names
     return {}
 
@@ -112,13 +114,13 @@ class _Reader:
     def feed(self, entry: dict[str, Any], number: int) -> None:
         self._at = float(entry["t"])
         if entry["dir"] == _NOTE:
-            self._note(obj(entry["msg"]))
+            self._record_note(obj(entry["msg"]))
             return
         if entry["dir"] not in _DIRECTIONS:
             raise ValueError(f"dir {entry['dir']!r}; expected C>S, S>C or ##")
         direction = _DIRECTIONS[entry["dir"]]
         if self._ended:
-            # Of a process that is gone nothing is owed.
+            # A process that has ended owes nothing.
             self._recorder.mark(Closed(f"c{self._connection}"))
             self._connection, self._ended = self._connection + 1, False
         raw, damage = _bytes_of(entry)
@@ -127,14 +129,14 @@ class _Reader:
             raw,
             direction,
             connection=f"c{self._connection}",
-            deliberate=to_target and ("raw" in entry or self._unanswerable(obj(entry["msg"]))),
+            deliberate=to_target and ("raw" in entry or self._is_unanswerable(obj(entry["msg"]))),
             damage=damage,
         )
         self.trace.lines.append(number)
         if frame.kind in (Kind.RESPONSE, Kind.ERROR) and not to_target:
             self._open.discard(key_of(frame))
 
-    def _note(self, data: Mapping[str, Any]) -> None:
+    def _record_note(self, data: Mapping[str, Any]) -> None:
         if data.get("mark") in _MODEL_MARKS:
             body = from_former_row(data["mark"], obj(data.get("data")))
             if body is not None:
@@ -146,12 +148,11 @@ class _Reader:
         self._recorder.mark(RecorderNote(note, ended, status if type(status) is int else None))
         self._ended = self._ended or ended
 
-    def _unanswerable(self, message: Mapping[str, Any]) -> bool:
-        """Return whether a request has the id of one that is not answered yet, or none to answer
-        to.
+    def _is_unanswerable(self, message: Mapping[str, Any]) -> bool:
+        """Return whether a request has no usable id, or that of an open request.
 
-        As with text that is no message: such a client tries out the server, as `send_raw` does,
-        and what a server makes of it is not shown.
+        Like malformed text, it probes the server, as `send_raw` does, and the text does not
+        define the answer.
         """
         if "method" not in message or "id" not in message:
             return False
@@ -164,20 +165,20 @@ class _Reader:
 
 
 def _bytes_of(entry: Mapping[str, Any]) -> tuple[bytes, Damage | None]:
-    """The bytes of an entry, and what is wrong with them."""
+    """Return the bytes of an entry, and what is wrong with them."""
     if "raw" not in entry:
         message = json.dumps(entry["msg"], ensure_ascii=False, separators=(",", ":"))
         return message.encode("utf-8", "surrogatepass"), None
     raw = cast("str", entry["raw"]).encode("utf-8", "surrogatepass")
     length = int(entry.get("rawlen", len(raw)))
-    kept = len(entry["raw"])
-    if length <= kept:
+    kept_length = len(entry["raw"])
+    if length <= kept_length:
         return raw, None
-    return raw, Damage(DamageKind.NOT_KEPT, f"a line of {length}; the recording kept {kept}")
+    return raw, Damage(DamageKind.NOT_KEPT, f"a line of {length}; the recording kept {kept_length}")
 
 
 def _first_line(path: Path) -> dict[str, Any]:
-    """The first line with text as an object, an empty one where it is none."""
+    """Return the first line with text as an object, an empty one where it is none."""
     with path.open("rb") as source:
         for line in source:
             if line.strip():

@@ -1,4 +1,4 @@
-"""One wire message and what is known of it."""
+"""One wire message: its bytes, its JSON, and where it came from."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ class Direction(StrEnum):
 
 
 def opposite(direction: Direction) -> Direction:
-    """The other way."""
+    """Return the other direction."""
     return Direction.FROM_TARGET if direction is Direction.TO_TARGET else Direction.TO_TARGET
 
 
@@ -32,9 +32,9 @@ class Origin(StrEnum):
 class Kind(StrEnum):
     """The form of a message ("Message forms"), or MALFORMED for none of them.
 
-    ERROR is an answer that reports failure. The text shows no form for it, so any will do. EVENT
-    and INPUT are of programs that write events and answer nothing: a line that says its type, and
-    what the program reads.
+    ERROR is an answer that reports failure, in any form, as the text shows none. EVENT
+    and INPUT are for programs that write events and answer nothing: a line with a type, and
+    the program's input.
     """
 
     REQUEST = "request"
@@ -46,24 +46,24 @@ class Kind(StrEnum):
     MALFORMED = "malformed"
 
 
-# What kind of line a parsed value is, given its direction; each surface has its own.
+# Returns the kind of a parsed line, given its direction; each surface has its own.
 Classify = Callable[[Any, Direction], Kind]
 
-# An object with no other member than these says nothing, not even that something failed.
+# An object with no other member than these is not even an error answer.
 SAYS_NOTHING: Final = frozenset({"id", "jsonrpc"})
 
-# Raw bytes beyond this are cut by the transport; the frame keeps the head and says how long it was.
+# Longer lines are cut by the transport; the frame keeps the head and the length.
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
 class DamageKind(StrEnum):
-    """Reasons why the bytes of a frame are not one whole message as its writer meant it.
+    """Reasons why the bytes of a frame are not one whole message.
 
     TOO_LONG: a line over the limit, of which only the beginning was kept. CUT_OFF: the stream ended
-    before the line did. BINARY: a WebSocket message that was no text. CLOSED: no message, but a
-    WebSocket that was closed with a code that tells of an error. BROKEN: no WebSocket message at
-    all. NOT_KEPT: somebody else's recording holds a part of the line only. UNKNOWN: a trace of
-    format 1, which said it in words alone.
+    before the line did. BINARY: a WebSocket message that was not text. CLOSED: a WebSocket that
+    was closed with an error code. BROKEN: not a WebSocket message. NOT_KEPT: a foreign
+    recording holds only a part of the line. UNKNOWN: a trace of format 1, which describes it in
+    words only.
     """
 
     TOO_LONG = "too-long"
@@ -77,7 +77,7 @@ class DamageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Damage to the bytes of a frame, and the words that tell people so."""
+    """Damage to the bytes of a frame, with a description for people."""
 
     kind: DamageKind
     words: str
@@ -88,10 +88,10 @@ class Frame:
     """One message as it was on the wire.
 
     `at` is in seconds since the trace began; `raw` has no line end. `json` is the parsed value
-    with the profile's renames applied, `MISSING` where the bytes are no JSON or are damaged; then
-    `damage` says what is wrong with them. `deliberate` marks a frame that a scenario made malformed
-    on purpose (`send_raw`). `method` is its name, "" where there is none, and `params` that member,
-    an empty object where there is none: attributes, since rules ask for them many times a frame.
+    with the profile's renames applied, `MISSING` if the bytes are not JSON or are damaged; then
+    `damage` describes the damage. `deliberate` marks a frame that a scenario made malformed
+    on purpose (`send_raw`). `method` is its name or "", and `params` that member or an empty
+    object: attributes, since rules read them many times for each frame.
     """
 
     seq: int
@@ -108,24 +108,24 @@ class Frame:
     params: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Read off the message what is asked for most."""
+        """Read the members that rules use most."""
         message = obj(self.json)
         object.__setattr__(self, "method", text(message.get("method")))
         object.__setattr__(self, "params", message.get("params", {}))
 
     @property
     def id(self) -> Any:
-        """The JSON-RPC id, `MISSING` where there is none."""
+        """The JSON-RPC id, `MISSING` if there is none."""
         return obj(self.json).get("id", MISSING)
 
     @property
     def result(self) -> Any:
-        """The `result` member, `MISSING` where there is none."""
+        """The `result` member, `MISSING` if there is none."""
         return obj(self.json).get("result", MISSING)
 
     @property
     def error(self) -> Any:
-        """The `error` member, `MISSING` where there is none."""
+        """The `error` member, `MISSING` if there is none."""
         return obj(self.json).get("error", MISSING)
 
     @property
@@ -135,11 +135,11 @@ class Frame:
 
     @property
     def from_target(self) -> bool:
-        """Return whether the target wrote it."""
+        """Return whether the target wrote the frame."""
         return self.origin is Origin.TARGET
 
     def text(self, limit: int = 400, spots: Sequence[Spot] = ()) -> str:
-        """The raw line for reading, cut to about `limit` characters around the spots."""
+        """Return the raw line for reading, cut to about `limit` characters around the spots."""
         if not spots and len(self.raw) > 8 * limit:
             head = visible(self.raw[: 8 * limit].decode("utf-8", "backslashreplace"))[:limit]
             tail = visible(self.raw[-limit:].decode("utf-8", "backslashreplace"))[-limit:]
@@ -147,7 +147,7 @@ class Frame:
         return excerpt(self.raw.decode("utf-8", "backslashreplace"), spots, limit)
 
 
-def why_no_json(raw: bytes) -> str:
+def json_error(raw: bytes) -> str:
     """Return why a line is not JSON, with the place of the first wrong byte, from 1."""
     try:
         json.loads(raw.decode("utf-8"))
@@ -162,7 +162,7 @@ def why_no_json(raw: bytes) -> str:
 
 
 def parse(raw: bytes) -> Any:
-    """Parse one line; `MISSING` where it is not UTF-8 or not JSON."""
+    """Parse one line; `MISSING` if it is not UTF-8 or not JSON."""
     try:
         return json.loads(raw.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError):
@@ -170,11 +170,11 @@ def parse(raw: bytes) -> Any:
 
 
 def classify(value: Any, _: Direction | None = None) -> Kind:
-    """The form of a parsed JSON-RPC message; it is the same in both directions.
+    """Return the form of a parsed JSON-RPC message; it is the same in both directions.
 
     An object with both `result` and `error` counts as RESPONSE: the rule
-    `response.result-xor-error` speaks of it, and it still answers its request. One with an id and
-    neither of them reports failure in a form of its own, if it says anything at all.
+    `response.result-xor-error` judges it, and it still answers its request. An object with an
+    id and neither of them reports failure in its own form, unless it is empty.
     """
     message = obj(value)
     if "method" in message:

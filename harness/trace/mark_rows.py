@@ -1,7 +1,7 @@
-"""Marks as rows of a trace file: what a mark says, as JSON members, and back.
+"""Marks as rows of a trace file: their fields as JSON members, and back.
 
-A field with its default value is not written. A kind or a member that this version does not have
-is an error: rules rest on marks, so a file that says more than is understood must not be judged.
+A field with its default value is not written. An unknown kind or member is an error: rules rely
+on marks, so a file with unknown content must not be judged.
 """
 
 import dataclasses
@@ -23,32 +23,34 @@ T = TypeVar("T")
 
 
 def to_row(body: MarkBody) -> dict[str, Any]:
-    """The members of a body that differ from their defaults."""
-    return _written(body)
+    """Return the members of a body that differ from their defaults."""
+    return _members_of(body)
 
 
 def from_row(kind: str, row: Mapping[str, Any]) -> MarkBody:
-    """The body that a row of this version holds. Raises `ValueError`."""
+    """Return the body that a row of this version holds. Raises `ValueError`."""
     body = _BY_KIND.get(kind)
     if body is None:
         raise ValueError(f"mark of the unknown kind {kind!r}; known are {', '.join(_BY_KIND)}")
-    return _read(body, row, kind)
+    return _build(body, row, kind)
 
 
 def from_former_row(kind: str, row: Mapping[str, Any]) -> MarkBody | None:
-    """The body that a row of version 1 holds, None for a kind that nothing reads any more.
+    """Return the body that a row of version 1 holds, None for an obsolete kind.
 
-    Nothing checked those rows when they were written: what is missing has its default, and members
-    that nothing read are left out. Raises `ValueError` where a value has a wrong type.
+    Those rows were written unchecked: missing members have their defaults, and unknown ones are
+    left out. Raises `ValueError` for a value of a wrong type.
     """
     body = _BY_KIND.get(kind)
     if body is None:
         return None
-    now = {_RENAMED.get((kind, name), name): value for name, value in row.items()}
+    members = {_RENAMED.get((kind, name), name): value for name, value in row.items()}
     if kind == "model-end":
-        now.update(_outcome_of(text(now.get("outcome")), now))
-    known = {name for name, _, _ in _fields_of(body)}
-    return _read(body, {name: value for name, value in now.items() if name in known}, kind)
+        members.update(_outcome_of(text(members.get("outcome")), members))
+    field_names = {name for name, _, _ in _fields_of(body)}
+    return _build(
+        body, {name: value for name, value in members.items() if name in field_names}, kind
+    )
 
 
 # The members of version 1 that have other names now.
@@ -66,7 +68,7 @@ _OUTCOMES = {
 
 
 def _outcome_of(words: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """An outcome that version 1 wrote in words: `status 500`, `failed server_error`."""
+    """Parse an outcome that version 1 wrote in words: `status 500`, `failed server_error`."""
     name, _, rest = words.partition(" ")
     if name == "status" and rest.isdecimal():
         return {"outcome": CallEnd.STATUS, "status": int(rest)}
@@ -78,7 +80,7 @@ def _outcome_of(words: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _fields_of(body: type) -> tuple[tuple[str, Any, bool], ...]:
-    """The fields of a class: name, type, and whether there must be a value."""
+    """Return the fields of a class: name, type, and whether it is required."""
     hints = typing.get_type_hints(body)
     return tuple(
         (field.name, hints[field.name], field.default is dataclasses.MISSING)
@@ -86,7 +88,7 @@ def _fields_of(body: type) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-def _written(value: Any) -> dict[str, Any]:
+def _members_of(value: Any) -> dict[str, Any]:
     return {
         field.name: _plain(getattr(value, field.name))
         for field in dataclasses.fields(value)
@@ -96,49 +98,51 @@ def _written(value: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in cast("tuple[Any, ...]", value)]
+        return [_plain(element) for element in cast("tuple[Any, ...]", value)]
     if isinstance(value, StrEnum):
         return value.value
-    return _written(value) if dataclasses.is_dataclass(value) else value
+    return _members_of(value) if dataclasses.is_dataclass(value) else value
 
 
-def _read(form: type[T], row: object, where: str) -> T:
-    """An object of a dataclass from its members."""
+def _build(form: type[T], row: object, place: str) -> T:
+    """Build an object of a dataclass from its members."""
     if not isinstance(row, Mapping):
-        raise ValueError(f"{where}: expected an object")
+        raise ValueError(f"{place}: expected an object")
     members = cast("Mapping[str, Any]", row)
     fields = _fields_of(form)
     unknown = sorted(members.keys() - {name for name, _, _ in fields})
     if unknown:
-        raise ValueError(f"{where}: unknown member(s) {', '.join(unknown)}")
+        raise ValueError(f"{place}: unknown member(s) {', '.join(unknown)}")
     missing = [name for name, _, needed in fields if needed and name not in members]
     if missing:
-        raise ValueError(f"{where}: no {', '.join(missing)}")
+        raise ValueError(f"{place}: no {', '.join(missing)}")
     return form(
         **{
-            name: _value(hint, members[name], f"{where}.{name}")
+            name: _value(hint, members[name], f"{place}.{name}")
             for name, hint, _ in fields
             if name in members
         }
     )
 
 
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """A value of a type that fields have, checked."""
+def _value(hint: Any, value: Any, place: str) -> Any:
+    """Check and convert a value to the type of a field."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
-        [inner] = [one for one in typing.get_args(hint) if one is not types.NoneType]
-        return None if value is None else _value(inner, value, where)
+        [inner] = [option for option in typing.get_args(hint) if option is not types.NoneType]
+        return None if value is None else _value(inner, value, place)
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: expected an array")
-        inner, many = typing.get_args(hint)[0], cast("list[Any]", value)
-        return tuple(_value(inner, one, f"{where}[{at}]") for at, one in enumerate(many))
+            raise ValueError(f"{place}: expected an array")
+        inner, elements = typing.get_args(hint)[0], cast("list[Any]", value)
+        return tuple(
+            _value(inner, element, f"{place}[{index}]") for index, element in enumerate(elements)
+        )
     if dataclasses.is_dataclass(hint):
-        return _read(cast("type[Any]", hint), value, where)
+        return _build(cast("type[Any]", hint), value, place)
     if issubclass(hint, StrEnum):
         return hint(value)
     accepted = (int, float) if hint is float else (hint,)
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise ValueError(f"{where}: expected {hint.__name__}")
+        raise ValueError(f"{place}: expected {hint.__name__}")
     return value

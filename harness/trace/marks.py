@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final
 
-# The version of the classes below. Version 1 were dictionaries that nothing checked.
+# The version of the classes below. Version 1 was unchecked dictionaries.
 MARKS_VERSION: Final = 2
 
 
 class MarkBody:
-    """The content of a mark. `kind` names the class in files and in what people read."""
+    """The content of a mark. `kind` names the class in files and in reports."""
 
     __slots__ = ()
     kind: ClassVar[str]
 
     @property
-    def about(self) -> str | None:
-        """The connection that it is about, None where it is about none in particular."""
+    def connection_id(self) -> str | None:
+        """The connection that the mark is about, None if about no particular one."""
         return None
 
 
@@ -31,8 +31,8 @@ class CallEnd(StrEnum):
     """Ends of the answer to a model call.
 
     COMPLETED: all of it was streamed. DISCONNECTED: the scripted model cut the stream. DROPPED: the
-    server stopped reading. STATUS: it was no stream, but an HTTP status and a body. FAILED: the
-    stream ended with an error event. UNKNOWN: whoever recorded the trace did not say.
+    server stopped reading. STATUS: an HTTP status and a body instead of a stream. FAILED: the
+    stream ended with an error event. UNKNOWN: the recorder did not say.
     """
 
     COMPLETED = "completed"
@@ -43,13 +43,13 @@ class CallEnd(StrEnum):
     UNKNOWN = "unknown"
 
 
-# The code of an error event for which the script names none.
+# The code of an error event if the script names none.
 DEFAULT_CODE: Final = "server_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall(MarkBody):
-    """The server called its model.
+    """A call of the model by the server.
 
     `call` is the number of the call, from 1; 0 where a recorder gave none. `thread` is the alias of
     the thread whose script answers, "" where there is one script only. `step` is the index of the
@@ -73,16 +73,16 @@ class ModelCall(MarkBody):
     schema: bool = False
     outputs: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
-    offered: tuple["McpAsked", ...] = ()
+    offered: tuple["McpToolCall", ...] = ()
 
     @property
-    def scripted(self) -> bool:
-        """Return whether a step of the script answers it."""
+    def is_scripted(self) -> bool:
+        """Return whether a step of the script answers the call."""
         return self.step >= 0
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelMessage:
     """A message of the model: its text, possibly cut, and its phase, "" for none."""
 
     text: str
@@ -91,17 +91,17 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """A step of a plan that the model gave."""
+    """A step of the model's plan."""
 
     step: str
     status: str
 
 
 @dataclass(frozen=True, slots=True)
-class McpAsked:
-    """A tool of an MCP server that the model called, and that server, by their names.
+class McpToolCall:
+    """A call of a tool of an MCP server by the model.
 
-    `arguments` is what it gave, as JSON text; "" where nobody noted it.
+    `arguments` is JSON text, "" if it was not recorded.
     """
 
     server: str
@@ -111,7 +111,7 @@ class McpAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEnd(MarkBody):
-    """The answer to a model call has ended.
+    """The end of the answer to a model call.
 
     `call` is the number of the call as in `ModelCall`. `status` is the HTTP status of an answer by
     status, else 0. `code` and `said` are the code and the words of a failure that the server could
@@ -119,7 +119,7 @@ class ModelEnd(MarkBody):
     the plans that were given; `answers` is the model that said it answers, "" where it is the one
     that was asked. `texts` are the messages, `tools` is the number of tools that were called and
     `mcp` those of MCP servers among them; they are empty for an answer that halts or holds bytes
-    that no model sends, since what a server makes of such an answer is open.
+    that no model sends, since the handling of such an answer is open.
     """
 
     kind: ClassVar[str] = "model-end"
@@ -131,17 +131,17 @@ class ModelEnd(MarkBody):
     usage: int = 0
     plans: tuple[tuple[PlanStep, ...], ...] = ()
     answers: str = ""
-    texts: tuple[Said, ...] = ()
+    texts: tuple[ModelMessage, ...] = ()
     tools: int = 0
-    mcp: tuple[McpAsked, ...] = ()
+    mcp: tuple[McpToolCall, ...] = ()
 
     @property
-    def completed(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether the whole answer was sent."""
         return self.outcome is CallEnd.COMPLETED
 
     @property
-    def told(self) -> str:
+    def outcome_text(self) -> str:
         """The outcome in words, for findings."""
         match self.outcome:
             case CallEnd.STATUS:
@@ -172,7 +172,7 @@ class GateOpened(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class Setup(MarkBody):
-    """A set-up began, or ended: what is judged within one counts for no rule as exercised."""
+    """The beginning or end of a set-up: judging within it exercises no rule."""
 
     kind: ClassVar[str] = "setup"
     active: bool
@@ -197,7 +197,7 @@ class RaceActs(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class Closed(MarkBody):
-    """The harness ended a connection, or made the server do so: nothing is owed on it any more.
+    """The harness ended a connection, or made the server end it: it owes nothing any more.
 
     A server may end a connection whose client does not read.
     """
@@ -206,16 +206,16 @@ class Closed(MarkBody):
     connection: str
 
     @property
-    def about(self) -> str:
+    def connection_id(self) -> str:
         """The connection that was ended."""
         return self.connection
 
 
 @dataclass(frozen=True, slots=True)
 class ServerEnded(MarkBody):
-    """The harness ended the server's process, without notice where it `killed` it.
+    """The harness ended the server's process, with SIGKILL if `killed`.
 
-    What answers afterwards is another process over the same home.
+    Another process over the same home answers afterwards.
     """
 
     kind: ClassVar[str] = "server-ended"
@@ -224,17 +224,17 @@ class ServerEnded(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class EndingBegins(MarkBody):
-    """The scenario's steps are over; what follows brings the trace to its end."""
+    """The end of the scenario's steps; the ending of the trace follows."""
 
     kind: ClassVar[str] = "ending"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled(MarkBody):
-    """Something was owed in the end, and it did not come though nothing else was outstanding.
+    """Obligations that were still open when nothing else was outstanding.
 
     `silence` is the time in seconds without a message; `owed` names what was owed. The others are
-    the numbers of what could still have brought it.
+    the numbers of things that could still have met it.
     """
 
     kind: ClassVar[str] = "settled"
@@ -250,7 +250,7 @@ class Settled(MarkBody):
 class Place(MarkBody):
     """The folders of the run, absolute paths: the server's home, its threads' working folder, and
     the working folder of the server's process. `agent` is the name of a project's own folder, which
-    the server reads by itself; "" where nobody noted it.
+    the server reads by itself; "" if it was not recorded.
     """
 
     kind: ClassVar[str] = "place"
@@ -259,8 +259,8 @@ class Place(MarkBody):
     server_cwd: str = ""
     agent: str = ""
 
-    def named(self) -> dict[str, str]:
-        """The folders by the names that stand for them in normalised text."""
+    def folders_by_name(self) -> dict[str, str]:
+        """Return the folders by their placeholder names in normalised text."""
         return {"home": self.home, "cwd": self.cwd, "server-cwd": self.server_cwd}
 
 
@@ -302,18 +302,18 @@ class ProgramStarted(MarkBody):
     variables: tuple[str, ...] = ()
 
     @property
-    def about(self) -> str:
+    def connection_id(self) -> str:
         """The connection that is its process."""
         return self.connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnAsked(MarkBody):
-    """A program that is started next is asked for one turn, by its arguments and its input.
+class TurnRequested(MarkBody):
+    """A request for one turn, to the program that is started next.
 
-    `turn` is what the scenario calls it, and `of` the thread; `thread` is the id of the thread with
-    which it is to go on, "" for a new one, and `earlier` the prompts of that thread's turns before,
-    but for those that were told to end.
+    `turn` and `of` are the scenario's names of the turn and the thread; `thread` is the id of the
+    thread to resume, "" for a new one, and `earlier` the prompts of its earlier turns, without
+    the interrupted ones.
     `model` is the name that was asked for, "" for none, `schema` the JSON Schema of its answer, as
     JSON text.
     """
@@ -328,22 +328,22 @@ class TurnAsked(MarkBody):
     schema: str = ""
 
     @property
-    def about(self) -> str:
+    def connection_id(self) -> str:
         """The connection that is the program's process."""
         return self.connection
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An item that was told: its type, and the text of a message, "" for any other."""
+class SessionItem:
+    """An item in the session's notifications: its type, and its text if it is a message."""
 
     type: str
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ToldBySession(MarkBody):
-    """The session's news of a turn of the same scenario, which was played there too.
+class SessionReport(MarkBody):
+    """The turn of the same scenario as the session reported it.
 
     `status` is the end of the turn; `items` are those that were completed, in order, with their
     types in the words of the events of `agent exec`.
@@ -352,14 +352,14 @@ class ToldBySession(MarkBody):
     kind: ClassVar[str] = "told-by-session"
     turn: str
     status: str
-    items: tuple[Told, ...] = ()
+    items: tuple[SessionItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramErrors(MarkBody):
-    """The standard error of a program, the end of it if it is long.
+    """The standard error of a program, only the end if it is long.
 
-    It is written when the program has ended: nobody knows its order to the lines.
+    It is recorded when the program has ended: its order relative to the lines is unknown.
     """
 
     kind: ClassVar[str] = "program-errors"
@@ -367,7 +367,7 @@ class ProgramErrors(MarkBody):
     text: str
 
     @property
-    def about(self) -> str:
+    def connection_id(self) -> str:
         """The connection that is its process."""
         return self.connection
 
@@ -386,19 +386,19 @@ class ProgramEnded(MarkBody):
     push: str
 
     @property
-    def about(self) -> str:
+    def connection_id(self) -> str:
         """The connection that is its process."""
         return self.connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSeen(MarkBody):
-    """Somebody looked at a file of the server, without waiting.
+    """A look at a file of the server, without waiting.
 
     `path` is absolute. `size` in bytes and `sha256` in hex are those of a file that is there, 0 and
     "" of one that is not. `folder` says whether the folder is there in which it lies, or would.
     `elsewhere` are the paths of files below the server's home that have the bytes that were at
-    `path` when somebody last saw a file there; it is only asked where there is none now.
+    `path` at the last look that saw a file there; it is searched only if there is none now.
     """
 
     kind: ClassVar[str] = "file-seen"
@@ -414,7 +414,7 @@ class FileSeen(MarkBody):
 class FileWritten(MarkBody):
     """The harness wrote a file, or removed it (`exists` False), before whatever comes next.
 
-    `path` is absolute. `text` is the whole file, None where it is none: bytes that are not UTF-8.
+    `path` is absolute. `text` is the whole file, None if its bytes are not UTF-8.
     """
 
     kind: ClassVar[str] = "file-written"
@@ -424,8 +424,8 @@ class FileWritten(MarkBody):
 
 
 @dataclass(frozen=True, slots=True)
-class TextsFound:
-    """A file that has some of the texts that were searched for, in its path or in its bytes."""
+class FileMatch:
+    """A file with some of the searched texts, in its path or in its bytes."""
 
     path: str
     named: tuple[str, ...] = ()
@@ -434,14 +434,14 @@ class TextsFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeSearched(MarkBody):
-    """Somebody searched the server's home for texts, in the paths and the bytes of its files.
+    """A search of the server's home for texts, in the paths and bytes of its files.
 
     `files` were looked at; `whole` is False where there were too many, or too large ones.
     """
 
     kind: ClassVar[str] = "home-searched"
     texts: tuple[str, ...]
-    found: tuple[TextsFound, ...] = ()
+    found: tuple[FileMatch, ...] = ()
     files: int = 0
     whole: bool = True
 
@@ -462,8 +462,8 @@ BODIES: Final[tuple[type[MarkBody], ...]] = (
     PartialLine,
     RecorderNote,
     ProgramStarted,
-    TurnAsked,
-    ToldBySession,
+    TurnRequested,
+    SessionReport,
     ProgramErrors,
     ProgramEnded,
     FileSeen,

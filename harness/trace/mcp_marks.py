@@ -17,8 +17,8 @@ class McpTransport(StrEnum):
     HTTP = "http"
 
 
-class Held(StrEnum):
-    """Possession of a value that the play gave: this one, another one, none."""
+class Possession(StrEnum):
+    """Possession of a value of the play: the same one, another one, or none."""
 
     SAME = "same"
     OTHER = "other"
@@ -27,7 +27,7 @@ class Held(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpConfigured(MarkBody):
-    """The configuration of the agent has this server.
+    """A server in the configuration of the agent.
 
     `args` are the last arguments of its program, `variables` the names in its `env`. `token` is the
     name of the variable of the agent's environment that holds its bearer token, "" for none.
@@ -45,15 +45,15 @@ class McpConfigured(MarkBody):
 
 @dataclass(frozen=True, slots=True)
 class McpVariable:
-    """A variable that the configuration gives a program, and what the program has of it."""
+    """A configured variable of a program, and whether the program has its value."""
 
     name: str
-    held: Held
+    held: Possession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpStarted(MarkBody):
-    """The program of a server was started.
+    """The start of a server's program.
 
     `args` are the last arguments that it got. `tokens` are the names of the variables of the agent
     whose tokens stand in its own environment, under whatever name.
@@ -68,7 +68,7 @@ class McpStarted(MarkBody):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpRequest(MarkBody):
-    """A server got a request, or a notification.
+    """A request or notification that a server got.
 
     `number` counts those of the play, from 1. `tool` and `arguments`, as JSON text, are those of a
     call; arguments that are very long are "". `token` is the bearer token that came with it.
@@ -81,14 +81,14 @@ class McpRequest(MarkBody):
     method: str
     tool: str = ""
     arguments: str = ""
-    token: Held = Held.NONE
+    token: Possession = Possession.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpAnswer(MarkBody):
-    """The harness answers a request by its `number`: the texts of a result, and how it went.
+    """The harness's answer to the request `number`: the texts and the outcome.
 
-    `refused` says that it asks for another token, `failed` that the tool says that it failed.
+    `refused`: it asks for another token; `failed`: the tool reports a failure.
     """
 
     kind: ClassVar[str] = "mcp-answer"
@@ -98,9 +98,4 @@ class McpAnswer(MarkBody):
     refused: bool = False
 
 
-MCP_BODIES: Final[tuple[type[MarkBody], ...]] = (
-    McpConfigured,
-    McpStarted,
-    McpRequest,
-    McpAnswer,
-)
+MCP_BODIES: Final[tuple[type[MarkBody], ...]] = (McpConfigured, McpStarted, McpRequest, McpAnswer)

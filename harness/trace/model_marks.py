@@ -10,7 +10,7 @@ from harness.trace.marks import MarkBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSaid(MarkBody):
+class ModelOutput(MarkBody):
     """The whole answer to a model call, written just before its `ModelEnd`.
 
     `call` is the number of the call as in `ModelCall`. `items` are the output items of the answer
@@ -24,4 +24,4 @@ class ModelSaid(MarkBody):
     usage: tuple[int, ...] = ()
 
 
-MODEL_BODIES: Final[tuple[type[MarkBody], ...]] = (ModelSaid,)
+MODEL_BODIES: Final[tuple[type[MarkBody], ...]] = (ModelOutput,)

@@ -30,7 +30,7 @@ class Renamer:
         self._places: dict[tuple[str, str], list[tuple[Path, str, str]]] = {}
 
     def apply(self, message: Any, method: str, part: str) -> Any:
-        """The message with names as in the spec; `part` is "params" or "result"."""
+        """Return the message with the spec's names; `part` is "params" or "result"."""
         if not self._renames or part not in obj(message):
             return message
         for path, field, wire_name in self._places_in(method, part):
@@ -49,7 +49,7 @@ class Renamer:
 
 
 def _rename(path: Path, value: Any, field: str, wire_name: str) -> Any:
-    """Copy only what lies on the path, so that an untouched message costs nothing."""
+    """Rename a member, copying only the objects on the path."""
     members = obj(value)
     if not path:
         if wire_name not in members or field in members:
@@ -65,8 +65,8 @@ def _rename(path: Path, value: Any, field: str, wire_name: str) -> Any:
     return value
 
 
-def on_the_wire(message: str, names: Mapping[str, str]) -> str:
-    """A text about members, such as a finding's, with the names that the server writes."""
+def with_wire_names(message: str, names: Mapping[str, str]) -> str:
+    """Return a message about members, such as a finding, with the server's own names."""
     for target, wire_name in names.items():
         field = re.escape(target.partition(".")[2])
         message = wire_name.join(re.split(rf'(?<=[."]){field}(?![\w-])', message))

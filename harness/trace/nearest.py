@@ -1,6 +1,6 @@
 """Answers to unknown names, with the nearest valid one.
 
-It stands in the lowest layer, so that each of them can have it.
+It is in the lowest layer, so that every layer can use it.
 """
 
 import difflib
@@ -8,52 +8,56 @@ import re
 from collections.abc import Iterable, Sequence
 
 MAX_NAMES_LISTED = 40
-"""Names beyond which a message does not give all of them."""
-_SLIP = 0.85
-"""How alike a name and a valid one are where somebody meant that one and mistyped it."""
-_OFFERED = 3
+"""The number of names up to which a message lists all."""
+_MIN_TYPO_LIKENESS = 0.85
+"""The similarity from which a name counts as a mistyped valid one."""
+_MAX_SUGGESTIONS = 3
 _MIN_PART_CHARACTERS = 3
 
 
 def nearest(name: str, valid: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """The valid name that is most like this one, "" where none is near; case does not count."""
+    """Return the most similar valid name, ignoring case; "" if none is near."""
     names = sorted(valid)
     near = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
     if near:
         return near[0]
-    by_lower = {one.lower(): one for one in names}
+    by_lower = {candidate.lower(): candidate for candidate in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[near[0]] if near else ""
 
 
-def alike(name: str, valid: Iterable[str]) -> list[str]:
-    """The valid names that may be meant: one that was mistyped, else those that hold this one.
+def similar_names(name: str, valid: Iterable[str]) -> list[str]:
+    """Return the valid names that may be meant: a mistyped one, else those that contain this.
 
-    `plain` is a part of `turns/plain-turn`, whatever else is spelled like it.
+    `plain` is a part of `turns/plain-turn`.
     """
     names = sorted(set(valid))
     near = nearest(name, names)
-    if near and _likeness(name, near) >= _SLIP:
+    if near and _likeness(name, near) >= _MIN_TYPO_LIKENESS:
         return [near]
     part = re.compile(rf"(?<![^\W_]){re.escape(name)}", re.IGNORECASE)
-    holding = [one for one in names if len(name) >= _MIN_PART_CHARACTERS and part.search(one)]
-    holding.sort(key=lambda one: -_likeness(name, one))
-    return holding[:_OFFERED] or ([near] if near else [])
+    containing = [
+        candidate
+        for candidate in names
+        if len(name) >= _MIN_PART_CHARACTERS and part.search(candidate)
+    ]
+    containing.sort(key=lambda candidate: -_likeness(name, candidate))
+    return containing[:_MAX_SUGGESTIONS] or ([near] if near else [])
 
 
-def hint(name: str, valid: Iterable[str]) -> str:
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
     """ "; did you mean 'client'?", or nothing."""
-    near = [repr(one) for one in alike(name, valid)]
-    return f"; did you mean {_either(near)}?" if near else ""
+    near = [repr(candidate) for candidate in similar_names(name, valid)]
+    return f"; did you mean {_join_with_or(near)}?" if near else ""
 
 
-def unknown(kind: str, name: str, valid: Iterable[str], *, listed: str = "") -> str:
+def unknown_name(kind: str, name: str, valid: Iterable[str], *, listed: str = "") -> str:
     """ "unknown key 'clinet'; did you mean 'client'?", with the valid names where none is near.
 
-    `listed` is the command that lists them, which is told in any case: then far-off ones are not.
+    `listed` is the command that lists them, which is always named; then unlike names are not.
     """
     names = sorted(set(valid))
-    near = hint(name, names)
+    near = did_you_mean(name, names)
     see = f" ({listed})" if listed else ""
     if near:
         return f"unknown {kind} {name!r}{near}{see}"
@@ -69,5 +73,5 @@ def _likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio()
 
 
-def _either(words: Sequence[str]) -> str:
+def _join_with_or(words: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -1,4 +1,4 @@
-"""A trace as text for reading and for snapshots: what differs from run to run is named, not shown.
+"""A trace as text for snapshots, with placeholders for values that differ from run to run.
 
 Ids become ordinals in the order in which they appear (`<thread 1>`, `<turn 2>`, `<item 3>`), as do
 the cursors of lists (`<cursor 1>`); paths below the run's folders become `<cwd>` and `<home>`,
@@ -26,7 +26,7 @@ _TIMES = ("createdAt", "updatedAt", "durationMs", "emittedAtMs", "startedAt", "c
 
 
 class Normaliser:
-    """Names for one trace; its `place` marks say which paths are the run's own."""
+    """Placeholders for one trace; its `place` marks name the run's own paths."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -40,47 +40,47 @@ class Normaliser:
         places = {
             path: f"<{name}>"
             for mark in trace.marks_of(Place)
-            for name, path in mark.body.named().items()
+            for name, path in mark.body.folders_by_name().items()
             if path
         }
         self._paths = sorted(places.items(), key=lambda item: -len(item[0]))
         self._correlation = Correlation(trace.frames)
         self._requests: dict[tuple[str, Direction, Id | str], str] = {}
-        self._asked = {
+        self._server_request_ids = {
             as_id(frame.id)
             for frame in trace.frames
             if frame.kind is Kind.REQUEST and frame.direction is Direction.FROM_TARGET
         }
         for frame in self._frames:
-            self._learn(frame)
-        found = sorted(self._names, key=len, reverse=True)
+            self._collect_names(frame)
+        names = sorted(self._names, key=len, reverse=True)
         # Whole words only: `item_1` is not the beginning of `item_12`.
-        alternatives = "|".join(map(re.escape, found))
-        self._pattern = re.compile(rf"(?<!\w)({alternatives})(?!\w)") if found else None
+        alternatives = "|".join(map(re.escape, names))
+        self._pattern = re.compile(rf"(?<!\w)({alternatives})(?!\w)") if names else None
 
     def lines(self) -> Iterator[str]:
-        """One line per message: direction, then the message; of several clients, whose they are."""
+        """Yield a line per message: direction and message; with several clients, their names."""
         connection = ""
-        for frames in _printed_together(self._ordered()):
+        for frames in _group_output_deltas(self._ordered_frames()):
             frame = frames[0]
             if len(self._connections) > 1 and frame.connection != connection:
                 connection = frame.connection
                 yield f"client {self._connections.index(connection) + 1}:"
             arrow = "->" if frame.direction is Direction.TO_TARGET else "<-"
             if frame.kind is Kind.MALFORMED:
-                yield f"{arrow} (no message) {self._text(frame.text(200))}"
+                yield f"{arrow} (no message) {self._normalise_text(frame.text(200))}"
             else:
-                shown = self._value(frame.json)
-                if "id" in shown:
-                    shown["id"] = self._request(frame)
+                message = self._normalise(frame.json)
+                if "id" in message:
+                    message["id"] = self._request_name(frame)
                 if len(frames) > 1:
-                    whole = "".join(text(dig(piece.params, "delta")) for piece in frames)
-                    shown["params"]["delta"] = self._text(whole)
-                yield f"{arrow} {json.dumps(shown, ensure_ascii=False)}"
+                    delta = "".join(text(dig(piece.params, "delta")) for piece in frames)
+                    message["params"]["delta"] = self._normalise_text(delta)
+                yield f"{arrow} {json.dumps(message, ensure_ascii=False)}"
         yield f"end: {self._trace.end}"
 
-    def _ordered(self) -> Iterator[Frame]:
-        """The frames, each request just before its answer.
+    def _ordered_frames(self) -> Iterator[Frame]:
+        """Yield the frames, each request just before its answer.
 
         Between the two directions there is no order on the wire: a request that is sent while
         notifications stream would stand at another place in each run.
@@ -100,39 +100,39 @@ class Normaliser:
             yield frame
         yield from waiting.values()
 
-    def _request(self, frame: Frame) -> str:
-        """The ordinal of a request, the same for its answer and for a request of the same id."""
-        asks = frame.kind is Kind.REQUEST
-        side = frame.direction if asks else opposite(frame.direction)
-        return self._ordinal(frame.connection, side, frame.id)
+    def _request_name(self, frame: Frame) -> str:
+        """Return the placeholder of a request, the same for its answer."""
+        is_request = frame.kind is Kind.REQUEST
+        side = frame.direction if is_request else opposite(frame.direction)
+        return self._request_ordinal(frame.connection, side, frame.id)
 
-    def _ordinal(self, connection: str, side: Direction, identifier: Any) -> str:
-        """The name of a request; one that several clients are asked has one name, as its id is."""
-        asks = side is Direction.FROM_TARGET
-        key = ("" if asks else connection, side, as_id(identifier) or repr(identifier))
+    def _request_ordinal(self, connection: str, side: Direction, identifier: Any) -> str:
+        """Return the placeholder of a request; all clients of a server request share it."""
+        from_server = side is Direction.FROM_TARGET
+        key = ("" if from_server else connection, side, as_id(identifier) or repr(identifier))
         return self._requests.setdefault(key, f"<request {len(self._requests) + 1}>")
 
-    def _learn(self, frame: Frame) -> None:
-        """Ids are known by where they stand, never by how they look."""
+    def _collect_names(self, frame: Frame) -> None:
+        """Collect ids by their places in messages, never by their form."""
         for place in (frame.params, frame.result):
             self._name("thread", dig(place, "threadId"))
             self._name("thread", dig(place, "thread", "id"))
             self._name("turn", dig(place, "turnId"))
-            self._turn(dig(place, "turn"))
-            self._item(dig(place, "item"))
+            self._name_turn(dig(place, "turn"))
+            self._name_item(dig(place, "item"))
             self._name("item", dig(place, "itemId"))
             for turn in arr(dig(place, "thread", "turns")):
-                self._turn(turn)
+                self._name_turn(turn)
             cursor = text(dig(place, "nextCursor"))
             if cursor:
                 self._cursors.setdefault(cursor, f"<cursor {len(self._cursors) + 1}>")
 
-    def _turn(self, turn: Any) -> None:
+    def _name_turn(self, turn: Any) -> None:
         self._name("turn", dig(turn, "id"))
         for item in arr(dig(turn, "items")):
-            self._item(item)
+            self._name_item(item)
 
-    def _item(self, item: Any) -> None:
+    def _name_item(self, item: Any) -> None:
         self._name("item", dig(item, "id"))
 
     def _name(self, kind: str, identifier: Any) -> None:
@@ -141,22 +141,22 @@ class Normaliser:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._names[value] = f"<{kind} {self._counts[kind]}>"
 
-    def _value(self, value: Any, key: str = "") -> Any:
-        if key == "requestId" and as_id(value) in self._asked:
-            return self._ordinal("", Direction.FROM_TARGET, value)
+    def _normalise(self, value: Any, key: str = "") -> Any:
+        if key == "requestId" and as_id(value) in self._server_request_ids:
+            return self._request_ordinal("", Direction.FROM_TARGET, value)
         if key in _CURSORS and isinstance(value, str):
             return self._cursors.get(value, value)
         if isinstance(value, str):
-            return "<process>" if key == "processId" else self._text(value)
+            return "<process>" if key == "processId" else self._normalise_text(value)
         if key in _TIMES and isinstance(value, int | float):
             return "<time>"
         if isinstance(value, list):
-            return [self._value(item) for item in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+            return [self._normalise(item) for item in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, dict):
-            return {name: self._value(item, name) for name, item in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+            return {name: self._normalise(item, name) for name, item in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
         return value
 
-    def _text(self, value: str) -> str:
+    def _normalise_text(self, value: str) -> str:
         for prefix, name in self._paths:
             value = value.replace(prefix, name)
         value = re.sub(r"\d{4}/\d\d/\d\d/rollout-[0-9T:.Z-]+", "<date>/rollout-", value)
@@ -165,8 +165,8 @@ class Normaliser:
         return self._pattern.sub(lambda match: self._names[match[0]], value)
 
 
-def _printed_together(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
-    """The frames one by one, but a command's output deltas that follow each other together."""
+def _group_output_deltas(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
+    """Yield the frames singly, but successive output deltas of a command together."""
     deltas: list[Frame] = []
     for frame in frames:
         is_output = frame.kind is Kind.NOTIFICATION and frame.method == _OUTPUT_DELTA
@@ -184,5 +184,5 @@ def _printed_together(frames: Iterator[Frame]) -> Iterator[list[Frame]]:
 
 
 def transcript(trace: Trace) -> str:
-    """The whole trace as normalised text."""
+    """Return the whole trace as normalised text."""
     return "\n".join(Normaliser(trace).lines()) + "\n"

@@ -1,9 +1,9 @@
 """The order in which the client sent and received messages.
 
 A message that the client received after it had sent another may have been written before that other
-arrived. So this order can tell that a message may be due to a request, or may no longer be; what
-must have been written first is a question for `Trace.before`. For messages of two connections it is
-the order in which the harness recorded them, which tells no more either.
+arrived. So this order shows whether a message can be due to a request; `Trace.before` tells what
+must have been written first. For messages of two connections it is the order in which the harness
+recorded them, which shows no more either.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def came_between(first: Frame, middle: Frame, last: Frame) -> bool:
 def received_before_sent(received: Frame, sent: Frame) -> bool:
     """Return whether the client had received a message of the server before it sent a request.
 
-    Then the server wrote the one before it got the other, on whichever connections they are.
+    Then the server wrote the one before it got the other, on any connections.
     """
     return received.from_target and not sent.from_target and received.seq < sent.seq
 
@@ -40,20 +40,20 @@ def marked_before(mark: Mark[MarkBody], frame: Frame) -> bool:
 
 
 def by_arrival(frames: Iterable[Frame]) -> list[Frame]:
-    """The messages in the order in which the client sent and received them."""
+    """Return the messages in the order in which the client sent and received them."""
     return sorted(frames, key=_ARRIVAL)
 
 
 def earliest(frames: Iterable[Frame]) -> Frame | None:
-    """The message that the client sent or received first, None where there is none."""
+    """Return the message that the client sent or received first, None if there is none."""
     return min(frames, key=_ARRIVAL, default=None)
 
 
 def frames_before(trace: Trace, frame: Frame, limit: int) -> list[Frame]:
-    """The last messages of the trace before a frame, at most so many, in order."""
+    """Return the last `limit` messages of the trace before a frame, in order."""
     return trace.frames[max(0, frame.seq - limit) : frame.seq]
 
 
 def frames_between(trace: Trace, first: Frame, last: Frame) -> list[Frame]:
-    """The messages of the trace after one and before another, in order."""
+    """Return the messages of the trace after one and before another, in order."""
     return trace.frames[first.seq + 1 : last.seq]

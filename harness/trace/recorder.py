@@ -1,4 +1,4 @@
-"""Stamps raw bytes before anything looks at them, and tells listeners."""
+"""Records raw bytes as frames before anything parses them, and notifies listeners."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from harness.trace.trace import B, Header, Mark, Trace
 
 Listener = Callable[[Frame], None]
 
-# One scenario's trace may hold this much; a server that floods beyond it is ended.
+# Limits of one scenario's trace; a server that exceeds them is ended.
 MAX_TRACE_BYTES = 192 * 1024 * 1024
 MAX_TRACE_FRAMES = 400_000
 
@@ -75,7 +75,7 @@ class Recorder:
         damage: Damage | None = None,
     ) -> Frame:
         """Stamp one message and hand it to the listeners."""
-        at = self._clock() - self._start
+        seconds = self._clock() - self._start
         self._bytes += len(raw)
         if self._bytes > self._max_bytes or len(self.trace.frames) >= self._max_frames:
             raise TraceFull(
@@ -85,13 +85,13 @@ class Recorder:
         kind = self._classify(value, direction)
         frame = Frame(
             seq=len(self.trace.frames),
-            at=at,
+            at=seconds,
             connection=connection,
             direction=direction,
             origin=origin
             or (Origin.HARNESS if direction is Direction.TO_TARGET else Origin.TARGET),
             raw=raw,
-            json=self._renamed(value, kind, direction, connection),
+            json=self._apply_renames(value, kind, direction, connection),
             kind=kind,
             deliberate=deliberate,
             damage=damage,
@@ -109,34 +109,36 @@ class Recorder:
             listener(mark)
         return mark
 
-    def complete(self) -> Trace:
-        """The trace as it is now, to be judged; what is recorded later goes to a copy of it."""
-        whole = self.trace
-        self.trace = replace(whole, frames=list(whole.frames), marks=list(whole.marks))
-        return whole
+    def take_snapshot(self) -> Trace:
+        """Return the trace so far, to be judged; later records go to a copy."""
+        snapshot = self.trace
+        self.trace = replace(snapshot, frames=list(snapshot.frames), marks=list(snapshot.marks))
+        return snapshot
 
     @property
     def last_frame_at(self) -> float:
         """Seconds at which the last frame was seen, 0 before the first."""
         return self.trace.frames[-1].at if self.trace.frames else 0.0
 
-    def now(self) -> float:
-        """Seconds since the trace began."""
+    def elapsed_seconds(self) -> float:
+        """Return seconds since the trace began."""
         return self._clock() - self._start
 
-    def _renamed(self, value: Any, kind: Kind, direction: Direction, connection: str) -> Any:
+    def _apply_renames(self, value: Any, kind: Kind, direction: Direction, connection: str) -> Any:
         """Apply the profile's renames; an answer is renamed by the method of its request."""
         if self._renamer is None or not isinstance(value, dict):
             return value
         message = obj(cast("Any", value))
-        asks = kind in (Kind.REQUEST, Kind.NOTIFICATION)
-        key = request_key(connection, direction if asks else opposite(direction), message.get("id"))
-        if asks:
+        has_params = kind in (Kind.REQUEST, Kind.NOTIFICATION)
+        key = request_key(
+            connection, direction if has_params else opposite(direction), message.get("id")
+        )
+        if has_params:
             method = text(message["method"])
             if kind is Kind.REQUEST and key is not None:
                 self._pending[key] = method
             return self._renamer.apply(message, method, "params")
         if kind is Kind.RESPONSE and key is not None:
-            asked = self._pending.pop(key, "")
-            return self._renamer.apply(message, asked, "result") if asked else message
+            requested = self._pending.pop(key, "")
+            return self._renamer.apply(message, requested, "result") if requested else message
         return message

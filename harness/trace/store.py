@@ -9,7 +9,7 @@ with a `note` in words says what is wrong with the bytes; marks
 `closed`, so nothing owed is judged.
 
 Version 1, whose marks were dictionaries that nothing checked, is read too. A file of a version that
-is not known is refused.
+is not known is rejected.
 """
 
 import base64
@@ -41,19 +41,19 @@ from harness.trace.recorder import Recorder
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import FORMAT_VERSION, End, Header, Mark, Trace
 
-# What the lines of a surface are, by its name; raises `ValueError` for one that is not known.
+# Returns the classifier of a surface's lines, by its name; raises `ValueError` if unknown.
 ClassifyOf = Callable[[str], Classify]
 
 
 def session_only(surface: str) -> Classify:
-    """The kinds of the session's messages, for readers that expect no other trace."""
+    """Return the session's classifier; reject any other surface."""
     if surface != SESSION:
         raise ValueError(f"a trace of the surface {surface!r}; expected {SESSION!r}")
     return classify
 
 
 class TraceFormatError(UsageError):
-    """A trace file that cannot be read; the text is `path:line: what`."""
+    """A trace file that cannot be read; the text is `path:line: reason`."""
 
 
 def save(trace: Trace, path: Path) -> None:
@@ -67,7 +67,7 @@ def save(trace: Trace, path: Path) -> None:
 
 
 def lines(trace: Trace) -> Iterator[str]:
-    """The lines of a trace file, without line ends."""
+    """Yield the lines of a trace file, without line ends."""
     yield header_line(trace.header)
     marks = sorted(trace.marks, key=lambda mark: mark.after)
     position = 0
@@ -82,22 +82,22 @@ def lines(trace: Trace) -> Iterator[str]:
 
 
 def header_line(header: Header) -> str:
-    """The first line of a trace file."""
+    """Return the first line of a trace file."""
     return _ASCII.encode({"trace": _header_fields(header)})
 
 
 def frame_line(frame: Frame) -> str:
-    """The line of a frame."""
+    """Return the line of a frame."""
     return _dump(_frame_row(frame))
 
 
 def mark_line(mark: Mark[Any]) -> str:
-    """The line of a mark."""
+    """Return the line of a mark."""
     return _ASCII.encode(_mark_row(mark))
 
 
 def end_line(end: End) -> str:
-    """The last line of a trace file."""
+    """Return the last line of a trace file."""
     return _dump({"end": str(end)})
 
 
@@ -106,7 +106,7 @@ def load(
 ) -> Trace:
     """Read a trace file. Raises `TraceFormatError` with `path:line`."""
     with path.open("rb") as source:
-        return read(_decoded(source), name=str(path), renamer=renamer, classify_of=classify_of)
+        return read(_decode(source), name=str(path), renamer=renamer, classify_of=classify_of)
 
 
 def read(
@@ -134,9 +134,9 @@ def read(
                     end = reader.feed(row, number)
             except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
                 if reader is not None and not line.endswith("\n"):
-                    break  # cut off while it was written: what is there is still worth reading
-                what = f"no {error}" if isinstance(error, KeyError) else str(error)
-                raise TraceFormatError(f"{name}:{number}: not a trace line: {what}") from error
+                    break  # cut off while it was written: the part that is there is still useful
+                reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+                raise TraceFormatError(f"{name}:{number}: not a trace line: {reason}") from error
     except UnicodeDecodeError as error:
         raise TraceFormatError(f"{name}: not UTF-8 text: {error}") from error
     if reader is None:
@@ -146,8 +146,8 @@ def read(
     return trace
 
 
-def _decoded(source: Iterable[bytes]) -> Iterator[str]:
-    """The lines as text; a last line without its end may have been cut inside a character."""
+def _decode(source: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines as text; a last line without its end may have been cut inside a character."""
     for line in source:
         yield line.decode("utf-8", "strict" if line.endswith(b"\n") else "replace")
 
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _header(row: dict[str, Any]) -> tuple[Header, int]:
-    """The header as this version writes it, and the version of the marks in the file."""
+    """Return the header as this version writes it, and the version of the marks in the file."""
     fields: dict[str, Any] = row["trace"]
     version = fields.get("version")
     if version not in (1, FORMAT_VERSION):
@@ -200,12 +200,12 @@ def _header(row: dict[str, Any]) -> tuple[Header, int]:
     marks = 1 if version == 1 else fields.get("marks")
     if marks not in (1, MARKS_VERSION):
         raise ValueError(f"marks of version {marks!r}; this reads 1 and {MARKS_VERSION}")
-    known = {item.name for item in dataclasses.fields(Header)} - {"version", "marks"}
-    return Header(**{key: value for key, value in fields.items() if key in known}), marks
+    field_names = {item.name for item in dataclasses.fields(Header)} - {"version", "marks"}
+    return Header(**{key: value for key, value in fields.items() if key in field_names}), marks
 
 
 def _header_fields(header: Header) -> dict[str, Any]:
-    """The session without faults goes without saying: its traces read as they always did."""
+    """Return the fields of the header without the defaults of a session without faults."""
     fields = dataclasses.asdict(header)
     if header.surface == SESSION:
         del fields["surface"]
@@ -248,7 +248,7 @@ def _mark_row(mark: Mark[MarkBody]) -> dict[str, Any]:
 
 # Made once: `json.dumps` makes one for each text.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-# What a server told its model may hold half a surrogate pair, which has no UTF-8.
+# The text of a model call may hold a lone surrogate, which has no UTF-8.
 _ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -256,8 +256,8 @@ def _dump(row: dict[str, Any]) -> str:
     return _ENCODER.encode(row)
 
 
-def reframed(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
-    """A frame with another place or content; faults use it. `value` is written as compact JSON."""
+def reframe(frame: Frame, *, seq: int, value: Any = MISSING, raw: bytes | None = None) -> Frame:
+    """Return a frame with another seq or content, for faults; `value` becomes compact JSON."""
     if raw is None:
         # In ASCII, since a string of a message may hold half a surrogate pair, which has no UTF-8.
         raw = frame.raw if value is MISSING else json.dumps(value).encode()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# Of a trace that does not say which: JSON-RPC messages.
+# The surface of a trace that names none: JSON-RPC messages.
 SESSION: Final = "session"
 EXEC: Final = "exec"
 COMMAND: Final = "command"
@@ -16,9 +16,9 @@ def surface_id(scenario: str, surface: str) -> str:
 
 
 def surface_of(name: str) -> str:
-    """The surface that an id names; that of a race is the session."""
-    named = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
-    return named if named in (EXEC, COMMAND, SDK) else SESSION
+    """Return the surface that an id names; that of a race is the session."""
+    suffix = name.rpartition(_SEPARATOR)[2] if _SEPARATOR in name else ""
+    return suffix if suffix in (EXEC, COMMAND, SDK) else SESSION
 
 
 def scenario_of(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The record of one run: frames in the order seen, marks between them, and how it ended."""
+"""The record of one run: frames in the order seen, marks between them, and the end."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MARKS_VERSION, MarkBody
 from harness.trace.surfaces import SESSION
 
-# The version of a trace file, but for its marks, which have their own.
+# The version of a trace file; its marks have a version of their own.
 FORMAT_VERSION = 2
 
 B = TypeVar("B", bound=MarkBody)
@@ -45,17 +45,17 @@ class Mark(Generic[B_co]):
 
 
 def marks_of(marks: Iterable[Mark[MarkBody]], body: type[B]) -> list[Mark[B]]:
-    """The marks whose body is of one class, in order."""
+    """Return the marks whose body is of one class, in order."""
     return [cast("Mark[B]", mark) for mark in marks if isinstance(mark.body, body)]
 
 
 @dataclass(slots=True)
 class Header:
-    """Facts that a reader must know to judge the trace again.
+    """The data needed to judge the trace again.
 
-    `surface` says what its lines are (harness.trace.surface). With `faults` its server's messages
-    were made wrong on purpose, by the scenario: the trace says nothing of the server. `given` is
-    what the run had that no message shows, as members of a scenario; nothing is judged by it.
+    `surface` names the kind of its lines (harness.trace.surface). With `faults` the scenario made
+    the server's messages wrong on purpose, so the trace does not describe the server. `given` is
+    the set-up of the run that no message shows, as members of a scenario; no rule uses it.
     """
 
     target: str = ""
@@ -76,8 +76,7 @@ class Header:
 class Trace:
     """Frames, marks, and the end. Rules get it read-only.
 
-    `lines` has the line of each frame in the file that the trace was read from; empty for one that
-    was recorded just now.
+    `lines` has the line of each frame in the trace's file; empty for a live recording.
     """
 
     header: Header = field(default_factory=Header)
@@ -87,11 +86,11 @@ class Trace:
     lines: list[int] = field(default_factory=list[int])
 
     def before(self, first: Frame, second: Frame) -> bool | None:
-        """Return whether `first` came before `second`; None where the order is not known.
+        """Return whether `first` came before `second`; None if the order is not known.
 
         Known only within one connection, and there: within one direction; from a request to its
         answer; and from a frame of the target to a frame that was sent after it had been seen,
-        since what the client has already read was written before. The reverse is not known: what
+        since messages that the client has read were written before. The reverse is not known: what
         is seen after a request was sent may have been written before the request arrived.
         """
         if first.connection != second.connection:
@@ -109,11 +108,11 @@ class Trace:
         return None
 
     def line_of(self, seq: int) -> int | None:
-        """The line of a frame in the trace's file, None where it was read from none."""
+        """Return the line of a frame in the trace's file, None if it was read from none."""
         return self.lines[seq] if 0 <= seq < len(self.lines) else None
 
     def marks_of(self, body: type[B]) -> list[Mark[B]]:
-        """All marks whose body is of one class, in order."""
+        """Return all marks whose body is of one class, in order."""
         return marks_of(self.marks, body)
 
 

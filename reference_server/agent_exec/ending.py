@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 COMPLETED = 0
 FAILED = 1
-"""The turn failed, or could not begin after the thread was told."""
+"""The turn failed, or could not begin after `thread.started`."""
 NOT_BEGUN = 2
-"""Nothing was done and nothing told: wrong usage, a setting, no prompt, an unknown thread."""
+"""Nothing was done and no event sent: wrong usage, a bad setting, no prompt, unknown thread."""
 NOT_READ = 128 + signal.SIGPIPE
-"""Nobody reads the output any more."""
+"""The reader of the output is gone."""
 
 _NO_READER = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
 """EIO: the terminal was closed."""
@@ -26,40 +26,40 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NotBegun(Exception):
-    """Nothing was done and nothing told; str() is one line for standard error."""
+    """The run could not begin, and no event was sent; str() is one line for standard error."""
 
 
 class Interruption:
-    """The signal that told the run to stop, if any; the first one counts."""
+    """The reason why the run must stop, if any; the first signal counts."""
 
     def __init__(self) -> None:
         self.number: int | None = None
         self.output_gone = False
         self._output_failed = False
-        self.told = anyio.Event()
+        self.stop_requested = anyio.Event()
 
-    def by_signal(self, number: int) -> None:
+    def stop_by_signal(self, number: int) -> None:
         """Stop because of a signal."""
         if self.number is None:
             self.number = number
-        self.told.set()
+        self.stop_requested.set()
 
-    def by_closed_output(self, cause: BaseException | None = None) -> None:
-        """Stop because nobody reads any more, or nothing can be written: `cause` tells which."""
+    def stop_by_closed_output(self, cause: BaseException | None = None) -> None:
+        """Stop because the output is closed or cannot be written; `cause` is the error."""
         self.output_gone = True
         if isinstance(cause, OSError) and cause.errno not in _NO_READER:
             self._output_failed = True
             _log.error("standard output cannot be written: %s", cause.strerror)
-        self.told.set()
+        self.stop_requested.set()
 
-    def why(self) -> str:
+    def reason(self) -> str:
         """Say what interrupted the turn."""
         if self.number is None:
             return "the turn was interrupted"
         return f"the turn was interrupted by {signal.Signals(self.number).name}"
 
     def status(self) -> int | None:
-        """Return the exit status of a run that was told to stop; None for one that was not."""
+        """Return the exit status of a run that was stopped, else None."""
         if self.number is not None:
             return 128 + self.number
         if self.output_gone:
@@ -70,16 +70,16 @@ class Interruption:
 def end_at_once_on_signals() -> None:
     """Let signals end the process, without a word, as long as nothing was done.
 
-    A signal that whoever started this one ignores (nohup) stays ignored.
+    A signal that the parent process ignores (nohup) stays ignored.
     """
 
     def end(number: int, _frame: object) -> None:
         os._exit(128 + number)
 
-    for number in heeded_signals():
+    for number in stop_signals():
         signal.signal(number, end)
 
 
-def heeded_signals() -> list[signal.Signals]:
+def stop_signals() -> list[signal.Signals]:
     """Return the signals that stop a run, but for those that are ignored."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

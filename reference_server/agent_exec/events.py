@@ -8,7 +8,13 @@ is completed as the turn ends.
 from collections.abc import Callable
 from typing import Any, cast
 
-from reference_server.agent_exec.items import LASTING, View, error_item, sdk_item, todo_list
+from reference_server.agent_exec.items import (
+    ITEMS_WITH_START,
+    View,
+    error_item,
+    sdk_item,
+    todo_list,
+)
 
 Fields = dict[str, Any]
 
@@ -36,33 +42,33 @@ def turn_failed(message: str) -> Fields:
 
 
 class TurnEvents:
-    """Makes the events of one turn. `interrupted` says why it was, if it was."""
+    """Makes the events of one turn. `interrupt_reason` says why it was, if it was."""
 
-    def __init__(self, view: View, interrupted: Callable[[], str]) -> None:
+    def __init__(self, view: View, interrupt_reason: Callable[[], str]) -> None:
         self._view = view
-        self._interrupted = interrupted
+        self._interrupt_reason = interrupt_reason
         self._turn = ""
         self._errors = 0
         self._plan: Fields | None = None
         self._usage = dict.fromkeys(USAGE.values(), 0)
-        self.begun = False
-        self.ended: str | None = None
+        self.has_begun = False
+        self.final_status: str | None = None
         """The turn's status at its end."""
 
-    def of(self, method: str, params: Fields) -> list[Fields]:
+    def events_of(self, method: str, params: Fields) -> list[Fields]:
         """Return the events of one notification."""
         match method:
             case "turn/started":
-                self.begun = True
+                self.has_begun = True
                 self._turn = str(params["turn"]["id"]).removeprefix("turn_")
                 return [{"type": "turn.started"}]
             case "item/started":
                 item = cast("Fields", params["item"])
-                return self._item("item.started", item) if item["type"] in LASTING else []
+                return self._item("item.started", item) if item["type"] in ITEMS_WITH_START else []
             case "item/completed":
                 return self._item("item.completed", params["item"])
             case "turn/plan/updated":
-                return [self._planned(params["plan"])]
+                return [self._plan_event(params["plan"])]
             case "thread/tokenUsage/updated":
                 self._count(params["tokenUsage"]["last"])
             case "error" if params["willRetry"]:
@@ -78,10 +84,10 @@ class TurnEvents:
         return []
 
     def _item(self, kind: str, item: Fields) -> list[Fields]:
-        shown = sdk_item(item, self._view)
-        return [] if shown is None else [{"type": kind, "item": shown}]
+        sdk = sdk_item(item, self._view)
+        return [] if sdk is None else [{"type": kind, "item": sdk}]
 
-    def _planned(self, plan: list[Fields]) -> Fields:
+    def _plan_event(self, plan: list[Fields]) -> Fields:
         kind = "item.started" if self._plan is None else "item.updated"
         self._plan = todo_list(f"item_{self._turn}_plan", plan)
         return {"type": kind, "item": self._plan}
@@ -92,15 +98,15 @@ class TurnEvents:
         return {"type": "item.completed", "item": item}
 
     def _count(self, last: Fields) -> None:
-        for name, ours in USAGE.items():
-            self._usage[ours] += last.get(name, 0)
+        for name, counter in USAGE.items():
+            self._usage[counter] += last.get(name, 0)
 
     def _end(self, turn: Fields) -> list[Fields]:
-        self.ended = cast("str", turn["status"])
+        self.final_status = cast("str", turn["status"])
         events: list[Fields] = []
         if self._plan is not None:
             events.append({"type": "item.completed", "item": self._plan})
-        match self.ended:
+        match self.final_status:
             case "completed":
                 events.append({"type": "turn.completed", "usage": self._usage})
             case "failed":
@@ -108,7 +114,7 @@ class TurnEvents:
             case _:
                 # No turn.failed: the public SDKs would report it in place of the abort by which
                 # they sent the signal. A fatal error they pass over.
-                events.append(fatal(self._interrupted()))
+                events.append(fatal(self._interrupt_reason()))
         return events
 
 

@@ -1,6 +1,6 @@
-"""The one subscriber of the thread: it stands where an app server has a connection.
+"""The only subscriber of the thread, in place of an app server's connection.
 
-Nobody is there who could be asked, so every approval is declined.
+There is no user to ask, so every approval is declined.
 """
 
 import json
@@ -16,7 +16,7 @@ Take = Callable[[str, Fields], Awaitable[None]]
 Answer = Callable[[int, Fields], None]
 
 _APPROVALS = frozenset({"item/commandExecution/requestApproval", "item/fileChange/requestApproval"})
-_UNREAD = tuple(
+_IGNORED_PREFIXES = tuple(
     f'{{"method":"item/{name}"'.encode()
     for name in (
         "agentMessage/delta",
@@ -27,7 +27,7 @@ _UNREAD = tuple(
         "fileChange/outputDelta",
     )
 )
-"""How pieces of items begin: they are told when they are complete, so pieces are not read."""
+"""Beginnings of deltas, which are ignored: items are reported when they are complete."""
 
 
 class Follower:
@@ -40,22 +40,22 @@ class Follower:
     def __init__(self, take: Take, answer: Answer) -> None:
         self._take = take
         self._answer = answer
-        self.taken = 0
+        self.amount_read = 0
 
     async def receive(self) -> list[Incoming]:
-        """Say nothing: who plays the turn asks the engine itself."""
+        """Return nothing: the run sends its requests to the engine itself."""
         return []
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Never leave."""
         await anyio.sleep_forever()
 
     async def send(self, messages: list[bytes]) -> None:
         """Take messages in their order."""
         for message in messages:
-            if not message.startswith(_UNREAD):
+            if not message.startswith(_IGNORED_PREFIXES):
                 await self._read(cast("Fields", json.loads(message)))
-            self.taken += 1
+            self.amount_read += 1
 
     async def _read(self, message: Fields) -> None:
         method = message["method"]

@@ -1,4 +1,4 @@
-"""Files that the command line names: images and the schema of the final message.
+"""Files of the command line: images and the schema of the final message.
 
 Only regular files are opened: a pipe would wait for a writer, a device may never end. Raises
 NotBegun with one line.
@@ -12,45 +12,45 @@ from typing import Any, NoReturn, cast
 
 from reference_server.agent_exec.ending import NotBegun
 from reference_server.brief import brief
-from reference_server.engine.images import IMAGE_LIMIT, IMAGES_LIMIT, MAX_IMAGES, kind_of
+from reference_server.engine.images import IMAGE_LIMIT, IMAGES_LIMIT, MAX_IMAGES, media_type
 from reference_server.engine.start import SCHEMA_LIMIT
-from reference_server.safe_files import open_judged
+from reference_server.safe_files import open_checked
 
 Fields = dict[str, Any]
-_BEGINNING = 16
+_SIGNATURE_BYTES = 16
 """Bytes that show the kind of an image."""
 
 
-def images_of(named: Sequence[str]) -> tuple[str, ...]:
+def check_images(paths: Sequence[str]) -> tuple[str, ...]:
     """Return the images as absolute paths; a relative one starts at the current folder."""
-    if len(named) > MAX_IMAGES:
+    if len(paths) > MAX_IMAGES:
         raise NotBegun(f"agent exec: --image: at most {MAX_IMAGES} images can be sent")
     total = 0
-    for path in named:
-        size, beginning = _read(path, f"--image {path}", _BEGINNING, IMAGE_LIMIT)
-        if kind_of(beginning) is None:
+    for path in paths:
+        size, beginning = _read(path, f"--image {path}", _SIGNATURE_BYTES, IMAGE_LIMIT)
+        if media_type(beginning) is None:
             raise NotBegun(f"agent exec: --image {path}: it is no PNG, JPEG, GIF or WebP")
         total += size
     if total > IMAGES_LIMIT:
         raise NotBegun(f"agent exec: --image: together they are larger than {IMAGES_LIMIT} bytes")
-    return tuple(os.path.abspath(path) for path in named)
+    return tuple(os.path.abspath(path) for path in paths)
 
 
-def schema_of(path: str | None) -> Fields | None:
+def load_schema(path: str | None) -> Fields | None:
     """Return the JSON Schema of a file; whether it is a valid one is checked later."""
     if path is None:
         return None
-    what = f"--output-schema {path}"
-    _, data = _read(path, what, SCHEMA_LIMIT, SCHEMA_LIMIT)
+    option = f"--output-schema {path}"
+    _, data = _read(path, option, SCHEMA_LIMIT, SCHEMA_LIMIT)
     try:
         schema: Any = json.loads(data, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         place = f"{path}:{error.lineno}:{error.colno}"
         raise NotBegun(f"agent exec: --output-schema {place}: is no JSON: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise NotBegun(f"agent exec: {what}: is no JSON: {brief(str(error))}") from None
+        raise NotBegun(f"agent exec: {option}: is no JSON: {brief(str(error))}") from None
     if not isinstance(schema, dict):
-        raise NotBegun(f"agent exec: {what}: a schema is a JSON object")
+        raise NotBegun(f"agent exec: {option}: a schema is a JSON object")
     return cast("Fields", schema)
 
 
@@ -58,18 +58,18 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no value of JSON")
 
 
-def _read(path: str, what: str, wanted: int, most: int) -> tuple[int, bytes]:
+def _read(path: str, option: str, head_size: int, limit: int) -> tuple[int, bytes]:
     """Return the size of a file and its first bytes."""
 
     def check(_real: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise NotBegun(f"agent exec: {what}: it is not a file")
-        if status.st_size > most:
-            raise NotBegun(f"agent exec: {what}: it is larger than {most:,} bytes")
+            raise NotBegun(f"agent exec: {option}: it is not a file")
+        if status.st_size > limit:
+            raise NotBegun(f"agent exec: {option}: it is larger than {limit:,} bytes")
 
     try:
-        descriptor = open_judged(path, check)
+        descriptor = open_checked(path, check)
         with open(descriptor, "rb") as file:
-            return os.fstat(descriptor).st_size, file.read(wanted)
+            return os.fstat(descriptor).st_size, file.read(head_size)
     except OSError as error:
-        raise NotBegun(f"agent exec: {what}: {error.strerror}; name a file that exists") from None
+        raise NotBegun(f"agent exec: {option}: {error.strerror}; name a file that exists") from None

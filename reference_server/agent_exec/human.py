@@ -1,8 +1,7 @@
 """The form for people: progress on standard error, the final message on standard output.
 
-What the model or a command says may hold control characters, which could change what a terminal
-shows: there they are made visible. Rich is imported here, so this module is imported only where
-people read.
+Output of the model or a command may hold control characters, which are escaped on a terminal. Rich
+is imported here, so this module is imported only for this form.
 """
 
 import io
@@ -14,13 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from reference_server.agent_exec.output import Stream, failure_of
-from reference_server.harmless import harmless
+from reference_server.harmless import escape_controls
 
 Fields = dict[str, Any]
 
-SHOWN = 10
+OUTPUT_LINES_SHOWN = 10
 """Lines of a command's output that are shown, its last ones."""
-WIDEST = 1000
+MAX_LINE_CHARACTERS = 1000
 """Characters of a shown line of output."""
 _MARKS = {"add": "A", "delete": "D", "update": "M"}
 _ENDS = {"completed": "green", "failed": "red", "declined": "yellow"}
@@ -44,7 +43,7 @@ class Human:
         self._errors = errors
         self._folder = folder
         self._terminal = terminal
-        self._said = ""
+        self._message = ""
         self._completed = False
         self._text = io.StringIO()
         self._console = Console(
@@ -62,21 +61,21 @@ class Human:
         """Show events. Raises PeerGone."""
         for event in events:
             self._show(event)
-        shown = self._text.getvalue()
+        text = self._text.getvalue()
         self._text.seek(0)
         self._text.truncate()
-        if shown:
-            await self._errors.write(shown.encode("utf-8", "backslashreplace"))
+        if text:
+            await self._errors.write(text.encode("utf-8", "backslashreplace"))
 
     async def finish(self) -> None:
         """Write the final message. Raises PeerGone."""
-        if self._completed and self._said:
-            said = harmless(self._said) if self._terminal else self._said
-            end = "" if said.endswith("\n") else "\n"
-            await self._output.write((said + end).encode("utf-8", "backslashreplace"))
+        if self._completed and self._message:
+            message = escape_controls(self._message) if self._terminal else self._message
+            end = "" if message.endswith("\n") else "\n"
+            await self._output.write((message + end).encode("utf-8", "backslashreplace"))
 
     def _print(self, text: str, style: str = "") -> None:
-        self._console.print(Text(harmless(text), style=style), soft_wrap=True)
+        self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
     def _show(self, event: Fields) -> None:
         match event["type"]:
@@ -86,7 +85,9 @@ class Human:
                 self._show_item(event["type"], event["item"])
             case "turn.completed":
                 self._completed = True
-                counts = ", ".join(f"{number:,} {name}" for name, number in _spent(event["usage"]))
+                counts = ", ".join(
+                    f"{number:,} {name}" for name, number in _token_counts(event["usage"])
+                )
                 self._print(f"tokens: {counts}", "dim")
             case "turn.failed" | "error":
                 self._say_commentary()
@@ -95,10 +96,10 @@ class Human:
                 pass
 
     def _say_commentary(self) -> None:
-        """Show the message before: it was not the final one."""
-        if self._said:
-            self._print(self._said)
-            self._said = ""
+        """Show the previous message, which was not the final one."""
+        if self._message:
+            self._print(self._message)
+            self._message = ""
 
     def _show_item(self, kind: str, item: Fields) -> None:
         completed = kind == "item.completed"
@@ -108,7 +109,7 @@ class Human:
         self._say_commentary()
         match item["type"]:
             case "agent_message":
-                self._said = item["text"]
+                self._message = item["text"]
             case "reasoning":
                 self._print(item["text"], "dim italic")
             case "command_execution":
@@ -123,8 +124,8 @@ class Human:
                     self._print(f"changes of files: {item['status']}", _ENDS[item["status"]])
             case "mcp_tool_call" if completed:
                 words = f"{item['server']}.{item['tool']}: {item['status']}"
-                why = f": {item['error']['message']}" if item["error"] else ""
-                self._print(words + why, _ENDS.get(item["status"], ""))
+                reason = f": {item['error']['message']}" if item["error"] else ""
+                self._print(words + reason, _ENDS.get(item["status"], ""))
             case "web_search" if completed:
                 self._print(f"searched the web: {item['query']}")
             case "todo_list":
@@ -137,10 +138,10 @@ class Human:
 
     def _show_command(self, item: Fields) -> None:
         lines = item["aggregated_output"].splitlines()
-        if len(lines) > SHOWN:
-            self._print(f"[{len(lines) - SHOWN} lines before]", "dim")
-        for line in lines[-SHOWN:]:
-            self._print(line[:WIDEST], "dim")
+        if len(lines) > OUTPUT_LINES_SHOWN:
+            self._print(f"[{len(lines) - OUTPUT_LINES_SHOWN} lines before]", "dim")
+        for line in lines[-OUTPUT_LINES_SHOWN:]:
+            self._print(line[:MAX_LINE_CHARACTERS], "dim")
         if item["status"] == "declined":
             self._print(
                 "declined: the approval policy asks, and nobody can be asked here; "
@@ -151,7 +152,7 @@ class Human:
             self._print(f"exit code {item['exit_code']}", "red")
 
 
-def _spent(usage: Fields) -> list[tuple[str, int]]:
+def _token_counts(usage: Fields) -> list[tuple[str, int]]:
     return [
         ("in", usage["input_tokens"]),
         ("of them cached", usage["cached_input_tokens"]),

@@ -19,8 +19,8 @@ _STATUS = {
     "declined": "declined",
 }
 """The protocol's word -> the SDK's."""
-LASTING = frozenset({"commandExecution", "fileChange", "mcpToolCall", "webSearch"})
-"""Items that are told when they start too. The others are told once, when they are complete."""
+ITEMS_WITH_START = frozenset({"commandExecution", "fileChange", "mcpToolCall", "webSearch"})
+"""Items that are reported when they start, too. Others are reported once, when complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,12 @@ def _changes(change: Fields, view: View) -> list[Fields]:
     """Return the paths that a change touches: a file that is moved has two."""
     kind = cast("Fields", change["kind"])
     path = os.path.join(view.cwd, change["path"])
-    moved: str | None = kind.get("move_path")
-    if moved is None:
+    new_path: str | None = kind.get("move_path")
+    if new_path is None:
         return [{"kind": kind["type"], "path": path}]
     return [
         {"kind": "delete", "path": path},
-        {"kind": "add", "path": os.path.join(view.cwd, moved)},
+        {"kind": "add", "path": os.path.join(view.cwd, new_path)},
     ]
 
 
@@ -125,7 +125,7 @@ def _web_search(item: Fields, _view: View) -> Fields:
 
 _SHAPES: dict[str, Callable[[Fields, View], Fields | None]] = {
     "agentMessage": _message,
-    # The SDK has no word for a proposed plan. It is what the agent says, often all of it.
+    # The SDK has no word for a proposed plan, which is often the whole answer of the agent.
     "plan": _message,
     "reasoning": _reasoning,
     "commandExecution": _command,

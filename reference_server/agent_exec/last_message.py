@@ -1,8 +1,8 @@
 """`--output-last-message FILE`: the final message, in a file of its own.
 
 The model may write in the folder of that file too. So the folder is opened before the turn, and
-what stands at the file's name afterwards is replaced, not followed: a link that the model has put
-there leads nowhere. A device or a pipe is opened before the turn.
+anything with the file's name is replaced afterwards, not followed: a link that the model has put
+there has no effect. A device or a pipe is opened before the turn.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class MessageFile:
         self._mode: int | None = None
         self._device: int | None = None
         try:
-            self._look(path)
+            self._inspect(path)
             self._folder = os.open(os.path.dirname(real), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise NotBegun(
@@ -36,7 +36,7 @@ class MessageFile:
                 "folder that exists"
             ) from None
 
-    def _look(self, path: str) -> None:
+    def _inspect(self, path: str) -> None:
         # Not its real path: a pipe of this process (/dev/stderr) has none that can be opened.
         with contextlib.suppress(FileNotFoundError):
             mode = os.stat(path).st_mode
@@ -55,9 +55,9 @@ class MessageFile:
         if self._device is not None:
             _write(self._device, data)
             return
-        beside = f".{self._name[:200]}.{os.urandom(4).hex()}"
+        temporary = f".{self._name[:200]}.{os.urandom(4).hex()}"
         descriptor = os.open(
-            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._folder
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._folder
         )
         try:
             try:
@@ -66,14 +66,14 @@ class MessageFile:
                     os.fchmod(descriptor, self._mode)
             finally:
                 os.close(descriptor)
-            os.replace(beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            os.replace(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(beside, dir_fd=self._folder)
+                os.unlink(temporary, dir_fd=self._folder)
             raise
 
 
-class KeepsLastMessage:
+class LastMessageSink:
     """A sink that writes the last message into a file as the run ends; "" if there was none."""
 
     def __init__(self, sink: Sink, file: MessageFile) -> None:
@@ -87,7 +87,7 @@ class KeepsLastMessage:
         await self._sink.tell(events)
 
     async def finish(self) -> None:
-        """Write the file, then what the other one writes. Raises PeerGone, OSError."""
+        """Write the file, then finish the wrapped sink. Raises PeerGone, OSError."""
         # A pipe may have a reader that reads nothing.
         await to_thread.run_sync(self._file.write, self._last, abandon_on_cancel=True)
         await self._sink.finish()
@@ -95,12 +95,12 @@ class KeepsLastMessage:
 
 def last_message(events: list[Fields]) -> str:
     """Return the last message of the agent among events, "" if there is none."""
-    said = [
+    messages = [
         event["item"]["text"]
         for event in events
         if event["type"] == "item.completed" and event["item"]["type"] == "agent_message"
     ]
-    return said[-1] if said else ""
+    return messages[-1] if messages else ""
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -53,38 +53,38 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> Options:
     """Read the words after `exec`. Raises NotBegun, and SystemExit after `--help`."""
-    words, verbatim = _at_dashes(arguments)
+    words, verbatim = _split_at_dashes(arguments)
     parser = _parser()
-    found = parser.parse_intermixed_args(words)
-    positional: list[str] = found.words
+    parsed = parser.parse_intermixed_args(words)
+    positional: list[str] = parsed.words
     resumed = bool(positional) and positional[0] == RESUME
-    thread, prompt = _divided(positional, verbatim, resumed=resumed, last=found.last)
-    if found.ephemeral and resumed:
+    thread, prompt = _split_positional(positional, verbatim, resumed=resumed, last=parsed.last)
+    if parsed.ephemeral and resumed:
         raise NotBegun("agent exec: --ephemeral is for a new thread; the one resumed is on disk")
-    if found.last and found.experimental_json:
+    if parsed.last and parsed.experimental_json:
         # A program that passes on the id of a thread must not be led to another one by this word.
         raise NotBegun("agent exec: --last is no id of a thread; --experimental-json needs one")
     return Options(
         prompt=prompt,
         resume=thread,
-        last=found.last,
-        json=found.json or found.experimental_json,
-        config=tuple(found.config),
-        model=found.model,
-        sandbox=found.sandbox,
-        cd=found.cd,
-        add_dirs=tuple(found.add_dir),
-        images=tuple(found.image),
-        schema=found.output_schema,
-        last_message=found.output_last_message,
-        skip_git_repo_check=found.skip_git_repo_check,
-        ephemeral=found.ephemeral,
-        color=found.color,
-        scenario=found.scenario,
+        last=parsed.last,
+        json=parsed.json or parsed.experimental_json,
+        config=tuple(parsed.config),
+        model=parsed.model,
+        sandbox=parsed.sandbox,
+        cd=parsed.cd,
+        add_dirs=tuple(parsed.add_dir),
+        images=tuple(parsed.image),
+        schema=parsed.output_schema,
+        last_message=parsed.output_last_message,
+        skip_git_repo_check=parsed.skip_git_repo_check,
+        ephemeral=parsed.ephemeral,
+        color=parsed.color,
+        scenario=parsed.scenario,
     )
 
 
-def _at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Divide the words at the first `--`, behind which nothing is an option."""
     words = list(arguments)
     if "--" not in words:
@@ -93,7 +93,7 @@ def _at_dashes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return words[:place], words[place + 1 :]
 
 
-def _divided(
+def _split_positional(
     positional: list[str], verbatim: list[str], *, resumed: bool, last: bool
 ) -> tuple[str | None, str | None]:
     """Return the id of a thread that goes on, and the prompt. Raises NotBegun."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from anyio import to_thread
 
-from reference_server.harmless import harmless
+from reference_server.harmless import escape_controls
 from reference_server.transport.base import PeerGone
 
 Fields = dict[str, Any]
@@ -28,15 +28,15 @@ class Sink(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Write what is written at the end, after the last event. Raises PeerGone."""
+        """Write the end of the output, after the last event. Raises PeerGone."""
         ...
 
 
 class Stream:
-    """A descriptor that is written to in a worker thread: a reader that stops holds up that alone.
+    """A descriptor that is written to in a worker thread, so that a slow reader blocks only that.
 
     It is not made non-blocking, since other programs may write to the same pipe. With
-    `may_be_unread`, a reader that has left is no matter.
+    `may_be_unread`, a reader may leave.
     """
 
     def __init__(self, descriptor: int, *, may_be_unread: bool = False) -> None:
@@ -57,8 +57,8 @@ class Stream:
                 raise PeerGone from error
 
     @contextmanager
-    def watched(self, gone: Callable[[], None]) -> Generator[None]:
-        """Call `gone` if the reader leaves within the block, even if nothing is written then.
+    def watch_reader(self, on_gone: Callable[[], None]) -> Generator[None]:
+        """Call `on_gone` if the reader leaves within the block, even if nothing is written then.
 
         That is known of pipes and sockets, where the system can tell it; runs on the event loop.
         """
@@ -74,11 +74,11 @@ class Stream:
                 return
             loop = asyncio.get_running_loop()
 
-            def left() -> None:
+            def on_hangup() -> None:
                 loop.remove_reader(hangups.fileno())
-                gone()
+                on_gone()
 
-            loop.add_reader(hangups.fileno(), left)
+            loop.add_reader(hangups.fileno(), on_hangup)
             try:
                 yield
             finally:
@@ -86,7 +86,7 @@ class Stream:
 
 
 def claim_output() -> Stream:
-    """Take standard output away from everybody else in this process."""
+    """Claim standard output, and point descriptor 1 at standard error for everything else."""
     output = os.dup(1)
     os.dup2(2, 1)
     return Stream(output)
@@ -98,7 +98,7 @@ def standard_error() -> Stream:
 
 
 def failure_of(event: Fields) -> str:
-    """Return the line that tells people of a failure, "" for an event that is none."""
+    """Return the line that reports a failure to people, "" for any other event."""
     match event["type"]:
         case "turn.failed":
             words = event["error"]["message"]
@@ -106,13 +106,13 @@ def failure_of(event: Fields) -> str:
             words = event["message"]
         case _:
             return ""
-    return f"agent exec: {harmless(' '.join(words.split()))}"
+    return f"agent exec: {escape_controls(' '.join(words.split()))}"
 
 
 class JsonLines:
     """Each event is a line of JSON, and nothing else is written to `stream`.
 
-    Why the run failed is told in a line on `errors` too: an SDK shows that with the exit status.
+    A failure is also written to `errors`, since an SDK shows that with the exit status.
     """
 
     def __init__(self, stream: Stream, errors: Stream) -> None:

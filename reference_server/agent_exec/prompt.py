@@ -1,6 +1,6 @@
 """The source of the prompt: the argument, or standard input.
 
-Who writes to it is never left with a broken pipe: what is not needed is read too, within bounds.
+Its writer never sees a broken pipe: input that is not needed is read too, within bounds.
 """
 
 import os
@@ -10,11 +10,11 @@ import time
 
 from reference_server.agent_exec.ending import NotBegun
 
-LIMIT = 8 << 20
+PROMPT_LIMIT = 8 << 20
 """Bytes of the longest prompt; the app server takes a line of 10 MiB."""
-_SILENCE = 0.5
+_SILENCE_SECONDS = 0.5
 """Seconds without a byte after which a writer that does not close is waited for no longer."""
-_DRAINED = 5.0
+_DRAIN_SECONDS = 5.0
 """Seconds of draining altogether."""
 _PIECE = 1 << 16
 
@@ -22,55 +22,55 @@ _PIECE = 1 << 16
 def prompt_of(argument: str | None) -> str:
     """Return the prompt, "" for none. Blocks until standard input ends. Raises NotBegun."""
     if argument is None or argument == "-":
-        return _decoded(_all_of_input(), "standard input")
+        return _decode(_read_input(), "standard input")
     try:
         argument.encode()
     except UnicodeEncodeError:
         raise NotBegun("agent exec: the prompt is not valid UTF-8") from None
-    if len(argument.encode()) > LIMIT:
+    if len(argument.encode()) > PROMPT_LIMIT:
         raise _too_long("the argument")
     return argument
 
 
-def _all_of_input() -> bytes:
+def _read_input() -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
         while piece := os.read(0, _PIECE):
             pieces.append(piece)
             size += len(piece)
-            if size > LIMIT:
+            if size > PROMPT_LIMIT:
                 raise _too_long("standard input")
     except OSError as error:
         raise NotBegun(f"agent exec: standard input cannot be read: {error.strerror}") from None
     return b"".join(pieces)
 
 
-def _decoded(data: bytes, where: str) -> str:
+def _decode(data: bytes, source: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise NotBegun(
-            f"agent exec: the prompt on {where} is not valid UTF-8 (byte {error.start + 1})"
+            f"agent exec: the prompt on {source} is not valid UTF-8 (byte {error.start + 1})"
         ) from None
 
 
-def _too_long(where: str) -> NotBegun:
+def _too_long(source: str) -> NotBegun:
     return NotBegun(
-        f"agent exec: the prompt on {where} is longer than {LIMIT >> 20} MiB; put it into a file "
-        "and ask for that"
+        f"agent exec: the prompt on {source} is longer than {PROMPT_LIMIT >> 20} MiB; put it into "
+        "a file and ask for that"
     )
 
 
 def drain_input() -> None:
-    """Read what somebody still writes to standard input, so that he sees no broken pipe."""
+    """Read the rest of standard input, so that its writer sees no broken pipe."""
     try:
         mode = os.fstat(0).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             return
-        end = time.monotonic() + _DRAINED
-        while (left := end - time.monotonic()) > 0:
-            ready, _, _ = select.select([0], [], [], min(left, _SILENCE))
+        end = time.monotonic() + _DRAIN_SECONDS
+        while (remaining := end - time.monotonic()) > 0:
+            ready, _, _ = select.select([0], [], [], min(remaining, _SILENCE_SECONDS))
             if not ready or not os.read(0, _PIECE):
                 return
     except OSError:

@@ -20,13 +20,13 @@ from reference_server.agent_exec.follower import Follower
 from reference_server.agent_exec.items import View
 from reference_server.agent_exec.output import Sink
 from reference_server.agent_exec.setting import resumed_settings
-from reference_server.collecting import not_collecting
+from reference_server.collecting import garbage_collection_paused
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.engine.output_schema import BadSchema, OutputSchema, SchemaChecker
 from reference_server.engine.turn import ActiveTurn
 from reference_server.outbox import Outbox
-from reference_server.refusal import Refusal, disk_failure, invalid_request
+from reference_server.refusal import Refusal, describe_disk_error, invalid_request
 from reference_server.server import running_server
 from reference_server.services import Services
 from reference_server.session.thread import LoadedThread
@@ -41,8 +41,8 @@ Fields = dict[str, Any]
 
 SOURCE = "exec"
 """The kind of client that threads of this command were made for."""
-LAST_WORDS = 2.0
-"""Seconds in which the end of an interrupted turn can be written to somebody who reads slowly."""
+FAREWELL_SECONDS = 2.0
+"""Seconds to write the end of an interrupted turn to a slow reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Job:
     """The work of a run. `cwd` and `images` are absolute; `resume` is the id of a thread.
 
     `last`: the newest thread of `cwd` goes on. `config` holds what the command line says too;
-    `named`: the settings that it names there, which a resumed thread takes over.
+    `named_settings`: the settings that it names there, which a resumed thread takes over.
     """
 
     config: Config
@@ -61,7 +61,7 @@ class Job:
     resume: str | None = None
     last: bool = False
     ephemeral: bool = False
-    named: frozenset[str] = field(default_factory=frozenset[str])
+    named_settings: frozenset[str] = field(default_factory=frozenset[str])
 
     def input(self) -> list[UserInput]:
         """Return the input of the turn."""
@@ -75,18 +75,18 @@ async def run_job(
     sink: Sink,
     interruption: Interruption,
     model_transport: "MakeTransport | None" = None,
-    begun: Callable[[], None] = lambda: None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> int:
     """Play the turn and give the exit status. Raises NotBegun.
 
-    `begun` is called once the first event is written.
+    `on_begin` is called once the first event is written.
     """
     status, run = FAILED, None
     async with running_server(home, job.config, model_transport=model_transport) as server:
-        run = _Run(server.services, job, sink, interruption, begun)
+        run = _Run(server.services, job, sink, interruption, on_begin)
         status = await run.play()
-    if (by_order := interruption.status()) is not None:
-        return by_order
+    if (stop_status := interruption.status()) is not None:
+        return stop_status
     if run.not_begun:
         # Raised here: it would leave the block above wrapped in a group.
         raise NotBegun(f"agent exec: {run.not_begun}")
@@ -102,15 +102,15 @@ class _Run:
         job: Job,
         sink: Sink,
         interruption: Interruption,
-        begun: Callable[[], None],
+        on_begin: Callable[[], None],
     ) -> None:
         self._services = services
         self._job = job
         self._sink = sink
         self._interruption = interruption
-        self._begun = begun
+        self._on_begin = on_begin
         view = View(job.cwd, raw_reasoning=job.config.show_raw_agent_reasoning)
-        self._events = TurnEvents(view, interruption.why)
+        self._events = TurnEvents(view, interruption.reason)
         self._outbox = Outbox(Follower(self._take, self._answer))
         self._opening = anyio.CancelScope()
         self._farewell = anyio.CancelScope()
@@ -123,34 +123,36 @@ class _Run:
         """Play the turn and return the exit status. Never raises."""
         status = FAILED
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._stop_when_told)
+            tasks.start_soon(self._watch_interruption)
             tasks.start_soon(self._outbox.run)
             status = await self._play()
             tasks.cancel_scope.cancel()
         return status
 
     async def _play(self) -> int:
-        opened = await self._opened()
+        opened = await self._open()
         if opened is None:
             return NOT_BEGUN
         thread, schema = opened
-        await self._tell([thread_started(thread.id)])
-        self._begun()
+        await self._write_events([thread_started(thread.id)])
+        self._on_begin()
         try:
-            return await self._turn_on(thread, schema)
+            return await self._run_turn(thread, schema)
         except Refusal as refusal:
             words = refusal.message
         except OSError as error:
-            words = disk_failure(error)
+            words = describe_disk_error(error)
         except Exception as error:
             _log.exception("agent exec failed")
             words = f"agent exec failed: {type(error).__name__}"
-        if self._events.ended is None:
-            await self._tell([turn_failed(words) if self._events.begun else fatal(words)])
+        if self._events.final_status is None:
+            await self._write_events(
+                [turn_failed(words) if self._events.has_begun else fatal(words)]
+            )
         return FAILED
 
-    async def _opened(self) -> tuple[LoadedThread, OutputSchema | None] | None:
-        """Return the thread and the schema; None where the run ends before there is one."""
+    async def _open(self) -> tuple[LoadedThread, OutputSchema | None] | None:
+        """Return the thread and the schema; None if the run ends before they are ready."""
         with self._opening:
             try:
                 schema = await self._schema()
@@ -160,28 +162,28 @@ class _Run:
             except Refusal as refusal:
                 self.not_begun = refusal.message
             except OSError as error:
-                self.not_begun = disk_failure(error)
+                self.not_begun = describe_disk_error(error)
         return None
 
     async def _schema(self) -> OutputSchema | None:
         if self._job.schema is None:
             return None
         try:
-            return await SchemaChecker().compiled(self._job.schema)
+            return await SchemaChecker().compile(self._job.schema)
         except BadSchema as error:
             raise NotBegun(f"--output-schema: {error}") from None
 
     async def _thread(self) -> LoadedThread:
         """Start a thread, or load the one that goes on. Raises NotBegun, Refusal, OSError."""
         threads, job = self._services.threads, self._job
-        known = await self._newest() if job.last else job.resume
-        if known is None:
+        thread_id = await self._newest_thread_id() if job.last else job.resume
+        if thread_id is None:
             params = ThreadStartParams(cwd=job.cwd, ephemeral=job.ephemeral)
             await self._check_images(settings_of_new_thread(job.config, params))
             return await threads.start(params, SOURCE)
-        with not_collecting():
-            thread = (await threads.load(known)).thread
-        settings = resumed_settings(thread.settings, job.config, job.named, job.cwd)
+        with garbage_collection_paused():
+            thread = (await threads.load(thread_id)).thread
+        settings = resumed_settings(thread.settings, job.config, job.named_settings, job.cwd)
         await self._check_images(settings)
         thread.settings = settings
         # Tools that a client brought are not here: their calls could not be answered.
@@ -192,16 +194,16 @@ class _Run:
         """Raise NotBegun for an image that the model could not be sent, as for one not there."""
         if not self._job.images:
             return
-        from reference_server.engine.images import ImageBudget, NoImage
+        from reference_server.engine.images import ImageBudget, ImageError
 
         budget = ImageBudget()
         for path in self._job.images:
             try:
-                await self._services.tools.images.part(path, settings, budget)
-            except NoImage as error:
+                await self._services.tools.images.image_part(path, settings, budget)
+            except ImageError as error:
                 raise NotBegun(f"--image {path}: {error}") from None
 
-    async def _newest(self) -> str:
+    async def _newest_thread_id(self) -> str:
         from reference_server.index.query import Query
 
         newest = Query(sort="updated", limit=1, cwd=self._job.cwd)
@@ -210,59 +212,59 @@ class _Run:
             raise NotBegun(f"resume --last: there is no thread of the folder {self._job.cwd}")
         return threads[0].summary.id
 
-    async def _turn_on(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
+    async def _run_turn(self, thread: LoadedThread, schema: OutputSchema | None) -> int:
         """Play the turn and return the exit status. Raises Refusal, OSError."""
-        if self._interruption.told.is_set():
-            raise invalid_request(self._interruption.why())
+        if self._interruption.stop_requested.is_set():
+            raise invalid_request(self._interruption.reason())
         params = TurnStartParams(thread_id=thread.id, input=self._job.input())
         engine = self._services.engine
         thread.subscribers.add(self._outbox)
         self._turn = turn = await engine.prepare(thread, params, schema)
         engine.run(thread, turn)
-        if self._interruption.told.is_set():
+        if self._interruption.stop_requested.is_set():
             turn.interrupt()
-        await turn.done.wait()
+        await turn.end_event.wait()
         with self._farewell:
-            if self._interruption.told.is_set():
+            if self._interruption.stop_requested.is_set():
                 self._hurry()
             await self._ended.wait()
             finished = await self._finish()
-            return COMPLETED if finished and self._events.ended == "completed" else FAILED
+            return COMPLETED if finished and self._events.final_status == "completed" else FAILED
         return FAILED
 
     async def _finish(self) -> bool:
-        """Write what comes after the last event; False where a file could not be written."""
+        """Write the end of the output; False if a file could not be written."""
         try:
             await self._sink.finish()
         except PeerGone as gone:
-            self._interruption.by_closed_output(gone.__cause__)
+            self._interruption.stop_by_closed_output(gone.__cause__)
         except OSError as error:
-            _log.error("the final message was not written: %s", disk_failure(error))
+            _log.error("the final message was not written: %s", describe_disk_error(error))
             return False
         return True
 
-    async def _stop_when_told(self) -> None:
-        await self._interruption.told.wait()
+    async def _watch_interruption(self) -> None:
+        await self._interruption.stop_requested.wait()
         self._opening.cancel()
         self._hurry()
         if self._turn is not None:
             self._turn.interrupt()
 
     def _hurry(self) -> None:
-        self._farewell.deadline = anyio.current_time() + LAST_WORDS
+        self._farewell.deadline = anyio.current_time() + FAREWELL_SECONDS
 
-    async def _tell(self, events: list[Fields]) -> None:
+    async def _write_events(self, events: list[Fields]) -> None:
         if self._interruption.output_gone:
             return
         try:
             await self._sink.tell(events)
         except PeerGone as gone:
-            self._interruption.by_closed_output(gone.__cause__)
+            self._interruption.stop_by_closed_output(gone.__cause__)
 
     async def _take(self, method: str, params: Fields) -> None:
-        if events := self._events.of(method, params):
-            await self._tell(events)
-        if self._events.ended is not None:
+        if events := self._events.events_of(method, params):
+            await self._write_events(events)
+        if self._events.final_status is not None:
             self._ended.set()
 
     def _answer(self, request_id: int, answer: Fields) -> None:

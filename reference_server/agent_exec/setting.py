@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from harness.protocol.wire.settings import SandboxPolicy, WorkspaceWrite
 from reference_server.agent_exec.ending import NotBegun
-from reference_server.agent_exec.given_links import GivenLinks
+from reference_server.agent_exec.given_links import LinkGuard
 from reference_server.agent_exec.options import Options
 from reference_server.config.home import Home
 from reference_server.config.load import load_config
@@ -28,10 +28,10 @@ def environment_of(environment: Mapping[str, str]) -> dict[str, str]:
 
     The SDK's key counts more than PROVIDER_API_KEY, which may only be inherited.
     """
-    made = dict(environment)
-    if key := made.pop(SDK_KEY, ""):
-        made[PROVIDER_KEY] = key
-    return made
+    result = dict(environment)
+    if key := result.pop(SDK_KEY, ""):
+        result[PROVIDER_KEY] = key
+    return result
 
 
 def config_of(options: Options, home: Home, warn: Callable[[str], None]) -> Config:
@@ -44,20 +44,20 @@ def config_of(options: Options, home: Home, warn: Callable[[str], None]) -> Conf
         config = replace(config, model=options.model)
     if options.sandbox is not None:
         config = replace(config, sandbox_mode=options.sandbox)
-    roots = [*config.writable_roots, *map(_added_folder, options.add_dirs)]
+    roots = [*config.writable_roots, *map(_check_added_folder, options.add_dirs)]
     if len(roots) > MAX_ROOTS:
         raise NotBegun(f"agent exec: more than {MAX_ROOTS} folders that may be written")
     config = replace(config, writable_roots=tuple(dict.fromkeys(roots)))
     if "openai_base_url" in named_settings(options) and config.openai_base_url:
-        # What the command line says counts more than a variable that may only be inherited.
-        named = {**environment, "PROVIDER_BASE_URL": config.openai_base_url}
-        config = replace(config, environment=named)
+        # The command line takes precedence over a variable that may only be inherited.
+        environment_with_address = {**environment, "PROVIDER_BASE_URL": config.openai_base_url}
+        config = replace(config, environment=environment_with_address)
     return config
 
 
-def _added_folder(named: str) -> str:
-    folder = os.path.abspath(named)
-    _check_folder(folder, f"--add-dir {named}")
+def _check_added_folder(path: str) -> str:
+    folder = os.path.abspath(path)
+    _check_folder(folder, f"--add-dir {path}")
     return folder
 
 
@@ -74,9 +74,9 @@ def named_settings(options: Options) -> frozenset[str]:
 
 
 def resumed_settings(
-    stored: ThreadSettings, config: Config, named: frozenset[str], cwd: str
+    stored: ThreadSettings, config: Config, named_settings: frozenset[str], cwd: str
 ) -> ThreadSettings:
-    """Return the settings of a thread that goes on: its own, but for what the command line names."""
+    """Return the settings of a resumed thread: its own, overridden by those of the command line."""
     fields = {
         "model": config.model,
         "model_provider": config.model_provider,
@@ -84,15 +84,19 @@ def resumed_settings(
         "effort": config.model_reasoning_effort,
     }
     keys = {"effort": "model_reasoning_effort"}
-    taken = {name: value for name, value in fields.items() if keys.get(name, name) in named}
-    sandbox = _resumed_sandbox(stored.sandbox, config, named)
-    return stored.model_copy(update={**taken, "sandbox": sandbox, "cwd": cwd})
+    overrides = {
+        name: value for name, value in fields.items() if keys.get(name, name) in named_settings
+    }
+    sandbox = _resumed_sandbox(stored.sandbox, config, named_settings)
+    return stored.model_copy(update={**overrides, "sandbox": sandbox, "cwd": cwd})
 
 
-def _resumed_sandbox(stored: SandboxPolicy, config: Config, named: frozenset[str]) -> SandboxPolicy:
-    if "sandbox_mode" in named:
+def _resumed_sandbox(
+    stored: SandboxPolicy, config: Config, named_settings: frozenset[str]
+) -> SandboxPolicy:
+    if "sandbox_mode" in named_settings:
         return sandbox_policy(config.sandbox_mode, config)
-    if WORKSPACE in named and isinstance(stored, WorkspaceWrite):
+    if WORKSPACE in named_settings and isinstance(stored, WorkspaceWrite):
         return sandbox_policy("workspace-write", config)
     return stored
 
@@ -115,31 +119,33 @@ def folder_of(options: Options) -> str:
     return folder
 
 
-def check_given_links(options: Options, config: Config, folder: str) -> None:
-    """Refuse what the command line names where links of others lead it. Raises NotBegun."""
-    added = {os.path.abspath(one) for one in options.add_dirs}
-    known = GivenLinks([folder, *(one for one in config.writable_roots if one not in added)])
-    for one in options.add_dirs:
-        known.check_root(one, "--add-dir")
-    known = GivenLinks([folder, *config.writable_roots])
+def check_links(options: Options, config: Config, folder: str) -> None:
+    """Refuse paths of the command line that untrusted links redirect. Raises NotBegun."""
+    added = {os.path.abspath(path) for path in options.add_dirs}
+    guard = LinkGuard([folder, *(path for path in config.writable_roots if path not in added)])
+    for path in options.add_dirs:
+        guard.check_root(path, "--add-dir")
+    guard = LinkGuard([folder, *config.writable_roots])
     if options.schema is not None:
-        known.check_read(options.schema, "--output-schema")
+        guard.check_read(options.schema, "--output-schema")
     if options.last_message is not None:
-        known.check_written(options.last_message, "--output-last-message")
+        guard.check_written(options.last_message, "--output-last-message")
 
 
-def _check_folder(folder: str, what: str) -> None:
+def _check_folder(folder: str, source: str) -> None:
     try:
         folder.encode()
         # The dot asks whether it can be entered too.
         os.stat(os.path.join(folder, "."))
     except UnicodeEncodeError:
-        shown = folder.encode("utf-8", "backslashreplace").decode()
+        name = folder.encode("utf-8", "backslashreplace").decode()
         raise NotBegun(
-            f"agent exec: {what}: {shown} has a name that is not UTF-8, which no message can hold"
+            f"agent exec: {source}: {name} has a name that is not UTF-8, which no message can hold"
         ) from None
     except OSError as error:
-        raise NotBegun(f"agent exec: {what}: {error.strerror}; name a folder that exists") from None
+        raise NotBegun(
+            f"agent exec: {source}: {error.strerror}; name a folder that exists"
+        ) from None
 
 
 def _in_repository(folder: str) -> bool:

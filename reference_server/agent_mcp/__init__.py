@@ -8,6 +8,6 @@ mcp-cli-and-sdk "Command-line commands", "MCP server configuration".
 | `given` | what `add` is given, checked |
 | `edits` | adding a server to a text and removing one |
 | `shown` | a server as JSON, as lines, as the cells of a table |
-| `masking` | what of it nobody may see, or no terminal |
+| `masking` | hiding secrets, and escaping control characters |
 | `table` | the table |
 """

@@ -1,6 +1,6 @@
 """Adding an MCP server to the text of config.toml, and removing one.
 
-What is written is the document's form, source: mcp-cli-and-sdk "MCP server configuration".
+Servers are written in the document's form, source: mcp-cli-and-sdk "MCP server configuration".
 """
 
 import tomllib
@@ -8,36 +8,36 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from reference_server.agent_mcp.given import Given
+from reference_server.agent_mcp.given import NewServer
 from reference_server.config.editing import Unwritable
 from reference_server.config.load import ConfigError, mcp_servers_of, parse_toml
 from reference_server.config.mistakes import Source
 from reference_server.config.text_edits import (
-    key_of,
-    says_the_same,
-    with_block,
-    with_inline,
-    with_lines,
-    without,
-    written,
+    add_inline,
+    add_lines,
+    append_block,
+    format_key,
+    format_value,
+    remove_values,
+    same_values,
 )
 
 SERVERS = "mcp_servers"
-_REPLACED = (
+_WRITTEN_KEYS = (
     *("enabled", "transport", "type", "command", "args", "url", "env"),
     "bearer_token_env_var",
 )
 """The keys that `add` writes, or other ways to say the same; the others say how it is used."""
 
 
-class AlreadyThere(Exception):
+class ServerExists(Exception):
     """There is a server of that name; str() says where."""
 
 
-def added(file: Path, text: str, server: Given, *, replace: bool) -> str:
-    """Return the text with the server. Raises ConfigError, AlreadyThere, Unwritable.
+def add_server(file: Path, text: str, server: NewServer, *, replace: bool) -> str:
+    """Return the text with the server. Raises ConfigError, ServerExists, Unwritable.
 
-    With `replace` one of that name is replaced; what its table says of other things stays.
+    With `replace` one of that name is replaced; the other keys of its table stay.
     """
     table = parse_toml(file, text)
     servers = _servers_of(file, text, table)
@@ -45,78 +45,87 @@ def added(file: Path, text: str, server: Given, *, replace: bool) -> str:
         mcp_servers_of(file, text, table)
     old = servers.get(server.name)
     if old is not None and not replace:
-        raise AlreadyThere(Source(file, text, {}).place((SERVERS, server.name), of_key=True))
-    kept = {key: value for key, value in _table(old).items() if key not in _REPLACED}
-    said = {**_says(server), **kept}
-    wanted = {**table, SERVERS: {**servers, server.name: said}}
-    if _is(text, wanted):
+        raise ServerExists(Source(file, text, {}).place((SERVERS, server.name), of_key=True))
+    other_keys = {key: value for key, value in _table(old).items() if key not in _WRITTEN_KEYS}
+    server_table = {**_server_table(server), **other_keys}
+    expected = {**table, SERVERS: {**servers, server.name: server_table}}
+    if _parses_as(text, expected):
         return text
     try:
-        for made in _attempts(text, server.name, said, kept, is_there=old is not None):
-            if _is(made, wanted):
+        for candidate in _candidates(
+            text, server.name, server_table, other_keys, is_there=old is not None
+        ):
+            if _parses_as(candidate, expected):
                 # Another one of the servers can be wrong.
-                mcp_servers_of(file, made, tomllib.loads(made))
-                return made
+                mcp_servers_of(file, candidate, tomllib.loads(candidate))
+                return candidate
     except RecursionError:
         pass  # nested more deeply than anything that has an effect
     raise Unwritable(f"{file}: is written so that no server can be added; write it by hand")
 
 
-def removed(file: Path, text: str, name: str) -> str:
+def remove_server(file: Path, text: str, name: str) -> str:
     """Return the text without a server; the same text if there is none.
 
-    What is said of servers may be wrong: this is a way to mend it. Raises ConfigError, Unwritable.
+    The tables of servers may be invalid: this can fix them. Raises ConfigError, Unwritable.
     """
     table = parse_toml(file, text)
     servers = _servers_of(file, text, table)
     if name not in servers:
         return text
-    left = {key: value for key, value in servers.items() if key != name}
+    remaining = {key: value for key, value in servers.items() if key != name}
     try:
-        made = without(text, (SERVERS, name))
+        new_text = remove_values(text, (SERVERS, name))
     except RecursionError:
-        made = text
-    if not _is(made, {**table, SERVERS: left}):
+        new_text = text
+    if not _parses_as(new_text, {**table, SERVERS: remaining}):
         place = Source(file, text, {}).place((SERVERS, name), of_key=True)
         raise Unwritable(f"{place}: is written so that it cannot be taken out; do so by hand")
-    return made
+    return new_text
 
 
-def _attempts(
-    text: str, name: str, said: Mapping[str, Any], kept: Mapping[str, Any], *, is_there: bool
+def _candidates(
+    text: str,
+    name: str,
+    server_table: Mapping[str, Any],
+    other_keys: Mapping[str, Any],
+    *,
+    is_there: bool,
 ) -> Iterator[str]:
-    """Yield the texts that may say what is wanted, the best one first."""
-    way = (SERVERS, name)
+    """Yield candidates for the new text, the best one first."""
+    path = (SERVERS, name)
     if is_there:
         # Into the table that is there, whose other lines stay.
-        bare = without(text, *((*way, key) for key in _REPLACED))
-        fresh = {key: value for key, value in said.items() if key not in kept}
-        yield from _made(with_lines(bare, way, _lines(fresh)))
-        text = without(text, way)
-    yield from _made(with_inline(text, (SERVERS,), f"{key_of(name)} = {written(said)}"))
-    yield with_block(text, [f"[{SERVERS}.{key_of(name)}]", *_lines(said)])
+        bare = remove_values(text, *((*path, key) for key in _WRITTEN_KEYS))
+        fresh = {key: value for key, value in server_table.items() if key not in other_keys}
+        yield from _candidate(add_lines(bare, path, _lines(fresh)))
+        text = remove_values(text, path)
+    yield from _candidate(
+        add_inline(text, (SERVERS,), f"{format_key(name)} = {format_value(server_table)}")
+    )
+    yield append_block(text, [f"[{SERVERS}.{format_key(name)}]", *_lines(server_table)])
 
 
-def _made(text: str | None) -> Iterator[str]:
+def _candidate(text: str | None) -> Iterator[str]:
     if text is not None:
         yield text
 
 
-def _lines(said: Mapping[str, Any]) -> list[str]:
-    return [f"{key_of(key)} = {written(value)}" for key, value in said.items()]
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{format_key(key)} = {format_value(value)}" for key, value in table.items()]
 
 
-def _says(server: Given) -> dict[str, Any]:
-    """Return what the table of the server says."""
-    said: dict[str, Any] = {"enabled": True, "transport": _transport(server)}
+def _server_table(server: NewServer) -> dict[str, Any]:
+    """Return the table of the server."""
+    table: dict[str, Any] = {"enabled": True, "transport": _transport(server)}
     if server.env:
-        said["env"] = dict(server.env)
+        table["env"] = dict(server.env)
     if server.token_variable is not None:
-        said["bearer_token_env_var"] = server.token_variable
-    return said
+        table["bearer_token_env_var"] = server.token_variable
+    return table
 
 
-def _transport(server: Given) -> dict[str, str | list[str]]:
+def _transport(server: NewServer) -> dict[str, str | list[str]]:
     if server.url is not None:
         return {"type": "streamable_http", "url": server.url}
     command, *args = server.command
@@ -135,13 +144,13 @@ def _table(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _is(text: str, wanted: Mapping[str, Any]) -> bool:
-    """Return whether a text is TOML and says this; an empty table of servers says nothing."""
+def _parses_as(text: str, expected: Mapping[str, Any]) -> bool:
+    """Return whether a text parses as this table; an empty table of servers is ignored."""
     try:
-        says = tomllib.loads(text)
+        table = tomllib.loads(text)
     except (ValueError, RecursionError):
         return False
-    return says_the_same(_without_empty(says), _without_empty(wanted))
+    return same_values(_without_empty(table), _without_empty(expected))
 
 
 def _without_empty(table: Mapping[str, Any]) -> dict[str, Any]:

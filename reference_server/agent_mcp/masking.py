@@ -15,7 +15,7 @@ _OF_SECRETS = frozenset(
         *("auth", "authorization", "bearer", "credential", "credentials"),
     }
 )
-"""Words in the names of what is secret: `--api-key`, `GITHUB_TOKEN`, `authToken`."""
+"""Words in the names of secrets: `--api-key`, `GITHUB_TOKEN`, `authToken`."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PASSWORD = re.compile(r"(://[^\s/?#@]*?:)[^\s/?#]*(?=@)")
 _PARAMETER = re.compile(r"([?&;#])([^=&;#\s]+)=([^&;#\s]+)")
@@ -29,45 +29,45 @@ _KNOWN_KEY = re.compile(
 )
 
 
-def masked_address(address: str) -> str:
-    """Return an address without the password and the values of parameters that look like secrets."""
-    return _known(_PARAMETER.sub(_parameter, _PASSWORD.sub(rf"\1{HIDDEN}", address)))
+def mask_address(address: str) -> str:
+    """Return an address without its password and without parameters that look like secrets."""
+    return _mask_known_keys(_PARAMETER.sub(_mask_parameter, _PASSWORD.sub(rf"\1{HIDDEN}", address)))
 
 
-def masked_words(words: Sequence[str]) -> list[str]:
+def mask_words(words: Sequence[str]) -> list[str]:
     """Return the arguments of a command without what looks like a secret."""
-    return list(_masked(words))
+    return list(_mask_words(words))
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text in one line without characters that are not printed: `\\x1b` for an escape."""
     return "".join(one if one.isprintable() else _escape(one) for one in text)
 
 
-def _escape(one: str) -> str:
-    return one.encode("unicode_escape", "surrogatepass").decode("ascii")
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def _masked(words: Sequence[str]) -> Iterator[str]:
+def _mask_words(words: Sequence[str]) -> Iterator[str]:
     hides_next = False
     for word in words:
-        named = _NAMED.fullmatch(word)
+        pair = _NAMED.fullmatch(word)
         if hides_next and not word.startswith("-"):
             yield HIDDEN
-        elif named and _is_of_secret(named[1]):
-            yield f"{named[1]}{named[2]}{HIDDEN}"
+        elif pair and _is_of_secret(pair[1]):
+            yield f"{pair[1]}{pair[2]}{HIDDEN}"
         else:
-            yield masked_address(_SCHEME.sub(rf"\1 {HIDDEN}", word))
-        hides_next = word.startswith("-") and not named and _is_of_secret(word)
+            yield mask_address(_SCHEME.sub(rf"\1 {HIDDEN}", word))
+        hides_next = word.startswith("-") and not pair and _is_of_secret(word)
 
 
 def _is_of_secret(name: str) -> bool:
     return any(word.lower() in _OF_SECRETS for word in _WORD.findall(name))
 
 
-def _parameter(found: re.Match[str]) -> str:
-    return f"{found[1]}{found[2]}={HIDDEN}" if _is_of_secret(found[2]) else found[0]
+def _mask_parameter(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}={HIDDEN}" if _is_of_secret(match[2]) else match[0]
 
 
-def _known(text: str) -> str:
+def _mask_known_keys(text: str) -> str:
     return _KNOWN_KEY.sub(HIDDEN, text)

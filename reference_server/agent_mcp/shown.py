@@ -10,30 +10,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reference_server.agent_mcp.masking import HIDDEN, escaped, masked_address, masked_words
+from reference_server.agent_mcp.masking import HIDDEN, escape, mask_address, mask_words
 from reference_server.config.mcp import McpServer
 
 COLUMNS = ("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")
-NOTHING = "-"
+EMPTY_CELL = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ServerView:
     """A server and its `auth`: `unsupported`, `bearer token`, `not logged in`, `authenticated`."""
 
     server: McpServer
     auth: str
 
-    def masked(self) -> "Shown":
+    def without_secrets(self) -> "ServerView":
         """Return it without what looks like a secret."""
         server = self.server
         hidden = replace(
             server,
-            args=tuple(masked_words(server.args)),
+            args=tuple(mask_words(server.args)),
             env=dict.fromkeys(server.env, HIDDEN),
-            url=masked_address(server.url),
+            url=mask_address(server.url),
         )
-        return Shown(hidden, self.auth)
+        return ServerView(hidden, self.auth)
 
     @property
     def status(self) -> str:
@@ -52,29 +52,29 @@ class Shown:
             self.status,
             self.auth,
         )
-        return tuple(escaped(cell) or NOTHING for cell in cells)
+        return tuple(escape(cell) or EMPTY_CELL for cell in cells)
 
     def lines(self) -> list[str]:
         """Return the lines of `get`: one for what it is, and how to remove it."""
         server = self.server
-        found = {"enabled": "true" if server.enabled else "false"}
+        fields = {"enabled": "true" if server.enabled else "false"}
         if server.url:
-            found |= {
+            fields |= {
                 "transport": "streamable_http",
                 "url": server.url,
                 "bearer_token_env_var": server.token_variable or "",
             }
         else:
-            found |= {
+            fields |= {
                 "transport": "stdio",
                 "command": server.command,
                 "args": _words(server.args),
                 "cwd": server.cwd or "",
                 "env": ", ".join(f"{name}={value}" for name, value in server.env.items()),
             }
-        found |= {"auth": self.auth, "remove": f"agent mcp remove {_argument(server.name)}"}
-        pairs = (f"  {key}: {escaped(value) or NOTHING}" for key, value in found.items())
-        return [escaped(server.name), *pairs]
+        fields |= {"auth": self.auth, "remove": f"agent mcp remove {_argument(server.name)}"}
+        pairs = (f"  {key}: {escape(value) or EMPTY_CELL}" for key, value in fields.items())
+        return [escape(server.name), *pairs]
 
     def fields(self) -> dict[str, Any]:
         """Return it for JSON."""

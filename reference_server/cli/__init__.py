@@ -27,7 +27,7 @@ options:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return the exit status. Wrong usage is status 2, with a line on stderr."""
+    """Run the command and return its exit status: 2 for wrong usage, with a line on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     _without_working_directory()
     try:
@@ -40,15 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     match words:
         case ["app-server", *rest]:
-            with _importing():
+            with _fast_imports():
                 from reference_server.cli import app_server
             return app_server.run(rest)
         case ["exec", *rest]:
-            with _importing():
+            with _fast_imports():
                 from reference_server.cli import exec as one_turn
             return one_turn.run(rest)
         case ["mcp", *rest]:
-            with _importing():
+            with _fast_imports():
                 from reference_server.cli import mcp
             return mcp.run(rest)
         case ["--version", *_]:
@@ -66,7 +66,7 @@ def _run(words: list[str]) -> int:
 
 
 @contextmanager
-def _importing() -> Generator[None]:
+def _fast_imports() -> Generator[None]:
     """Import the bulk of a command fast.
 
     Imported modules are never garbage: collections would take a twentieth of the start and find
@@ -87,15 +87,15 @@ def _without_working_directory() -> None:
     Python looks there first (`-m`, or an empty entry of PYTHONPATH), and most of the server is
     imported late. The working directory stays on the path if the server itself is installed there.
     """
-    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    install_folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     try:
-        here = os.path.realpath(os.getcwd())
+        cwd = os.path.realpath(os.getcwd())
     except OSError:
-        here = ""
+        cwd = ""
     sys.path[:] = [
         entry
         for entry in sys.path
-        if os.path.isabs(entry) and (os.path.realpath(entry) != here or here == own)
+        if os.path.isabs(entry) and (os.path.realpath(entry) != cwd or cwd == install_folder)
     ]
 
 

@@ -54,7 +54,7 @@ class Options(NamedTuple):
     require_initialize: bool = False
     config: tuple[str, ...] = ()
     """Settings, each `key=value`, that take the place of what the file says."""
-    listening: "ListenOptions | None" = None
+    listen_options: "ListenOptions | None" = None
     stage: "StageWords | None" = None
     """Where each connection gets a scenario and a server of its own."""
 
@@ -104,10 +104,10 @@ def parse(arguments: Sequence[str]) -> Options:
         )
     _add_listening(parser)
     _add_staging(parser)
-    found = parser.parse_args(arguments)
-    listening = _listening(parser, found)
-    scenario, stage = _scenario(parser, found)
-    return Options(scenario, found.require_initialize, tuple(found.config), listening, stage)
+    parsed = parser.parse_args(arguments)
+    listening = _listen_options(parser, parsed)
+    scenario, stage = _scenario(parser, parsed)
+    return Options(scenario, parsed.require_initialize, tuple(parsed.config), listening, stage)
 
 
 def _add_listening(parser: "argparse.ArgumentParser") -> None:
@@ -158,38 +158,38 @@ def _add_staging(parser: "argparse.ArgumentParser") -> None:
 
 
 def _scenario(
-    parser: "argparse.ArgumentParser", found: "argparse.Namespace"
+    parser: "argparse.ArgumentParser", parsed: "argparse.Namespace"
 ) -> "tuple[Path | None, StageWords | None]":
-    """Return the scenario of a plain server, or what a stage plays."""
-    given = [
+    """Return the scenario of a plain server, or the options of a stage."""
+    stage_options = [
         name
         for name in ("json", "once", "connections", "idle")
-        if getattr(found, name) not in (None, False)
+        if getattr(parsed, name) not in (None, False)
     ]
-    if found.scenario is None or found.listen is None:
-        if given:
-            parser.error(f"--{given[0]} needs --scenario and --listen")
-        if found.scenario is None:
+    if parsed.scenario is None or parsed.listen is None:
+        if stage_options:
+            parser.error(f"--{stage_options[0]} needs --scenario and --listen")
+        if parsed.scenario is None:
             return None, None
-        if len(found.scenario) > 1:
+        if len(parsed.scenario) > 1:
             parser.error("--scenario takes one file; with --listen each connection gets one")
-        return Path(found.scenario[0]), None
+        return Path(parsed.scenario[0]), None
     from reference_server.cli.staging import StageWords
 
-    words = tuple(found.scenario)
-    return None, StageWords(words, found.json, found.connections, found.idle, once=found.once)
+    words = tuple(parsed.scenario)
+    return None, StageWords(words, parsed.json, parsed.connections, parsed.idle, once=parsed.once)
 
 
-def _listening(
-    parser: "argparse.ArgumentParser", found: "argparse.Namespace"
+def _listen_options(
+    parser: "argparse.ArgumentParser", parsed: "argparse.Namespace"
 ) -> "ListenOptions | None":
-    if found.listen in (None, "stdio", "stdio://"):
-        if found.token_env or found.token_file or found.allow_origin:
+    if parsed.listen in (None, "stdio", "stdio://"):
+        if parsed.token_env or parsed.token_file or parsed.allow_origin:
             parser.error("--token-env, --token-file and --allow-origin need --listen")
         return None
     from reference_server.cli.listening import ListenOptions
 
-    return ListenOptions(found.listen, found.token_env, found.token_file, found.allow_origin)
+    return ListenOptions(parsed.listen, parsed.token_env, parsed.token_file, parsed.allow_origin)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -197,7 +197,7 @@ def run(arguments: Sequence[str]) -> int:
     speak_utf8()
     try:
         options = parse(arguments)
-        check_streams(spoken_on=options.listening is None)
+        check_streams(uses_streams=options.listen_options is None)
         if options.scenario is not None:
             go_behind_faults(options.scenario, arguments)
         begin_log()
@@ -206,7 +206,7 @@ def run(arguments: Sequence[str]) -> int:
         home = find_home(os.environ)
         config = load_config(home.config_file, dict(os.environ), complain, overrides=options.config)
         model_transport = None if options.scenario is None else scenario_transport(options.scenario)
-        listening = None if options.listening is None else _listen(options.listening)
+        listening = None if options.listen_options is None else _listen(options.listen_options)
     except (ConfigError, UsageError) as error:
         complain(without_secrets(str(error)))
         return 2
@@ -227,7 +227,7 @@ def _run_stage(options: Options, words: "StageWords") -> int:
 
     return run_stage(
         words,
-        options.listening,
+        options.listen_options,
         overrides=options.config,
         requires_initialize=options.require_initialize,
     )

@@ -16,10 +16,10 @@ from reference_server.agent_exec.ending import (
     Interruption,
     NotBegun,
     end_at_once_on_signals,
-    heeded_signals,
+    stop_signals,
 )
-from reference_server.agent_exec.given_files import images_of, schema_of
-from reference_server.agent_exec.last_message import KeepsLastMessage, MessageFile
+from reference_server.agent_exec.given_files import check_images, load_schema
+from reference_server.agent_exec.last_message import LastMessageSink, MessageFile
 from reference_server.agent_exec.options import Options, parse
 from reference_server.agent_exec.output import (
     JsonLines,
@@ -31,7 +31,7 @@ from reference_server.agent_exec.output import (
 from reference_server.agent_exec.prompt import drain_input, prompt_of
 from reference_server.agent_exec.run import Job, run_job
 from reference_server.agent_exec.setting import (
-    check_given_links,
+    check_links,
     config_of,
     environment_of,
     folder_of,
@@ -57,7 +57,7 @@ from reference_server.cli.surroundings import (
 )
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError
-from reference_server.harmless import harmless
+from reference_server.harmless import escape_controls
 from reference_server.recovery import recover
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         begin_log()
         status = _run(options)
     except (ConfigError, UsageError, NotBegun) as error:
-        words = harmless(" ".join(str(error).splitlines()))
+        words = escape_controls(" ".join(str(error).splitlines()))
         complain(without_secrets(words, environment_of(os.environ)))
         if reads_input:
             drain_input()
@@ -90,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
 def _check_output() -> None:
     """Make sure that there is a standard output. Raises UsageError."""
     closed = sys.stdout is None  # pyright: ignore[reportUnnecessaryComparison]
-    check_streams(spoken_on=False)
+    check_streams(uses_streams=False)
     if closed:
         raise UsageError("agent exec: standard output is closed; open it, to /dev/null if need be")
 
@@ -100,7 +100,7 @@ def _run(options: Options) -> int:
     home = find_home(os.environ)
     config = config_of(options, home, complain)
     folder = folder_of(options)
-    check_given_links(options, config, folder)
+    check_links(options, config, folder)
     model_transport: MakeTransport | None = None
     if options.scenario is not None:
         model_transport = scenario_transport(options.scenario, faults=False)
@@ -109,12 +109,12 @@ def _run(options: Options) -> int:
         config,
         prompt="",
         cwd=folder,
-        images=images_of(options.images),
-        schema=schema_of(options.schema),
+        images=check_images(options.images),
+        schema=load_schema(options.schema),
         resume=options.resume,
         last=options.last,
         ephemeral=options.ephemeral,
-        named=named_settings(options),
+        named_settings=named_settings(options),
     )
     file = None if options.last_message is None else MessageFile(options.last_message)
     if options.prompt in (None, "-") and os.isatty(0):
@@ -130,7 +130,7 @@ def _run(options: Options) -> int:
     output = claim_output()
     sink = _sink(options, job.cwd, output, terminal=terminal)
     if file is not None:
-        sink = KeepsLastMessage(sink, file)
+        sink = LastMessageSink(sink, file)
     return anyio.run(_play, home, job, sink, output, model_transport)
 
 
@@ -143,8 +143,8 @@ def _sink(options: Options, folder: str, output: Stream, *, terminal: bool) -> S
     return Human(output, standard_error(), folder, colors=colors, terminal=terminal)
 
 
-def _begun() -> None:
-    """Do what was put off until the first event was written."""
+def _finish_startup() -> None:
+    """Do the work that was deferred until the first event was written."""
     gc.freeze()
     gc.enable()
     start_helper()
@@ -157,14 +157,14 @@ async def _play(
     loop = asyncio.get_running_loop()
 
     def stop(number: int, _frame: object) -> None:
-        loop.call_soon_threadsafe(interruption.by_signal, number)
+        loop.call_soon_threadsafe(interruption.stop_by_signal, number)
 
-    for number in heeded_signals():
+    for number in stop_signals():
         signal.signal(number, stop)
     try:
-        with output.watched(interruption.by_closed_output):
-            return await run_job(home, job, sink, interruption, model_transport, _begun)
+        with output.watch_reader(interruption.stop_by_closed_output):
+            return await run_job(home, job, sink, interruption, model_transport, _finish_startup)
     finally:
         # The run has ended in order: a second signal must not kill it now.
-        for number in heeded_signals():
+        for number in stop_signals():
             signal.signal(number, signal.SIG_IGN)

@@ -56,13 +56,12 @@ class Listening:
             hidden[TOKEN_FILE] = os.path.abspath(self.options.token_file)
         return hidden
 
-    async def serve(self, server: Host, missing: Callable[[str], str | None] | None = None) -> None:
-        """Say where, then serve until the server is told to stop.
-
-        `missing` says of the path of a request that there is nothing (`Admission`).
-        """
+    async def serve(self, server: Host, refusal: Callable[[str], str | None] | None = None) -> None:
+        """Print the address, then serve until the end; `refusal`: `Admission.missing_reason`."""
         complain(f"listening on {self.listener.address}")
-        admission = replace(self.admission, missing=missing) if missing else self.admission
+        admission = self.admission
+        if refusal:
+            admission = replace(admission, missing_reason=refusal)
         await Reception(server, self.listener, admission).run()
 
     def close(self) -> None:
@@ -104,26 +103,26 @@ def _admission(
 
 def _token(options: ListenOptions, environment: Mapping[str, str]) -> str | None:
     if options.token_env is not None:
-        where = f"--token-env {options.token_env}"
+        source = f"--token-env {options.token_env}"
         token = environment.get(options.token_env, "")
     elif options.token_file is not None:
-        where = f"--token-file {options.token_file}"
-        token = _read(options.token_file, where)
+        source = f"--token-file {options.token_file}"
+        token = _read_token(options.token_file, source)
     else:
         return None
     if len(token) < MIN_TOKEN_CHARACTERS or not (token.isascii() and token.isprintable()):
         raise UsageError(
-            f"{where}: a token has at least {MIN_TOKEN_CHARACTERS} characters, all printable "
+            f"{source}: a token has at least {MIN_TOKEN_CHARACTERS} characters, all printable "
             "ASCII; `openssl rand -hex 32` makes one"
         )
     return token
 
 
-def _read(path: str, where: str) -> str:
+def _read_token(path: str, source: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise UsageError(f"{where}: others may read this file; chmod 600 {path}")
+                raise UsageError(f"{source}: others may read this file; chmod 600 {path}")
             return file.read(1 << 16).strip()
     except OSError as error:
-        raise UsageError(f"{where}: {error.strerror}") from None
+        raise UsageError(f"{source}: {error.strerror}") from None

@@ -9,9 +9,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from reference_server.agent_mcp.masking import escaped, masked_address
+from reference_server.agent_mcp.masking import escape, mask_address
 from reference_server.brief import brief
-from reference_server.cli.mcp_servers import COMMANDS, Failed
+from reference_server.cli.mcp_servers import COMMANDS, CommandFailed
 from reference_server.cli.surroundings import UsageError, check_streams, complain, speak_utf8
 from reference_server.config.load import ConfigError
 from reference_server.config.mistakes import suggestion
@@ -48,39 +48,39 @@ def run(arguments: Sequence[str]) -> int:
 
         return mcp_login.login(rest) if name == "login" else mcp_login.logout(rest)
     if name in COMMANDS:
-        return _guarded(name, COMMANDS[name], rest)
-    near = suggestion(name, [*COMMANDS, "login", "logout"])
-    complain(f"agent mcp: there is no command `{escaped(brief(name))}`{near}")
+        return _run_command(name, COMMANDS[name], rest)
+    advice = suggestion(name, [*COMMANDS, "login", "logout"])
+    complain(f"agent mcp: there is no command `{escape(brief(name))}`{advice}")
     return 2
 
 
-def _guarded(name: str, command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
+def _run_command(name: str, command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
     from reference_server.config.editing import Unwritable
 
     speak_utf8()
     try:
-        check_streams(spoken_on=False)
-        _speak_to_anybody()
+        check_streams(uses_streams=False)
+        _prepare_stdout()
         status = command(words)
         sys.stdout.flush()
         return status
     except (ConfigError, UsageError) as error:
         return _complain(name, str(error), 2)
-    except (Failed, Unwritable) as error:
+    except (CommandFailed, Unwritable) as error:
         return _complain(name, str(error), 1)
     except BrokenPipeError:
-        _write_no_more()  # whoever read the output has left
+        _discard_stdout()  # the reader of the output has left
         return 0
     except OSError as error:
         if error.filename is None:
-            _write_no_more()
-        return _complain(name, _why(error), 1)
+            _discard_stdout()
+        return _complain(name, _describe_error(error), 1)
     except KeyboardInterrupt:
         return 130
 
 
-def _speak_to_anybody() -> None:
-    """Print for a terminal that does not have every letter, and for nobody at all."""
+def _prepare_stdout() -> None:
+    """Escape letters that the terminal lacks, and print to the null device without one."""
     out: object = sys.stdout
     if out is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -88,16 +88,16 @@ def _speak_to_anybody() -> None:
         out.reconfigure(errors="backslashreplace")
 
 
-def _write_no_more() -> None:
-    """Keep the interpreter from writing at its end what could not be written."""
+def _discard_stdout() -> None:
+    """Keep the interpreter from flushing the unwritten output when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(name: str, words: str, status: int) -> int:
-    complain(f"agent mcp {name}: {escaped(masked_address(words))}")
+    complain(f"agent mcp {name}: {escape(mask_address(words))}")
     return status
 
 
-def _why(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     words = error.strerror or str(error)
     return f"{error.filename or 'standard output'}: {words}"

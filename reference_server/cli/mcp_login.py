@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from reference_server.agent_mcp.masking import escaped, masked_address
+from reference_server.agent_mcp.masking import escape, mask_address
 from reference_server.brief import brief
 from reference_server.cli.surroundings import (
     UsageError,
@@ -56,18 +56,18 @@ def login(arguments: Sequence[str]) -> int:
         metavar="KEY=VALUE",
         help="a setting that takes the place of what config.toml says",
     )
-    found = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
 
     def work() -> str:
         home = find_home(os.environ)
-        config = load_config(home.config_file, dict(os.environ), complain, overrides=found.config)
-        server = _server(found.name, config)
+        config = load_config(home.config_file, dict(os.environ), complain, overrides=parsed.config)
+        server = _server(parsed.name, config)
         store = Store(home, config.mcp_oauth_credentials_store)
         store.check()
-        _log_in(server, config, store, found.scopes, browser=not found.no_browser)
+        _log_in(server, config, store, parsed.scopes, browser=not parsed.no_browser)
         return f"Successfully logged in to MCP server '{server.name}'."
 
-    return _guarded("login", work)
+    return _run_work("login", work)
 
 
 def logout(arguments: Sequence[str]) -> int:
@@ -81,23 +81,23 @@ def logout(arguments: Sequence[str]) -> int:
         if left:
             complain(f"agent mcp logout: the keyring may still hold them: {left}")
         words = "Removed OAuth credentials for" if removed else "No OAuth credentials stored for"
-        return f"{words} '{escaped(brief(name))}'."
+        return f"{words} '{escape(brief(name))}'."
 
-    return _guarded("logout", work)
+    return _run_work("logout", work)
 
 
-def _guarded(command: str, work: Callable[[], str]) -> int:
-    """Do the work and print the line that it gives and return the exit status."""
+def _run_work(command: str, work: Callable[[], str]) -> int:
+    """Do the work, print the line it returns, and return the exit status."""
     speak_utf8()
     try:
-        check_streams(spoken_on=False)
+        check_streams(uses_streams=False)
         print(work(), flush=True)  # noqa: T201
     except (ConfigError, UsageError) as error:
         return _complain(command, error, 2)
     except OAuthFailure as error:
         return _complain(command, error, 1)
     except BrokenPipeError:
-        # Whoever read the output has left. The interpreter would try to write the rest at its end.
+        # The reader of the output has left. The interpreter would try to flush the rest at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -107,15 +107,15 @@ def _guarded(command: str, work: Callable[[], str]) -> int:
 
 
 def _complain(command: str, error: Exception, status: int) -> int:
-    complain(f"agent mcp {command}: {escaped(masked_address(str(error)))}")
+    complain(f"agent mcp {command}: {escape(mask_address(str(error)))}")
     return status
 
 
 def _server(name: str, config: Config) -> McpServer:
     """Find a server that has a login. Raises OAuthFailure."""
-    known = {**config.mcp_servers, **config.disabled_mcp_servers}
-    if (server := known.get(name)) is None:
-        words = suggestion(name, known) or choices(known)
+    servers = {**config.mcp_servers, **config.disabled_mcp_servers}
+    if (server := servers.get(name)) is None:
+        words = suggestion(name, servers) or choices(servers)
         raise OAuthFailure(f"No MCP server named '{brief(name)}' exists{words}")
     if not server.url:
         raise OAuthFailure(
@@ -139,15 +139,15 @@ def _parser(command: str, words: str) -> argparse.ArgumentParser:
 
 
 def _scopes(text: str) -> list[str]:
-    found = [one.strip() for one in text.split(",")]
-    found = list(dict.fromkeys(one for one in found if one))
-    if wrong := [one for one in found if not re.fullmatch(SCOPE, one)]:
+    scopes = [one.strip() for one in text.split(",")]
+    scopes = list(dict.fromkeys(one for one in scopes if one))
+    if wrong := [one for one in scopes if not re.fullmatch(SCOPE, one)]:
         raise argparse.ArgumentTypeError(
             f"{brief(wrong[0])!r} is no scope; separate them by commas"
         )
-    if not found:
+    if not scopes:
         raise argparse.ArgumentTypeError("there is no scope in it")
-    return found
+    return scopes
 
 
 def _log_in(

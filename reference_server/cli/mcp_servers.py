@@ -1,6 +1,6 @@
 """`agent mcp list`, `get`, `add` and `remove`.
 
-What is done lives in `mcp_command`. Source: mcp-cli-and-sdk "Command-line commands".
+The work itself lives in `agent_mcp`. Source: mcp-cli-and-sdk "Command-line commands".
 """
 
 import argparse
@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from reference_server.agent_mcp.masking import escaped
+from reference_server.agent_mcp.masking import escape
 from reference_server.brief import brief
 from reference_server.cli.surroundings import UsageError, complain, find_home
 from reference_server.config.home import Home
@@ -17,14 +17,14 @@ from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import choices, suggestion
 
 if TYPE_CHECKING:
-    from reference_server.agent_mcp.shown import Shown
+    from reference_server.agent_mcp.shown import ServerView
 
-PATIENCE = 120.0
+LOCK_SECONDS = 120.0
 """Seconds to wait for other writers of config.toml: a script may start a hundred of them."""
 
 
-class Failed(Exception):
-    """It cannot be done; str() is one line for stderr."""
+class CommandFailed(Exception):
+    """The command cannot be carried out; str() is one line for stderr."""
 
 
 def _list(words: Sequence[str]) -> int:
@@ -32,16 +32,16 @@ def _list(words: Sequence[str]) -> int:
 
     parser = _parser("list", "List the MCP servers of config.toml.")
     _add_json(parser)
-    found = parser.parse_args(words)
+    parsed = parser.parse_args(words)
     home = find_home(os.environ)
     servers = sorted(load_mcp_servers(home.config_file, complain).items())
-    shown = [_shown(home, one, secrets=found.show_secrets) for _, one in servers]
-    if found.json:
-        print(as_json([one.fields() for one in shown]))  # noqa: T201
-    elif shown:
+    views = [_server_view(home, one, secrets=parsed.show_secrets) for _, one in servers]
+    if parsed.json:
+        print(as_json([one.fields() for one in views]))  # noqa: T201
+    elif views:
         from reference_server.agent_mcp.table import print_table
 
-        print_table(COLUMNS, [one.cells() for one in shown])
+        print_table(COLUMNS, [one.cells() for one in views])
     else:
         print("No MCP servers configured yet. Add one: agent mcp add NAME -- COMMAND")  # noqa: T201
     return 0
@@ -53,25 +53,25 @@ def _get(words: Sequence[str]) -> int:
     parser = _parser("get", "Show one MCP server of config.toml.")
     _add_name(parser)
     _add_json(parser)
-    found = parser.parse_args(words)
+    parsed = parser.parse_args(words)
     home = find_home(os.environ)
     servers = load_mcp_servers(home.config_file, complain)
-    if found.name not in servers:
-        raise Failed(_none(found.name, servers))
-    shown = _shown(home, servers[found.name], secrets=found.show_secrets)
-    print(as_json(shown.fields()) if found.json else "\n".join(shown.lines()))  # noqa: T201
+    if parsed.name not in servers:
+        raise CommandFailed(_unknown_server(parsed.name, servers))
+    view = _server_view(home, servers[parsed.name], secrets=parsed.show_secrets)
+    print(as_json(view.fields()) if parsed.json else "\n".join(view.lines()))  # noqa: T201
     return 0
 
 
-def _none(name: str, servers: Iterable[str]) -> str:
-    known = list(servers)
-    near = suggestion(name, known) or choices(known)
-    return f"No MCP server named '{brief(name)}' exists{near}"
+def _unknown_server(name: str, servers: Iterable[str]) -> str:
+    names = list(servers)
+    advice = suggestion(name, names) or choices(names)
+    return f"No MCP server named '{brief(name)}' exists{advice}"
 
 
 def _add(words: Sequence[str]) -> int:
-    from reference_server.agent_mcp.edits import AlreadyThere, added
-    from reference_server.agent_mcp.given import Wrong, checked
+    from reference_server.agent_mcp.edits import ServerExists, add_server
+    from reference_server.agent_mcp.given import InvalidServer, parse_server
     from reference_server.config.editing import change_config
 
     parser = _parser(
@@ -98,38 +98,37 @@ def _add(words: Sequence[str]) -> int:
     parser.add_argument(
         "--force", action="store_true", help="replace a server that has the name already"
     )
-    own, command = _split(words)
-    found, rest = parser.parse_known_args(own)
+    own_words, command = _split(words)
+    parsed, rest = parser.parse_known_args(own_words)
     if rest:
         # The rest is not quoted: it can hold a key.
         first = brief(rest[0].partition("=")[0])
         parser.error(
             f"there is no option {first} here; what is for the command stands after `--`"
             if first.startswith("-")
-            else f"put `--` before the command: agent mcp add {found.name} -- {first} …"
+            else f"put `--` before the command: agent mcp add {parsed.name} -- {first} …"
         )
     try:
-        server = checked(
-            found.name,
+        server = parse_server(
+            parsed.name,
             command=command,
-            env=found.env,
-            url=found.url,
-            token_variable=found.bearer_token_env_var,
+            env=parsed.env,
+            url=parsed.url,
+            token_variable=parsed.bearer_token_env_var,
         )
-    except Wrong as error:
+    except InvalidServer as error:
         raise UsageError(str(error)) from None
     file = find_home(os.environ).config_file
 
     def edit(text: str) -> str:
-        return added(file, text, server, replace=found.force)
+        return add_server(file, text, server, replace=parsed.force)
 
     try:
-        # Once without the lock: what is wrong is told before anything is made, and what is imported
-        # for it holds nobody up.
+        # Once without the lock: mistakes are reported first, and imports delay no other process.
         edit(read_config(file))
-        change_config(file, edit, patience=PATIENCE)
-    except AlreadyThere as error:
-        raise Failed(
+        change_config(file, edit, patience=LOCK_SECONDS)
+    except ServerExists as error:
+        raise CommandFailed(
             f"{error}: an MCP server named '{server.name}' exists; --force replaces it"
         ) from None
     print(f"Added global MCP server '{server.name}'.")  # noqa: T201
@@ -139,13 +138,13 @@ def _add(words: Sequence[str]) -> int:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return what stands before the first `--`, and what stands behind it."""
-    at = list(words).index("--") if "--" in words else len(words)
-    return list(words[:at]), list(words[at + 1 :])
+    """Return the words before the first `--`, and those after it."""
+    index = list(words).index("--") if "--" in words else len(words)
+    return list(words[:index]), list(words[index + 1 :])
 
 
 def _remove(words: Sequence[str]) -> int:
-    from reference_server.agent_mcp.edits import removed
+    from reference_server.agent_mcp.edits import remove_server
     from reference_server.config.editing import change_config
 
     parser = _parser("remove", "Remove an MCP server from config.toml.")
@@ -156,43 +155,45 @@ def _remove(words: Sequence[str]) -> int:
 
     def edit(text: str) -> str:
         nonlocal was_there
-        made = removed(file, text, name)
+        made = remove_server(file, text, name)
         was_there = made != text
         return made
 
     edit(read_config(file))
     if was_there:
-        change_config(file, edit, patience=PATIENCE)
-    shown = escaped(brief(name))
+        change_config(file, edit, patience=LOCK_SECONDS)
+    quoted_name = escape(brief(name))
     print(  # noqa: T201
-        f"Removed global MCP server '{shown}'."
+        f"Removed global MCP server '{quoted_name}'."
         if was_there
-        else f"No MCP server named '{shown}' exists."
+        else f"No MCP server named '{quoted_name}' exists."
     )
-    if was_there and _forgotten(name):
-        print(f"Removed OAuth credentials for '{shown}'.")  # noqa: T201
+    if was_there and _remove_credentials(name):
+        print(f"Removed OAuth credentials for '{quoted_name}'.")  # noqa: T201
     return 0
 
 
-def _forgotten(name: str) -> bool:
-    """Remove what a login to the server has left and return whether there was any. Raises Failed."""
+def _remove_credentials(name: str) -> bool:
+    """Remove the credentials of a login; return whether there were any. Raises CommandFailed."""
     from reference_server.oauth.failure import OAuthFailure
     from reference_server.oauth.store import Store
 
     try:
-        removed, left = Store(find_home(os.environ)).remove(name)
+        removed, problem = Store(find_home(os.environ)).remove(name)
     except OAuthFailure as error:
-        raise Failed(f"the server is removed, its OAuth credentials are not: {error}") from None
-    if left:
-        raise Failed(f"the keyring may still hold OAuth credentials of '{name}': {left}")
+        raise CommandFailed(
+            f"the server is removed, its OAuth credentials are not: {error}"
+        ) from None
+    if problem:
+        raise CommandFailed(f"the keyring may still hold OAuth credentials of '{name}': {problem}")
     return removed
 
 
-def _shown(home: Home, server: McpServer, *, secrets: bool) -> "Shown":
-    from reference_server.agent_mcp.shown import Shown
+def _server_view(home: Home, server: McpServer, *, secrets: bool) -> "ServerView":
+    from reference_server.agent_mcp.shown import ServerView
 
-    shown = Shown(server, _auth(home, server))
-    return shown if secrets else shown.masked()
+    view = ServerView(server, _auth(home, server))
+    return view if secrets else view.without_secrets()
 
 
 def _auth(home: Home, server: McpServer) -> str:

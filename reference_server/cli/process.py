@@ -25,10 +25,10 @@ def begin_log() -> None:
 
 
 def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Take keys and passwords out of an error message, which quotes what is wrong."""
+    """Take keys and passwords out of an error message, which may quote them."""
     from reference_server.model.secrets import Secrets
 
-    return Secrets.of_config(Config(environment=dict(environment))).hidden_in(text)
+    return Secrets.of_config(Config(environment=dict(environment))).redact(text)
 
 
 def hide_secrets_in_log(config: Config) -> None:
@@ -50,11 +50,11 @@ class _HidingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Imported with the first line: most servers write none.
-        from reference_server.harmless import harmless
+        from reference_server.harmless import escape_controls
         from reference_server.model.secrets import Secrets
 
         self._secrets = self._secrets or Secrets.of_config(self._config)
-        return harmless(self._secrets.hidden_in(super().format(record)))
+        return escape_controls(self._secrets.redact(super().format(record)))
 
 
 def start_helper() -> None:
@@ -73,11 +73,12 @@ def leave_hung_threads(status: int = 0) -> None:
     would wait for the thread without limit.
     """
     deadline = time.monotonic() + THREADS_END
-    others = [one for one in threading.enumerate() if one is not threading.current_thread()]
-    for one in others:
-        if not one.daemon:
-            one.join(max(0.0, deadline - time.monotonic()))
-    if any(one.is_alive() and not one.daemon for one in others):
+    current = threading.current_thread()
+    threads = [thread for thread in threading.enumerate() if thread is not current]
+    for thread in threads:
+        if not thread.daemon:
+            thread.join(max(0.0, deadline - time.monotonic()))
+    if any(thread.is_alive() and not thread.daemon for thread in threads):
         SHARED.close()
         logging.shutdown()
         os._exit(status)

@@ -1,6 +1,6 @@
 """`--scenario`: the model's side comes from a scenario, without a network.
 
-The faults of a scenario are none of the server's: `harness faulty` puts them between it and its
+The server does not play the faults of a scenario: `harness faulty` puts them between it and its
 client.
 """
 
@@ -35,10 +35,10 @@ def scenario_transport(path: Path, *, faults: bool = True) -> "Callable[[], Mode
 
     def connection() -> "ModelConnection":
         # Imported with the first model call: it takes longer than the first event may take.
-        from harness.model.of_scenario import model_of
+        from harness.model.of_scenario import scripted_model_of
         from reference_server.model.scripted import ScriptedConnection
 
-        return ScriptedConnection(model_of(scenario))
+        return ScriptedConnection(scripted_model_of(scenario))
 
     return connection
 
@@ -50,7 +50,7 @@ def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
     """
     if os.environ.pop(BEHIND_FAULTS, "") or not _scenario(path).faults:
         return
-    # -P: what lies in the folder of the user's work is no module of ours.
+    # -P: never import a file of the user's working directory.
     python = [sys.executable, "-P", "-m"]
     proxy = [*python, "harness", "faulty", "--scenario", str(path), "--"]
     server = [*python, "reference_server", "app-server", *arguments]
@@ -58,7 +58,7 @@ def go_behind_faults(path: Path, arguments: Sequence[str]) -> None:
 
 
 def _scenario(path: Path) -> "Scenario":
-    """The scenario of the option. Raises UsageError with one line."""
+    """Return the scenario of the option. Raises UsageError with one line."""
     from harness.scenario.identity import SUFFIX, bundled_folder, row_of_path
     from harness.scenario.loader import ScenarioError, load_scenario
 

@@ -16,8 +16,8 @@ import anyio
 
 from harness.errors import UsageError as HarnessUsageError
 from harness.play.client_tests.choice import Choice, load_choice
-from harness.play.client_tests.connection import Ended
-from harness.play.client_tests.report import is_red, last_lines, lines_of, report_text
+from harness.play.client_tests.connection import ConnectionResult
+from harness.play.client_tests.report import is_red, lines_of, report_text, summary_lines
 from reference_server.cli.listening import Listening, ListenOptions, listen
 from reference_server.cli.process import hide_secrets_in_log, leave_hung_threads, start_helper
 from reference_server.cli.surroundings import UsageError, complain
@@ -25,7 +25,7 @@ from reference_server.client_tests.root import private_root
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.config.model import Config
 from reference_server.handlers import discover
-from reference_server.harmless import harmless
+from reference_server.harmless import escape_controls
 from reference_server.transport.stdio import StdioTransport
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -43,28 +43,28 @@ class StageWords:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Results:
     """The results so far, each said as it comes."""
 
-    ended: list[Ended] = field(default_factory=list[Ended])
+    results: list[ConnectionResult] = field(default_factory=list[ConnectionResult])
 
-    def tell(self, one: Ended) -> None:
-        self.ended.append(one)
-        for line in lines_of(one):
+    def add(self, result: ConnectionResult) -> None:
+        self.results.append(result)
+        for line in lines_of(result):
             # It quotes clients, models and files.
-            complain("\n".join(map(harmless, line.split("\n"))))
+            complain("\n".join(map(escape_controls, line.split("\n"))))
 
 
-def _chosen(words: Sequence[str], *, one_connection: bool) -> Choice:
+def _load_choice(words: Sequence[str], *, one_connection: bool) -> Choice:
     """Load the scenarios. Raises UsageError with one line."""
     try:
         choice = load_choice(words)
     except HarnessUsageError as error:
         raise UsageError(str(error)) from error
-    if one_connection and not choice.alone:
+    if one_connection and not choice.is_single:
         raise UsageError(
-            f"--scenario {' '.join(words)}: {len(choice.unused)} scenarios, and standard input and "
-            "output are one connection; name one, or listen on ws://127.0.0.1:0"
+            f"--scenario {' '.join(words)}: {len(choice.unused_ids)} scenarios, and standard input "
+            "and output are one connection; name one, or listen on ws://127.0.0.1:0"
         )
     return choice
 
@@ -91,10 +91,10 @@ def run_stage(
 
     Raises UsageError with one line where it cannot begin.
     """
-    choice = _chosen(words.scenarios, one_connection=listening is None)
+    choice = _load_choice(words.scenarios, one_connection=listening is None)
     if words.json is not None:
         _begin_report(words.json)
-    told = _Told()
+    results = _Results()
     with ExitStack() as stack:
         try:
             root = stack.enter_context(private_root())
@@ -103,9 +103,9 @@ def run_stage(
                 f"no folder for the connections can be made ({error}); set TMPDIR to another one"
             ) from error
         environment = dict(os.environ)
-        opened = None if listening is None else listen(listening, environment)
-        if opened is not None:
-            environment = opened.hidden_from_commands(environment)
+        listening_socket = None if listening is None else listen(listening, environment)
+        if listening_socket is not None:
+            environment = listening_socket.hidden_from_commands(environment)
         hide_secrets_in_log(Config(environment=environment))
         # Else the first connection would wait for it.
         import_module("reference_server.services")
@@ -118,10 +118,10 @@ def run_stage(
             requires_initialize=requires_initialize,
             bounds=Bounds(words.connections, words.once, words.idle),
             say=complain,
-            ended=told.tell,
+            on_result=results.add,
         )
-        anyio.run(_serve, stage, opened)
-    status = _finish(told.ended, choice, words.json)
+        anyio.run(_serve, stage, listening_socket)
+    status = _finish(results.results, choice, words.json)
     leave_hung_threads(status)
     return status
 
@@ -131,7 +131,7 @@ async def _serve(stage: Stage, listening: Listening | None) -> None:
         start_helper()
         _stop_on_signals(stage)
         if listening is not None:
-            await listening.serve(stage, stage.missing)
+            await listening.serve(stage, stage.missing_reason)
         else:
             await stage.host(StdioTransport.take_over(), "")
             stage.stop()
@@ -155,13 +155,13 @@ def _stop_on_signals(stage: Stage) -> None:
         signal.signal(number, stop)
 
 
-def _finish(ended: Sequence[Ended], choice: Choice, report: Path | None) -> int:
-    for line in last_lines(ended, choice.unused):
+def _finish(results: Sequence[ConnectionResult], choice: Choice, report: Path | None) -> int:
+    for line in summary_lines(results, choice.unused_ids):
         complain(line)
     if report is not None:
         try:
-            report.write_text(report_text(ended, choice.unused), "utf-8")
+            report.write_text(report_text(results, choice.unused_ids), "utf-8")
         except OSError as error:
             complain(f"--json {report}: cannot be written: {error.strerror}")
             return 1
-    return 1 if is_red(ended) else 0
+    return 1 if is_red(results) else 0

@@ -24,14 +24,14 @@ def speak_utf8() -> None:
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
-def check_streams(*, spoken_on: bool = True) -> None:
+def check_streams(*, uses_streams: bool = True) -> None:
     """Make sure that standard input and output are open, if they are spoken on. Raises UsageError.
 
     Where another is closed, the null device takes its place: else the next file that is opened
     would get its descriptor, and all that is written there.
     """
     missing = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
-    if spoken_on and missing and missing[0] != "stderr":
+    if uses_streams and missing and missing[0] != "stderr":
         raise UsageError(
             f"standard {missing[0].removeprefix('std')}put is closed; the protocol is spoken on "
             "standard input and output"
@@ -43,10 +43,10 @@ def check_streams(*, spoken_on: bool = True) -> None:
 
 
 def _open_null_device(descriptor: int) -> None:
-    nothing = os.open(os.devnull, os.O_RDWR)
-    if nothing != descriptor:
-        os.dup2(nothing, descriptor)
-        os.close(nothing)
+    null_device = os.open(os.devnull, os.O_RDWR)
+    if null_device != descriptor:
+        os.dup2(null_device, descriptor)
+        os.close(null_device)
 
 
 def complain(line: str) -> None:
@@ -57,7 +57,7 @@ def complain(line: str) -> None:
 
 def find_home(environment: Mapping[str, str]) -> Home:
     """Find the home. Raises UsageError."""
-    named = environment.get("AGENT_HOME")
+    agent_home = environment.get("AGENT_HOME")
     try:
         home = Home.from_environment(environment)
     except RuntimeError:
@@ -67,10 +67,10 @@ def find_home(environment: Mapping[str, str]) -> Home:
         ) from None
     except OSError as error:
         raise UsageError(
-            f"AGENT_HOME ({named}) is relative, and the working directory cannot be found "
+            f"AGENT_HOME ({agent_home}) is relative, and the working directory cannot be found "
             f"({error.strerror}); set it to an absolute path"
         ) from None
-    variable = "AGENT_HOME" if named else "HOME"
+    variable = "AGENT_HOME" if agent_home else "HOME"
     try:
         str(home.root).encode()
     except UnicodeError:

@@ -21,35 +21,35 @@ def private_root() -> Generator[Path]:
 
     Raises OSError where none can be made.
     """
-    above = Path(os.path.realpath(tempfile.gettempdir()))
-    sweep(above)
-    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
-    held = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    parent = Path(os.path.realpath(tempfile.gettempdir()))
+    sweep(parent)
+    root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    descriptor = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
 
 
-def sweep(above: Path) -> None:
+def sweep(parent: Path) -> None:
     """Remove the folders of stages of this user that were killed."""
     with contextlib.suppress(OSError):
-        for root in above.glob(f"{PREFIX}*"):
+        for root in parent.glob(f"{PREFIX}*"):
             if not root.is_symlink() and root.stat().st_uid == os.getuid():
-                _remove_if_left(root)
+                _remove_if_abandoned(root)
 
 
-def _remove_if_left(root: Path) -> None:
+def _remove_if_abandoned(root: Path) -> None:
     try:
-        held = os.open(root / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(root / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return  # It is being made, or it is no stage's.
+        return  # It is being made, or does not belong to a stage.
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(root, ignore_errors=True)
     except OSError:
         return  # Its stage is running.
     finally:
-        os.close(held)
+        os.close(descriptor)

@@ -13,10 +13,10 @@ import anyio
 from anyio import to_thread
 
 from harness.play.client_tests.choice import Choice
-from harness.play.client_tests.connection import Ended, StagedConnection
-from harness.play.client_tests.faults import FaultsBetween
-from harness.play.client_tests.folders import Folders, Furnished, furnished
-from reference_server.client_tests.wires import ClientEnd, Quiet, ServerEnd, ShownTransport
+from harness.play.client_tests.connection import ConnectionResult, StagedConnection
+from harness.play.client_tests.faults import FaultRelay
+from harness.play.client_tests.folders import Folders, ScenarioSetup, set_up_scenario
+from reference_server.client_tests.wires import ClientEnd, IdleTimer, ObservedTransport, ServerEnd
 from reference_server.config.home import Home
 from reference_server.config.load import ConfigError, load_config
 from reference_server.config.model import Config
@@ -40,9 +40,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits at which a stage ends by itself. None of these: when it is told to.
+    """Limits at which a stage ends by itself. Without any it ends only by `stop`.
 
-    `connections`: after so many. `once`: when each scenario was begun once. `idle`: the seconds
+    `connections`: after this many. `once`: when each scenario was begun once. `idle`: the seconds
     after which a connection is closed on which nothing passes.
     """
 
@@ -55,7 +55,7 @@ class Stage:
     """Plays scenarios to clients, each connection apart from all others.
 
     `root` is a private folder for all of theirs; `environment` what commands may know of ours;
-    `overrides` the settings of the command line. `ended` is told of each result.
+    `overrides` the settings of the command line. `on_result` is called with each result.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Stage:
         requires_initialize: bool = False,
         bounds: Bounds,
         say: Say,
-        ended: Callable[[Ended], None],
+        on_result: Callable[[ConnectionResult], None],
     ) -> None:
         self._choice = choice
         self._root = root
@@ -77,32 +77,32 @@ class Stage:
         self._requires_initialize = requires_initialize
         self._bounds = bounds
         self._say = say
-        self._ended = ended
-        self._begun = 0
+        self._on_result = on_result
+        self._begun_count = 0
         self._running: set[Server] = set()
         self._open = 0
-        self.told_to_stop = anyio.Event()
+        self.stop_requested = anyio.Event()
 
-    def missing(self, path: str) -> str | None:
-        """Say that there is no scenario of that path, None if there is one."""
-        return self._choice.missing(path)
+    def missing_reason(self, path: str) -> str | None:
+        """Say that no scenario has that path; None if one has."""
+        return self._choice.error_for(path)
 
     def stop(self) -> None:
-        """Take no client any more, and end the servers; does not wait."""
-        self.told_to_stop.set()
+        """Accept no more clients, and end the servers; do not wait."""
+        self.stop_requested.set()
         for server in list(self._running):
             server.stop()
 
     async def host(self, transport: Transport, path: str) -> bool:
         """Serve one client and return whether it was let go as too slow.
 
-        One that leaves without a word has begun nothing: programs look whether somebody listens.
+        A client that leaves without a message begins nothing: programs probe if a port listens.
         """
         first = await self._first_messages(transport)
         if not first:
             return False
-        self._begun += 1
-        number = str(self._begun)
+        self._begun_count += 1
+        number = str(self._begun_count)
         loaded = None if self._is_full else self._choice.take(path)
         if loaded is None:
             await self._turn_away(transport, number)
@@ -110,34 +110,34 @@ class Stage:
         connection = StagedConnection(number, loaded)
         self._open += 1
         try:
-            quiet = Quiet(self._bounds.idle)
-            shown = ShownTransport(transport, first, connection, quiet)
-            return await self._play(connection, shown, quiet)
+            quiet = IdleTimer(self._bounds.idle)
+            observed = ObservedTransport(transport, first, connection, quiet)
+            return await self._play(connection, observed, quiet)
         finally:
             self._open -= 1
             self._end_by_itself()
 
     @property
     def _is_full(self) -> bool:
-        most = self._bounds.connections
-        return most is not None and self._begun > most
+        limit = self._bounds.connections
+        return limit is not None and self._begun_count > limit
 
     async def _first_messages(self, transport: Transport) -> list[Incoming]:
         messages: list[Incoming] = []
         async with anyio.create_task_group() as either:
 
-            async def told() -> None:
-                await self.told_to_stop.wait()
+            async def on_stop() -> None:
+                await self.stop_requested.wait()
                 either.cancel_scope.cancel()
 
-            either.start_soon(told)
+            either.start_soon(on_stop)
             messages = await transport.receive()
             either.cancel_scope.cancel()
         return messages
 
     async def _turn_away(self, transport: Transport, number: str) -> None:
-        words = USED_UP.format(example=self._choice.example)
-        self._ended(Ended(number, "", (words,)))
+        words = USED_UP.format(example=self._choice.example_id)
+        self._on_result(ConnectionResult(number, "", (words,)))
         with anyio.move_on_after(FAREWELL_TIME):
             try:
                 await transport.send([encode_error(None, OVERLOADED, words)])
@@ -145,46 +145,48 @@ class Stage:
                 return
 
     def _end_by_itself(self) -> None:
-        most, once = self._bounds.connections, self._bounds.once
-        over = (most is not None and self._begun >= most) or (once and not self._choice.unused)
-        if over and not self._open:
+        limit, once = self._bounds.connections, self._bounds.once
+        is_done = (limit is not None and self._begun_count >= limit) or (
+            once and not self._choice.unused_ids
+        )
+        if is_done and not self._open:
             self.stop()
 
     async def _play(
-        self, connection: StagedConnection, transport: ShownTransport, quiet: Quiet
+        self, connection: StagedConnection, transport: ObservedTransport, quiet: IdleTimer
     ) -> bool:
         folders = Folders(self._root / connection.number)
         too_slow = False
         try:
             folders.make()
-            async with furnished(
+            async with set_up_scenario(
                 connection.loaded, folders, model_url=SCENARIO_ADDRESS
             ) as laid_out:
                 home, config = Home(folders.agent), self._config(folders, laid_out)
                 async with self._server(home, config, laid_out) as server:
                     too_slow = await self._serve(connection, transport, quiet, server)
-                    connection.closed()
-                ended = connection.result(laid_out.model, folders.work)
+                    connection.close()
+                ended = connection.finish(laid_out.model, folders.work)
         except (ConfigError, OSError) as error:
-            ended = connection.failed(f"the scenario cannot be played: {error}")
-            await self._excuse(transport, ended.problems[-1])
+            ended = connection.fail(f"the scenario cannot be played: {error}")
+            await self._send_failure(transport, ended.problems[-1])
         except Exception as error:
             _log.exception("connection %s failed", connection.number)
-            ended = connection.failed(f"the server failed: {type(error).__name__}: {error}")
+            ended = connection.fail(f"the server failed: {type(error).__name__}: {error}")
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(folders.remove)
-        self._ended(ended)
+        self._on_result(ended)
         return too_slow
 
-    async def _excuse(self, transport: ShownTransport, words: str) -> None:
+    async def _send_failure(self, transport: ObservedTransport, words: str) -> None:
         with anyio.move_on_after(FAREWELL_TIME):
             try:
                 await transport.send([encode_error(None, OVERLOADED, words)])
             except PeerGone:
                 return
 
-    def _config(self, folders: Folders, laid_out: Furnished) -> Config:
+    def _config(self, folders: Folders, laid_out: ScenarioSetup) -> Config:
         environment = {
             **self._environment,
             **laid_out.environment,
@@ -199,7 +201,7 @@ class Stage:
 
     @asynccontextmanager
     async def _server(
-        self, home: Home, config: Config, laid_out: Furnished
+        self, home: Home, config: Config, laid_out: ScenarioSetup
     ) -> AsyncGenerator[Server]:
         async with running_server(
             home,
@@ -208,7 +210,7 @@ class Stage:
             requires_initialize=self._requires_initialize,
         ) as server:
             self._running.add(server)
-            if self.told_to_stop.is_set():
+            if self.stop_requested.is_set():
                 server.stop()
             try:
                 yield server
@@ -218,15 +220,15 @@ class Stage:
     async def _serve(
         self,
         connection: StagedConnection,
-        transport: ShownTransport,
-        quiet: Quiet,
+        transport: ObservedTransport,
+        quiet: IdleTimer,
         server: Server,
     ) -> bool:
         """Serve the client until it leaves and return whether it was let go as too slow."""
         too_slow = False
 
         def too_quiet() -> None:
-            connection.note(
+            connection.add_problem(
                 f"nothing was said for {self._bounds.idle:g} s, so the connection was closed"
             )
             server.stop()
@@ -236,33 +238,33 @@ class Stage:
             too_slow = await self._through_faults(connection, transport, server)
             tasks.cancel_scope.cancel()
         if too_slow:
-            connection.note(f"the client was let go: {TOO_SLOW}")
+            connection.add_problem(f"the client was let go: {TOO_SLOW}")
         return too_slow
 
     async def _through_faults(
-        self, connection: StagedConnection, transport: ShownTransport, server: Server
+        self, connection: StagedConnection, transport: ObservedTransport, server: Server
     ) -> bool:
         loaded = connection.loaded
         if not loaded.scenario.faults:
             client = Connection(transport, may_give_up=True)
             await server.serve(client, then_stop=True)
             return client.outbox.given_up.is_set()
-        between = FaultsBetween(
+        faults = FaultRelay(
             loaded, lambda words: self._say(f"connection {connection.number}: {words}")
         )
         inner = MemoryTransport()
         client = Connection(inner, may_give_up=True)
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(between.pass_on, ClientEnd(transport), ServerEnd(inner))
+                tasks.start_soon(faults.relay, ClientEnd(transport), ServerEnd(inner))
                 await server.serve(client, then_stop=True)
                 inner.end_output()
-                # What is on its way to a client that does not read is not waited for.
+                # Do not wait for messages to a client that does not read.
                 tasks.cancel_scope.deadline = anyio.current_time() + FAREWELL_TIME
         finally:
             inner.close()
-        for number, missing in between.idle():
-            place = f"{loaded.path}:{loaded.line('faults', number)}"
-            why = f": {missing}" if missing else ""
-            connection.note(f"{place}: the fault never acted{why}")
+        for number, missing in faults.idle_faults():
+            place = f"{loaded.path}:{loaded.line_of('faults', number)}"
+            suffix = f": {missing}" if missing else ""
+            connection.add_problem(f"{place}: the fault never acted{suffix}")
         return client.outbox.given_up.is_set()

@@ -19,37 +19,41 @@ from reference_server.transport.base import (
 )
 
 
-class Witness(Protocol):
+class MessageObserver(Protocol):
     """An observer of what passes."""
 
-    def came(self, raw: bytes) -> None:
-        """The client has sent a message."""
+    def add_client_message(self, raw: bytes) -> None:
+        """Observe a message from the client."""
         ...
 
-    def went(self, raw: bytes) -> None:
-        """A message is sent to the client."""
+    def add_server_message(self, raw: bytes) -> None:
+        """Observe a message to the client."""
         ...
 
-    def note(self, problem: str) -> None:
-        """The client has sent what is no message."""
+    def add_problem(self, problem: str) -> None:
+        """Report that the client sent something that is not a message."""
         ...
 
 
-class ShownTransport:
-    """The transport of a client, all of whose messages are shown; `active` is told of each."""
+class ObservedTransport:
+    """The transport of a client, all of whose messages are observed; each resets `active`."""
 
     def __init__(
-        self, transport: Transport, first: Sequence[Incoming], witness: Witness, active: "Quiet"
+        self,
+        transport: Transport,
+        first: Sequence[Incoming],
+        observer: MessageObserver,
+        active: "IdleTimer",
     ) -> None:
         self._transport = transport
         self._first = list(first)
-        self._witness = witness
+        self._observer = observer
         self._active = active
 
     @property
-    def taken(self) -> int:
+    def amount_read(self) -> int:
         """Return how much the client has read so far."""
-        return self._transport.taken
+        return self._transport.amount_read
 
     async def receive(self) -> list[Incoming]:
         """Return the next messages."""
@@ -57,35 +61,37 @@ class ShownTransport:
         messages = messages or await self._transport.receive()
         for message in messages:
             if isinstance(message, bytes):
-                self._witness.came(message)
+                self._observer.add_client_message(message)
             elif isinstance(message, Oversized):
-                self._witness.note(f"the client sent a line of more than {message.limit} bytes")
+                self._observer.add_problem(
+                    f"the client sent a line of more than {message.limit} bytes"
+                )
             else:
-                self._witness.note(f"the client sent what is no message: {message.words}")
-        self._active.stir()
+                self._observer.add_problem(f"the client sent what is no message: {message.words}")
+        self._active.reset()
         return messages
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until the client has closed its side."""
-        await self._transport.ended()
+        await self._transport.wait_for_end()
 
     async def send(self, messages: list[bytes]) -> None:
         """Write all messages; they are shown before, since an answer may come at once."""
         for message in messages:
-            self._witness.went(message)
+            self._observer.add_server_message(message)
         await self._transport.send(messages)
-        self._active.stir()
+        self._active.reset()
 
 
-class Quiet:
+class IdleTimer:
     """Ends a wait when nothing passes for `seconds`; None never does."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
         self._stirred = anyio.Event()
 
-    def stir(self) -> None:
-        """Something passes."""
+    def reset(self) -> None:
+        """Note that a message passed."""
         stirred, self._stirred = self._stirred, anyio.Event()
         stirred.set()
 
@@ -100,17 +106,17 @@ class Quiet:
 
 
 class ClientEnd:
-    """The client's end of a wire with faults. What is no line of JSON is not passed on."""
+    """The client's end of a wire with faults. Anything but a line of JSON is not passed on."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def receive(self) -> list[bytes]:
-        """Some messages, none at the end."""
+        """Return some messages, none at the end."""
         while messages := await self._transport.receive():
-            passed = [one for one in messages if not isinstance(one, Oversized | Unusable)]
-            if passed:
-                return passed
+            lines = [one for one in messages if not isinstance(one, Oversized | Unusable)]
+            if lines:
+                return lines
         return []
 
     async def send(self, messages: list[bytes]) -> None:
@@ -121,7 +127,7 @@ class ClientEnd:
             raise TargetGone("the client is gone") from error
 
     async def close(self) -> None:
-        """The connection is closed by who has opened it."""
+        """Do nothing: whoever opened the connection closes it."""
 
 
 class ServerEnd:
@@ -131,7 +137,7 @@ class ServerEnd:
         self._transport = transport
 
     async def receive(self) -> list[bytes]:
-        """Some messages, none at the end."""
+        """Return some messages, none at the end."""
         try:
             return [await self._transport.take()]
         except anyio.EndOfStream:
@@ -146,5 +152,5 @@ class ServerEnd:
             raise TargetGone("the server has ended") from error
 
     async def close(self) -> None:
-        """The client has ended its input."""
+        """End the client's input."""
         self._transport.end_input()

@@ -1,9 +1,8 @@
 """Changing config.toml on disk: whole or not at all, one writer at a time.
 
-Every part of the agent that writes the file does it through this module, under a lock. What is
-changed in the text is the caller's. The file belongs to its user: it keeps its permissions, owner
-and place behind a link, and a file that somebody else saves meanwhile is read again, not
-overwritten.
+Every part of the agent that writes the file does it through this module, under a lock. Callers edit
+the text. The file belongs to its user: it keeps its permissions, owner and place behind a link, and
+if another program saves it meanwhile, it is read again, not overwritten.
 """
 
 import contextlib
@@ -13,14 +12,14 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from reference_server.config.text import CONFIG_LIMIT, NoText, read_text
+from reference_server.config.text import CONFIG_LIMIT, ConfigTextError, read_text
 from reference_server.patch.attributes import copy_attributes
 from reference_server.safe_files import lock, make_private, open_regular
 
 LOCK_FILE = "config.lock"
 """Beside config.toml. It stays there: who removed it could remove another one's lock."""
 _TRIES = 5
-"""How often a change is made again because somebody else saved the file meanwhile."""
+"""Attempts at a change while another program saves the file."""
 _PREFIX = ".config.toml.agent-"
 
 
@@ -36,15 +35,15 @@ def change_config(file: Path, edit: Callable[[str], str], *, patience: float | N
     OSError. Blocks.
     """
     make_private(file.parent)
-    with _locked(file, patience):
+    with _config_lock(file, patience):
         for _ in range(_TRIES):
-            if _changed(file, edit):
+            if _try_change(file, edit):
                 return
     raise Unwritable(f"{file}: is being saved by another program; try again")
 
 
 @contextlib.contextmanager
-def _locked(file: Path, patience: float | None) -> Generator[None]:
+def _config_lock(file: Path, patience: float | None) -> Generator[None]:
     path = file.with_name(LOCK_FILE)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
@@ -56,20 +55,20 @@ def _locked(file: Path, patience: float | None) -> Generator[None]:
         os.close(descriptor)
 
 
-def _changed(file: Path, edit: Callable[[str], str]) -> bool:
+def _try_change(file: Path, edit: Callable[[str], str]) -> bool:
     """Make the change; False if the file has changed meanwhile."""
     try:
         before = os.stat(file)
         text = read_text(file)
     except FileNotFoundError:
         before, text = None, ""
-    except NoText as error:
+    except ConfigTextError as error:
         raise Unwritable(f"{file}: {error}") from None
-    made = edit(text)
-    return made == text or _replaced(file, made, before)
+    new_text = edit(text)
+    return new_text == text or _replace(file, new_text, before)
 
 
-def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
+def _replace(file: Path, text: str, before: os.stat_result | None) -> bool:
     # A link to a file in the user's own keeping stays a link.
     target = Path(os.path.realpath(file))
     if before is not None and not before.st_mode & stat.S_IWUSR:
@@ -79,15 +78,15 @@ def _replaced(file: Path, text: str, before: os.stat_result | None) -> bool:
         raise Unwritable(f"{file}: would be larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     _remove_left_over(target.parent)
     try:
-        return _exchanged(file, target, text, before)
+        return _exchange(file, target, text, before)
     except OSError as error:
-        # Not the name of the new file, which nobody knows, or none.
+        # Name the target, not the temporary file.
         words = f"cannot be written: {error.strerror or error}"
         raise Unwritable(f"{target}: {words}; it is as it was") from error
 
 
-def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | None) -> bool:
-    """Put a new file in the place of the old one; False if that has changed meanwhile."""
+def _exchange(file: Path, target: Path, text: str, before: os.stat_result | None) -> bool:
+    """Replace the file by a new one; False if it has changed meanwhile."""
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=_PREFIX)
     try:
         with open(descriptor, "w", encoding="utf-8", newline="") as opened:
@@ -98,7 +97,7 @@ def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | Non
             else:
                 _give_to_owner(opened.fileno(), target.parent)
             os.fsync(opened.fileno())
-        if not _is_as(file, before):
+        if not _is_unchanged(file, before):
             return False
         os.replace(name, target)
     finally:
@@ -109,33 +108,33 @@ def _exchanged(file: Path, target: Path, text: str, before: os.stat_result | Non
 
 
 def _give_to_owner(descriptor: int, folder: Path) -> None:
-    """Return what root made in another user's folder (`sudo`) to that user, who is to use it."""
+    """Give a file that root made in another user's folder (`sudo`) to that user."""
     owner = os.stat(folder)
     if os.geteuid() == 0 and os.fstat(descriptor).st_uid == 0 != owner.st_uid:
         os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _keep_rights(target: Path, descriptor: int, before: os.stat_result) -> None:
-    """Return the new file owner, permissions and access list of the old one. Raises Unwritable."""
-    own = os.fstat(descriptor)
+    """Copy owner, permissions and access list of the old file to the new one. Raises Unwritable."""
+    status = os.fstat(descriptor)
     mode = stat.S_IMODE(before.st_mode) & 0o777
-    if own.st_uid != before.st_uid:
+    if status.st_uid != before.st_uid:
         try:
             os.fchown(descriptor, before.st_uid, -1)
         except OSError:
             raise Unwritable(f"{target}: belongs to another user; change it as that user") from None
-    if own.st_gid != before.st_gid:
+    if status.st_gid != before.st_gid:
         try:
             os.fchown(descriptor, -1, before.st_gid)
         except OSError:
-            # Another group must not get what was that one's.
+            # Another group must not get the rights of the old one.
             mode &= ~stat.S_IRWXG
     os.fchmod(descriptor, mode)
     with contextlib.suppress(OSError), open(target, "rb") as old:
         copy_attributes(old.fileno(), descriptor)
 
 
-def _is_as(file: Path, before: os.stat_result | None) -> bool:
+def _is_unchanged(file: Path, before: os.stat_result | None) -> bool:
     try:
         now = os.stat(file)
     except FileNotFoundError:
@@ -148,10 +147,10 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _remove_left_over(folder: Path) -> None:
-    """Remove what a writer that was killed has left: it can hold secrets."""
-    for left in folder.glob(f"{_PREFIX}*"):
+    """Remove the files of a killed writer, which can hold secrets."""
+    for leftover in folder.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            left.unlink()
+            leftover.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -56,9 +56,11 @@ class ProviderTable(Table):
 class CommandEnvironment(Table):
     """The environment variables that commands get beside a few that all programs need."""
 
-    passed: Names = Field(default_factory=list[str], alias="pass")
+    passed_names: Names = Field(default_factory=list[str], alias="pass")
     """Variables of the server that commands get too. Keys of providers cannot be among them."""
-    added: dict[VariableName, VariableValue] = Field(default_factory=dict[str, str], alias="set")
+    set_values: dict[VariableName, VariableValue] = Field(
+        default_factory=dict[str, str], alias="set"
+    )
     """Variables and their values."""
 
 
@@ -121,8 +123,8 @@ def keys_of(table: type[BaseModel]) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in table.model_fields.items())
 
 
-def expected(error: ErrorDetails) -> str:
-    """Say what a value should have been; all values but tables have words of their own."""
+def expected_words(error: ErrorDetails) -> str:
+    """Return the description of a valid value; all but tables have their own."""
     otherwise = "an array of tables" if error["type"] == "list_type" else "a table"
     return error.get("ctx", {}).get("words", otherwise)
 

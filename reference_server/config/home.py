@@ -19,8 +19,8 @@ class Home:
 
         Links are followed now: a command could lead them elsewhere while the server runs.
         """
-        named = environment.get("AGENT_HOME")
-        home = Path(named).absolute() if named else Path.home() / ".agent"
+        path = environment.get("AGENT_HOME")
+        home = Path(path).absolute() if path else Path.home() / ".agent"
         # A link that cannot be followed is reported when something in the home is opened.
         with contextlib.suppress(OSError):
             home = Path(os.path.realpath(home))

@@ -1,7 +1,7 @@
-"""Keys of config.toml that are not known.
+"""Unknown keys of config.toml.
 
-A key that is not known has no effect and is no mistake, since one file may serve several versions
-of the server: a warning is all. The known ones are in `config.file`.
+An unknown key has no effect and only causes a warning, since one file may serve several versions of
+the server. The known keys are in `config.file`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,31 +34,34 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 
 def unknown_keys(
-    table: Mapping[str, Any], path: str = "", way: Steps = ()
+    table: Mapping[str, Any], path: str = "", steps: Steps = ()
 ) -> Iterator[tuple[Steps, str]]:
-    """Yield the way to each key that is not known, and what to say of it."""
-    known = KEYS.get(path)
+    """Yield the steps to each unknown key, with a message."""
+    known_keys = KEYS.get(path)
     for key, value in table.items():
-        if known is not None and key not in known:
-            yield (*way, key), f"there is no key `{brief(key)}` here{_advice(key, path, known)}"
+        if known_keys is not None and key not in known_keys:
+            yield (
+                (*steps, key),
+                f"there is no key `{brief(key)}` here{_advice(key, path, known_keys)}",
+            )
         elif isinstance(value, dict):
             inner = cast("dict[str, Any]", value)
-            yield from unknown_keys(inner, _inner(path, key), (*way, key))
+            yield from unknown_keys(inner, _inner(path, key), (*steps, key))
         elif isinstance(value, list):
-            for index, one in enumerate(cast("list[Any]", value)):
-                if isinstance(one, dict):
-                    element = cast("dict[str, Any]", one)
-                    yield from unknown_keys(element, _inner(path, key), (*way, key, index))
+            for index, value_in_list in enumerate(cast("list[Any]", value)):
+                if isinstance(value_in_list, dict):
+                    element = cast("dict[str, Any]", value_in_list)
+                    yield from unknown_keys(element, _inner(path, key), (*steps, key, index))
 
 
 def _inner(path: str, key: str) -> str:
-    one = f"{path}.{key}" if path else key
+    name = f"{path}.{key}" if path else key
     any_name = f"{path}.*"
-    return any_name if any_name in KEYS else one
+    return any_name if any_name in KEYS else name
 
 
-def _advice(key: str, path: str, known: tuple[str, ...]) -> str:
+def _advice(key: str, path: str, known_keys: tuple[str, ...]) -> str:
     for other, names in KEYS.items():
         if other != path and key in names:
             return f"; it belongs {f'in [{other}]' if other else 'before the first table'}"
-    return suggestion(key, known) or f"; it has no effect{choices(known)}"
+    return suggestion(key, known_keys) or f"; it has no effect{choices(known_keys)}"

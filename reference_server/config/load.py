@@ -1,7 +1,7 @@
 """Reading the settings: config.toml, and `--config key=value` laid over it.
 
-What the file may say is in `config.file`; how a mistake is told in `config.mistakes`; a key that is
-not known is told and ignored (`config.keys`).
+The form of the file is in `config.file`, messages about mistakes in `config.mistakes`; an unknown
+key is reported and ignored (`config.keys`).
 """
 
 import re
@@ -15,7 +15,7 @@ from reference_server.brief import brief, brief_value
 from reference_server.config.mcp import McpServer
 from reference_server.config.mistakes import ConfigError, Source, Steps, choices, suggestion
 from reference_server.config.model import PROVIDER_KEY, Config, Provider
-from reference_server.config.text import NoText, read_text
+from reference_server.config.text import ConfigTextError, read_text
 from reference_server.sandbox.environment import CommandVariables
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ __all__ = [
 Table = dict[str, Any]
 DEFAULTS = Config()
 WARNINGS = 20
-"""Keys without effect that are told one by one."""
+"""Keys without effect that are reported one by one."""
 WRONG_KEY = "[key]"
-"""How pydantic marks, as the last step, that not the value of a key is wrong but the key."""
+"""The last step in pydantic's location if the key is wrong, not its value."""
 
 
 def load_config(
@@ -58,12 +58,12 @@ def load_config(
     if not text and not overrides:
         return replace(defaults, environment=environment)
     table = parse_toml(path, text)
-    given: dict[Steps, str] = {}
+    argument_of: dict[Steps, str] = {}
     if overrides:
-        from reference_server.config.overrides import lay_over
+        from reference_server.config.overrides import apply_overrides
 
-        given = lay_over(table, overrides)
-    reader = _Reader(Source(path, text, given), table)
+        argument_of = apply_overrides(table, overrides)
+    reader = _Reader(Source(path, text, argument_of), table)
     config = reader.config(environment, defaults)
     for line in reader.warnings():
         warn(line)
@@ -102,7 +102,7 @@ def read_config(path: Path) -> str:
         return read_text(path)
     except FileNotFoundError:
         return ""
-    except NoText as error:
+    except ConfigTextError as error:
         raise ConfigError(f"{path}:1:1: {error}") from None
     except OSError as error:
         words = f"cannot be read: {error.strerror or error}"
@@ -124,9 +124,9 @@ def parse_toml(path: Path, text: str) -> Table:
 
 
 def _syntax_error(path: Path, message: str, text: str) -> str:
-    found = re.search(r"\(at line (\d+), column (\d+)\)", message)
-    if found:
-        return f"{path}:{found[1]}:{found[2]}: {message[: found.start()].strip()}"
+    match = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    if match:
+        return f"{path}:{match[1]}:{match[2]}: {message[: match.start()].strip()}"
     from reference_server.config.places import line_and_column
 
     line, column = line_and_column(text, len(text))
@@ -138,8 +138,8 @@ def _in_mcp_server(steps: Steps) -> bool:
 
 
 def _provider(name: str, table: "ProviderTable") -> Provider:
-    given: Table = {"name": name, **table.model_dump(exclude_none=True)}
-    return Provider(name, **given)
+    fields: Table = {"name": name, **table.model_dump(exclude_none=True)}
+    return Provider(name, **fields)
 
 
 def _servers(file: "ConfigFile", *, enabled: bool) -> dict[str, McpServer]:
@@ -151,7 +151,7 @@ def _servers(file: "ConfigFile", *, enabled: bool) -> dict[str, McpServer]:
 
 
 class _Reader:
-    """Checks one parsed file with what is laid over it."""
+    """Checks one parsed file with its overrides."""
 
     def __init__(self, source: Source, table: Table) -> None:
         self._source = source
@@ -159,7 +159,7 @@ class _Reader:
 
     def config(self, environment: Mapping[str, str], defaults: Config) -> Config:
         """Return the settings. Raises ConfigError."""
-        file = self._validated()
+        file = self._validate()
         providers = {name: _provider(name, table) for name, table in file.model_providers.items()}
         config = replace(
             defaults,
@@ -189,10 +189,10 @@ class _Reader:
 
     def mcp_servers(self) -> dict[str, McpServer]:
         """Return the MCP servers, those that are not enabled too. Raises ConfigError."""
-        tables = self._validated().mcp_servers
+        tables = self._validate().mcp_servers
         return {name: table.settings(name) for name, table in tables.items()}
 
-    def _validated(self) -> "ConfigFile":
+    def _validate(self) -> "ConfigFile":
         from pydantic import ValidationError
 
         from reference_server.config.file import ConfigFile
@@ -200,7 +200,7 @@ class _Reader:
         try:
             return ConfigFile.model_validate(self._table)
         except ValidationError as error:
-            raise self._wrong(error.errors(include_url=False)[0]) from None
+            raise self._config_error(error.errors(include_url=False)[0]) from None
 
     def _check_provider(self, config: Config) -> None:
         """Refuse the name of a provider that is not there. Raises ConfigError.
@@ -208,7 +208,9 @@ class _Reader:
         Where the environment gives an address, a provider need not be in the file.
         """
         name = config.model_provider
-        may_be_meant = not config.providers or name in config.providers or config.address_elsewhere
+        may_be_meant = (
+            not config.providers or name in config.providers or config.has_outside_address
+        )
         if "model_provider" in self._table and not may_be_meant:
             words = suggestion(name, config.providers) or choices(config.providers)
             raise ConfigError(
@@ -217,52 +219,52 @@ class _Reader:
             )
 
     def _variables(
-        self, wanted: "CommandEnvironment", providers: Mapping[str, Provider]
+        self, table: "CommandEnvironment", providers: Mapping[str, Provider]
     ) -> CommandVariables:
         keys = {PROVIDER_KEY, *(one.env_key for one in providers.values() if one.env_key)}
-        for index, name in enumerate(wanted.passed):
+        for index, name in enumerate(table.passed_names):
             if name in keys:
                 place = self._source.place(("command_environment", "pass", index))
                 raise ConfigError(
                     f"{place}: `pass` must be without {brief(name)}, a key that commands never get"
                 )
-        return CommandVariables(tuple(wanted.passed), wanted.added, frozenset(keys))
+        return CommandVariables(tuple(table.passed_names), table.set_values, frozenset(keys))
 
     def warnings(self) -> Iterator[str]:
         """Yield a line for each key without effect, up to `WARNINGS`."""
         from reference_server.config.keys import unknown_keys
 
-        found = unknown_keys(self._table)
-        for steps, words in islice(found, WARNINGS):
+        unknown = unknown_keys(self._table)
+        for steps, words in islice(unknown, WARNINGS):
             yield f"{self._source.place(steps, of_key=True)}: {words}"
-        if next(found, None):
+        if next(unknown, None):
             yield f"{self._source.place(())}: there are more keys without effect"
 
-    def _wrong(self, error: "ErrorDetails") -> ConfigError:
+    def _config_error(self, error: "ErrorDetails") -> ConfigError:
         """Make the error of the value that is wrong, or of the key."""
-        from reference_server.config.file import expected, may_be_secret, valid_words
+        from reference_server.config.file import expected_words, may_be_secret, valid_words
 
-        steps, key, value = self._reached(error["loc"])
+        steps, key, value = self._follow(error["loc"])
         is_key = error["loc"][-1] == WRONG_KEY
         wrong = key if is_key else value
         owner = f" of the MCP server `{brief(str(steps[1]))}`" if _in_mcp_server(steps) else ""
         place = self._source.place(steps, of_key=is_key)
-        words = f"{place}: `{brief(key)}`{owner} must be {expected(error)}"
+        words = f"{place}: `{brief(key)}`{owner} must be {expected_words(error)}"
         # Tables and arrays can hold passwords and keys.
         if may_be_secret(error) or isinstance(wrong, dict | list):
             return ConfigError(words)
-        near = suggestion(wrong, valid_words(error)) if isinstance(wrong, str) else ""
-        return ConfigError(f"{words}, not {brief_value(wrong)}{near}")
+        advice = suggestion(wrong, valid_words(error)) if isinstance(wrong, str) else ""
+        return ConfigError(f"{words}, not {brief_value(wrong)}{advice}")
 
-    def _reached(self, loc: Steps) -> tuple[Steps, str, object]:
+    def _follow(self, loc: Steps) -> tuple[Steps, str, object]:
         """Follow the steps as far as there are values; give them, the last key and the value."""
-        reached: list[int | str] = []
+        path: list[int | str] = []
         value = cast("Any", self._table)
         for step in loc:
             try:
                 value = value[step]
             except (KeyError, IndexError, TypeError):
                 break
-            reached.append(step)
-        keys = [step for step in reached if isinstance(step, str)]
-        return tuple(reached), keys[-1] if keys else "", value
+            path.append(step)
+        keys = [step for step in path if isinstance(step, str)]
+        return tuple(path), keys[-1] if keys else "", value

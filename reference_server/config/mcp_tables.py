@@ -92,33 +92,35 @@ class McpTable(TransportTable):
     """Tools that are not offered to the model."""
 
     @property
-    def _way(self) -> TransportTable:
+    def _transport(self) -> TransportTable:
         return self.transport or self
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        way = self._way
+    def _check_transport(self) -> Self:
+        transport = self._transport
         if self.transport is not None and (self.command or self.url or self.args is not None):
             raise mistake("a table with either `transport` or `command` and `url` beside it")
-        if way.command is None and way.url is None:
+        if transport.command is None and transport.url is None:
             raise mistake("a table with the `command` of a program or the `url` of a server")
-        if way.command is not None and (way.url is not None or way.type == "streamable_http"):
+        if transport.command is not None and (
+            transport.url is not None or transport.type == "streamable_http"
+        ):
             raise mistake("a table of one kind: stdio has `command`, streamable_http has `url`")
-        if way.url is not None and (way.args is not None or way.type == "stdio"):
+        if transport.url is not None and (transport.args is not None or transport.type == "stdio"):
             raise mistake("a table of one kind: stdio has `command`, streamable_http has `url`")
         return self
 
     def settings(self, name: str) -> McpServer:
         """Return the table as a value: no `env` for an address, no token for a program."""
-        way = self._way
+        transport = self._transport
         return McpServer(
             name=name,
-            command=way.command or "",
-            args=tuple(way.args or ()),
-            env=self.env if way.command else {},
+            command=transport.command or "",
+            args=tuple(transport.args or ()),
+            env=self.env if transport.command else {},
             cwd=self.cwd,
-            url=way.url or "",
-            token_variable=self.bearer_token_env_var if way.url else None,
+            url=transport.url or "",
+            token_variable=self.bearer_token_env_var if transport.url else None,
             scopes=tuple(self.scopes or ()),
             client_id=self.oauth_client_id,
             startup_timeout=self.startup_timeout_sec,

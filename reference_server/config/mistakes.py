@@ -1,4 +1,4 @@
-"""Messages about a mistake in the settings: its place, what it is, what there could be.
+"""Messages about a mistake in the settings: its place, the problem, valid alternatives.
 
 A place is `path:line:column` in `config.toml`, or `--config key=value` of the command line.
 """
@@ -26,13 +26,13 @@ class ConfigError(Exception):
 class Source:
     """A file and the settings of the command line, which take its place where both say something.
 
-    `given` maps the way to each value of the command line to the argument as it was typed.
+    `argument_of` maps the way to each value of the command line to the argument as it was typed.
     """
 
-    def __init__(self, path: Path, text: str, given: Mapping[Steps, str]) -> None:
+    def __init__(self, path: Path, text: str, argument_of: Mapping[Steps, str]) -> None:
         self._path = path
         self._text = text
-        self._given = given
+        self._argument_of = argument_of
 
     @cached_property
     def _places(self) -> "Places | None":
@@ -49,11 +49,11 @@ class Source:
         Of steps that lead further than the text does, the last one that is there counts.
         """
         for length in range(len(steps), 0, -1):
-            found = steps[:length]
-            if argument := self._argument(found):
+            known_steps = steps[:length]
+            if argument := self._argument(known_steps):
                 return f"--config {brief(argument)}"
-            if self._places is not None and found in self._places:
-                place = self._places[found]
+            if self._places is not None and known_steps in self._places:
+                place = self._places[known_steps]
                 offset = place.key if of_key or length < len(steps) else place.value
                 line, column = self._places.line_and_column(offset)
                 return f"{self._path}:{line}:{column}"
@@ -62,19 +62,23 @@ class Source:
     def _argument(self, steps: Steps) -> str | None:
         """Return the argument that a value of these steps came from, None if it is the file's."""
         ways = (steps[:length] for length in range(len(steps), 0, -1))
-        return next((self._given[way] for way in ways if way in self._given), None)
+        return next((self._argument_of[way] for way in ways if way in self._argument_of), None)
 
 
 def suggestion(name: str, valid: Iterable[str]) -> str:
     """Say which valid name may be meant: `; did you mean x?`, or nothing."""
-    import difflib  # only who has made a mistake waits for it
+    import difflib  # slow to import, and needed only after a mistake
 
     names = list(valid)
-    near = difflib.get_close_matches(name[:100].lower(), names, 1)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    matches = difflib.get_close_matches(name[:100].lower(), names, 1)
+    return f"; did you mean `{matches[0]}`?" if matches else ""
 
 
 def choices(names: Iterable[str]) -> str:
     """List valid names, unless they are too many: `; there are: a, b`."""
-    known = sorted(names)
-    return f"; there are: {', '.join(known)}" if 0 < len(known) <= MAX_NAMES_LISTED else ""
+    sorted_names = sorted(names)
+    return (
+        f"; there are: {', '.join(sorted_names)}"
+        if 0 < len(sorted_names) <= MAX_NAMES_LISTED
+        else ""
+    )

@@ -75,16 +75,18 @@ class Config:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     folder: str | None = None
     command_variables: CommandVariables = field(
-        default_factory=lambda: CommandVariables(withheld=frozenset({PROVIDER_KEY}))
+        default_factory=lambda: CommandVariables(withheld_names=frozenset({PROVIDER_KEY}))
     )
 
     @property
-    def address_elsewhere(self) -> bool:
+    def has_outside_address(self) -> bool:
         """Return whether the environment gives an address for a provider that the file does not
         have.
         """
-        named = (self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL"))
-        return any((self.openai_base_url, *named))
+        addresses = (
+            self.environment.get(name) for name in ("PROVIDER_BASE_URL", "OPENAI_BASE_URL")
+        )
+        return any((self.openai_base_url, *addresses))
 
     def provider(self, provider_id: str) -> Provider | None:
         """Return the provider of that id with its address and key, or None if there is none.
@@ -96,18 +98,22 @@ class Config:
         the variable that `env_key` names, else of PROVIDER_API_KEY.
         """
         env = self.environment
-        known = self.providers.get(provider_id)
+        configured = self.providers.get(provider_id)
         forced = env.get("PROVIDER_BASE_URL")
         fallback = self.openai_base_url or env.get("OPENAI_BASE_URL")
-        if known is None and not (forced or fallback) and provider_id != self.model_provider:
+        if configured is None and not (forced or fallback) and provider_id != self.model_provider:
             return None
-        base = known or Provider(provider_id)
+        base = configured or Provider(provider_id)
         key = (env.get(base.env_key) if base.env_key else None) or env.get(PROVIDER_KEY)
         address = forced or base.base_url or fallback
         return replace(base, base_url=address, api_key=key, originator=_originator(env))
 
 
 def _originator(environment: Mapping[str, str]) -> str | None:
-    """Return what the calling program calls itself, if that can be sent in a header."""
-    named = next(filter(None, map(environment.get, ORIGINATORS)), None)
-    return named if named and named.isascii() and named.isprintable() and named.strip() else None
+    """Return the name of the calling program, if it can be sent in a header."""
+    originator = next(filter(None, map(environment.get, ORIGINATORS)), None)
+    return (
+        originator
+        if originator and originator.isascii() and originator.isprintable() and originator.strip()
+        else None
+    )

@@ -1,8 +1,8 @@
 """`--config key=value` of the command line.
 
 The key may be dotted, as in TOML (`model_providers.mock.base_url="…"`); the value is TOML too, and
-what is no TOML is a string, so that `--config model=some-model` needs no quotes. The last one of
-several counts.
+anything that is not TOML is a string, so that `--config model=some-model` needs no quotes. The last
+one of several counts.
 """
 
 import re
@@ -17,16 +17,16 @@ _DOTTED = re.compile(
 )
 
 
-def lay_over(table: dict[str, Any], arguments: Sequence[str]) -> dict[Steps, str]:
+def apply_overrides(table: dict[str, Any], arguments: Sequence[str]) -> dict[Steps, str]:
     """Lay the arguments over a table, which is changed; give which value came from which.
 
-    A table is laid over a table; any other value takes the place of what was there. Raises
+    A table is merged into a table; any other value replaces the old one. Raises
     ConfigError.
     """
-    given: dict[Steps, str] = {}
+    argument_of: dict[Steps, str] = {}
     for argument in arguments:
-        _lay(table, _read(argument), (), argument, given)
-    return given
+        _apply(table, _read(argument), (), argument, argument_of)
+    return argument_of
 
 
 def _read(argument: str) -> dict[str, Any]:
@@ -55,14 +55,24 @@ def _put(table: dict[str, Any], value: str) -> None:
         table[key] = value
 
 
-def _lay(
-    table: dict[str, Any], over: dict[str, Any], way: Steps, argument: str, given: dict[Steps, str]
+def _apply(
+    table: dict[str, Any],
+    overrides: dict[str, Any],
+    steps: Steps,
+    argument: str,
+    argument_of: dict[Steps, str],
 ) -> None:
-    for key, value in over.items():
-        here = (*way, key)
+    for key, value in overrides.items():
+        path = (*steps, key)
         old = table.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
-            _lay(cast("dict[str, Any]", old), cast("dict[str, Any]", value), here, argument, given)
+            _apply(
+                cast("dict[str, Any]", old),
+                cast("dict[str, Any]", value),
+                path,
+                argument,
+                argument_of,
+            )
         else:
             table[key] = value
-            given[here] = argument
+            argument_of[path] = argument

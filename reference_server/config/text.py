@@ -9,34 +9,34 @@ from codecs import BOM_UTF8
 from pathlib import Path
 
 CONFIG_LIMIT = 1024 * 1024
-"""Bytes of a config.toml: whoever has a larger one did not write it by hand."""
+"""Bytes of a config.toml: a larger one was not written by hand."""
 
 
-class NoText(Exception):
+class ConfigTextError(Exception):
     """The file holds no text that can be settings; str() says why, and what to do."""
 
 
 def read_text(file: Path) -> str:
     """Return the text with its line ends as they are; a link is followed.
 
-    Raises NoText, and OSError (FileNotFoundError where no file is, nor a link to none).
+    Raises ConfigTextError, and OSError (FileNotFoundError where no file is, nor a link to none).
     """
-    _check(os.stat(file))
+    _check_regular(os.stat(file))
     # Not blocking: a pipe may have taken the file's place since.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as opened:
-        _check(os.fstat(descriptor))
-        content = opened.read(CONFIG_LIMIT + 1)
+    with open(descriptor, "rb") as file_object:
+        _check_regular(os.fstat(descriptor))
+        content = file_object.read(CONFIG_LIMIT + 1)
     if len(content) > CONFIG_LIMIT:
-        raise NoText(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
+        raise ConfigTextError(f"is larger than {CONFIG_LIMIT // 1024} KiB; shorten it")
     if content.startswith(BOM_UTF8):
-        raise NoText("begins with a byte order mark; save it without")
+        raise ConfigTextError("begins with a byte order mark; save it without")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise NoText("is not UTF-8; save it in that encoding") from None
+        raise ConfigTextError("is not UTF-8; save it in that encoding") from None
 
 
-def _check(status: os.stat_result) -> None:
+def _check_regular(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise NoText("is not a file; remove it, or put a file in its place")
+        raise ConfigTextError("is not a file; remove it, or put a file in its place")

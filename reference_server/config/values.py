@@ -51,7 +51,7 @@ def expect(words: str, *, valid: Sequence[str] = (), secret: bool = False) -> Wr
 
 
 def one_of(words: Any) -> WrapValidator:
-    """Return the error of a value that is none of a Literal's."""
+    """Return a validator that allows only the values of a Literal."""
     return expect("one of " + ", ".join(get_args(words)), valid=get_args(words))
 
 

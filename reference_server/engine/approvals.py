@@ -1,4 +1,4 @@
-"""Approval requests to the client, and what its decisions mean.
+"""Approval requests to the client, and its decisions.
 
 `policy` says when to ask; the tool carries a decision out. Source: session-protocol "Approval
 sequence", "Server requests". An error, or an answer that is not one of the decisions, counts as
@@ -97,14 +97,14 @@ class Approvals:
         return read_file_answer(await self._ask("item/fileChange/requestApproval", params))
 
     async def _ask(self, method: str, params: WireModel) -> Fields:
-        with self.thread.waiting("waitingOnApproval"):
+        with self.thread.waiting_for("waitingOnApproval"):
             return await self.server_requests.ask(
                 self.thread.id, self.thread.subscribers, method, params
             )
 
 
 def read_command_answer(answer: Fields) -> CommandAnswer:
-    """Read `{id, result: {decision}}`; whatever is no decision denies."""
+    """Read `{id, result: {decision}}`; anything but a decision denies."""
     if "error" in answer:
         return DENIED
     try:
@@ -152,7 +152,7 @@ _FILE_ANSWERS = {
 
 
 def read_file_answer(answer: Fields) -> FileAnswer:
-    """Read `{id, result: {decision}}`; whatever is no decision denies."""
+    """Read `{id, result: {decision}}`; anything but a decision denies."""
     result: Any = answer.get("result")
     word = cast("Fields", result).get("decision") if isinstance(result, dict) else None
     if "error" in answer or not isinstance(word, str) or word not in _FILE_ANSWERS:

@@ -7,7 +7,7 @@ free text.
 import json
 from typing import Any, NamedTuple, cast
 
-from reference_server.limits import MAX_DEPTH, too_deep
+from reference_server.limits import MAX_DEPTH, is_too_deep
 from reference_server.model.events import without_lone_surrogates
 
 Fields = dict[str, Any]
@@ -50,10 +50,10 @@ class ToolCall(NamedTuple):
             raise CallError(f"{self.name}: the arguments are not JSON: {error}") from None
         if not isinstance(value, dict):
             raise CallError(f"{self.name}: the arguments are not an object")
-        if too_deep(value):
+        if is_too_deep(value):
             raise CallError(f"{self.name}: the arguments have more than {MAX_DEPTH} levels")
         return cast("Fields", value)
 
-    def answered(self, output: Output) -> Fields:
+    def output_item(self, output: Output) -> Fields:
         """Return the output item that belongs to the call."""
         return {"type": f"{self.kind}_output", "call_id": self.id, "output": output}

@@ -19,13 +19,13 @@ from reference_server.engine.tools.offered import (
     VIEW_IMAGE,
     WEB_SEARCH,
 )
-from reference_server.limits import MAX_DEPTH, too_deep
+from reference_server.limits import MAX_DEPTH, is_too_deep
 from reference_server.refusal import invalid_params
 
 Fields = dict[str, Any]
 
 MAX_TOOLS = 128
-"""Tools of one thread: what a model takes in one call."""
+"""Tools of one thread: a model takes no more in one call."""
 MAX_TOOLS_CHARACTERS = 256 * 1024
 """Characters of all tools of one thread together: they are sent with each model call."""
 OF_MCP = "mcp__"
@@ -62,7 +62,7 @@ def _objection(tool: DynamicTool, names: set[str]) -> str | None:
         return f"name: {name} is a name of the server's own tools; choose another"
     if (kind := tool.input_schema.get("type", "object")) != "object":
         return f"inputSchema.type: must be 'object', not {brief_value(kind)}"
-    if too_deep(tool.input_schema):
+    if is_too_deep(tool.input_schema):
         return f"inputSchema: has more than {MAX_DEPTH} levels"
     return None
 

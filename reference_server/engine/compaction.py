@@ -40,33 +40,33 @@ async def compact(turn: TurnContext) -> None:
     thread = turn.thread
     old, recent = split_history(thread.history)
     item = ContextCompactionItem(id=thread.new_item_id())
-    turn.log.started(item)
+    turn.log.start_item(item)
     try:
         if old:
             summary, tokens = await _summarise(turn, old)
-            _replace(turn, [*kept_words(old), _user_text(PREFIX + summary), *recent], tokens)
+            _replace(turn, [*kept_messages(old), _user_text(PREFIX + summary), *recent], tokens)
         thread.context_tokens = 0
     finally:
-        turn.log.completed(item)
+        turn.log.complete_item(item)
 
 
 def split_history(history: list[Fields]) -> tuple[list[Fields], list[Fields]]:
-    """Split into what can be summarised, and what the user said after the model's last item."""
-    at = len(history)
-    while at and _is_users(history[at - 1]):
-        at -= 1
-    return history[:at], history[at:]
+    """Split into the part to summarise, and the user's messages after the model's last item."""
+    end = len(history)
+    while end and _is_user_message(history[end - 1]):
+        end -= 1
+    return history[:end], history[end:]
 
 
-def kept_words(old: list[Fields]) -> list[Fields]:
+def kept_messages(old: list[Fields]) -> list[Fields]:
     """Return the user's own messages that stay, oldest first; images do not stay.
 
     The texts of skills that they name stay where there is room for them too.
     """
-    kept: list[Fields] = []
+    messages: list[Fields] = []
     room = KEPT_CHARACTERS
     for item in reversed(old):
-        texts = _texts(item) if _is_users(item) else []
+        texts = _texts(item) if _is_user_message(item) else []
         skills = [text for text in texts if is_skill_text(text)]
         words = "\n".join(text for text in texts if not is_skill_text(text))
         if not words:
@@ -76,8 +76,8 @@ def kept_words(old: list[Fields]) -> list[Fields]:
         if len(words) > room:
             break
         room -= sum(map(len, skills)) + len(words)
-        kept.append(_user_text(*skills, words))
-    return kept[::-1]
+        messages.append(_user_text(*skills, words))
+    return messages[::-1]
 
 
 async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCounts | None]:
@@ -104,8 +104,8 @@ async def _summarise(turn: TurnContext, old: list[Fields]) -> tuple[str, TokenCo
 def without_oldest(old: list[Fields]) -> list[Fields]:
     """Leave out the older half, and in the rest the outputs whose calls are left out."""
     rest = old[(len(old) + 1) // 2 :]
-    called = {item.get("call_id") for item in rest if not _is_output(item)}
-    return [item for item in rest if not _is_output(item) or item.get("call_id") in called]
+    call_ids = {item.get("call_id") for item in rest if not _is_output(item)}
+    return [item for item in rest if not _is_output(item) or item.get("call_id") in call_ids]
 
 
 def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | None) -> None:
@@ -115,7 +115,7 @@ def _replace(turn: TurnContext, history: list[Fields], tokens: TokenCounts | Non
     thread.history = history
 
 
-def _is_users(item: Fields) -> bool:
+def _is_user_message(item: Fields) -> bool:
     """Return whether the user said it; the summary of an earlier compaction has the same role."""
     return item.get("role") == "user" and not any(t.startswith(PREFIX) for t in _texts(item))
 

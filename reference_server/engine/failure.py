@@ -7,24 +7,24 @@ from typing import Any, cast
 
 from harness.protocol.wire.error import TurnError
 from reference_server.model.errors import ModelError
-from reference_server.refusal import disk_failure
+from reference_server.refusal import describe_disk_error
 
 MODEL_CALLS_LIMIT = 50
 """Model calls of one turn or review: a model that goes on calling tools must end somewhere."""
-SAID_LIMIT = 32 << 20
+TURN_TEXT_LIMIT = 32 << 20
 """Characters that a turn may add to the conversation, which is sent with each model call."""
 
 
-def endless(who: str, what: str) -> ModelError:
-    """Return the failure of a turn with MODEL_CALLS_LIMIT calls: `who` made them, in one `what`."""
+def too_many_calls(caller: str, unit: str) -> ModelError:
+    """Return the failure of a turn in which `caller` made MODEL_CALLS_LIMIT calls in one `unit`."""
     return ModelError(
-        f"The {who} does not come to an end",
+        f"The {caller} does not come to an end",
         "Other",
-        f"{MODEL_CALLS_LIMIT} model calls in one {what}",
+        f"{MODEL_CALLS_LIMIT} model calls in one {unit}",
     )
 
 
-def weight(items: list[dict[str, Any]]) -> int:
+def count_characters(items: list[dict[str, Any]]) -> int:
     """Count the characters that items add to the conversation; images have their own limit."""
     total = 0
     for item in items:
@@ -40,12 +40,12 @@ def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def too_much_said() -> ModelError:
+def turn_too_long() -> ModelError:
     """Return the failure of a turn that has added more than SAID_LIMIT to the conversation."""
     return ModelError(
         "The turn has grown too long",
         "ContextWindowExceeded",
-        f"its calls, outputs and messages have more than {SAID_LIMIT:,} characters together",
+        f"its calls, outputs and messages have more than {TURN_TEXT_LIMIT:,} characters together",
     )
 
 
@@ -73,7 +73,7 @@ def internal_error(cause: BaseException) -> TurnError:
         return TurnError(
             message="The server could not use its disk",
             agent_error_info="Other",
-            additional_details=disk_failure(cause),
+            additional_details=describe_disk_error(cause),
         )
     return TurnError(
         message="The server failed",

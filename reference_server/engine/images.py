@@ -17,10 +17,10 @@ from anyio import to_thread
 
 from harness.protocol.wire.input import LocalImageInput, UserInput
 from reference_server.limits import LimitExceeded, check_path
-from reference_server.safe_files import open_judged
+from reference_server.safe_files import open_checked
 from reference_server.sandbox.mounts import Plan, Refused
 from reference_server.sandbox.permissions import may_read
-from reference_server.sandbox.places import of_kernel
+from reference_server.sandbox.places import is_kernel_path
 from reference_server.sandbox.sandbox import Sandbox
 from reference_server.settings import ThreadSettings
 from reference_server.words import unread_image
@@ -47,7 +47,7 @@ _PIECE = 1024 * 1024
 _KINDS = "PNG, JPEG, GIF or WebP"
 
 
-class NoImage(Exception):
+class ImageError(Exception):
     """The file is not sent to the model; str() says why."""
 
 
@@ -55,13 +55,15 @@ class NoImage(Exception):
 class ImageBudget:
     """The bytes that are left to the images of one turn or input."""
 
-    left: int = IMAGES_LIMIT
+    bytes_left: int = IMAGES_LIMIT
 
     def take(self, size: int) -> None:
-        """Take the bytes of an image. Raises NoImage if too few are left."""
-        if size > self.left:
-            raise NoImage(f"with it the images would be larger than {IMAGES_LIMIT} bytes together")
-        self.left -= size
+        """Take the bytes of an image. Raises ImageError if too few are left."""
+        if size > self.bytes_left:
+            raise ImageError(
+                f"with it the images would be larger than {IMAGES_LIMIT} bytes together"
+            )
+        self.bytes_left -= size
 
 
 class LocalImages:
@@ -71,8 +73,8 @@ class LocalImages:
         self._sandbox = sandbox
         self._readers = anyio.CapacityLimiter(READERS)
 
-    async def part(self, path: str, settings: ThreadSettings, budget: ImageBudget) -> Fields:
-        """Return an image as an input_image part. Raises NoImage.
+    async def image_part(self, path: str, settings: ThreadSettings, budget: ImageBudget) -> Fields:
+        """Return an image as an input_image part. Raises ImageError.
 
         A relative path starts at the thread's working directory. When cancelled it does not wait
         for the disk.
@@ -80,53 +82,53 @@ class LocalImages:
         try:
             plan = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
         except (Refused, ValueError) as error:
-            raise NoImage(str(error)) from None
+            raise ImageError(str(error)) from None
         try:
             check_path(path)
         except LimitExceeded as error:
-            raise NoImage(str(error)) from None
-        reading = _Reading(absolute(settings.cwd, path), plan)
+            raise ImageError(str(error)) from None
+        reading = _Reading(absolute_path(settings.cwd, path), plan)
         try:
             with anyio.fail_after(READING_TIME):
                 content = await to_thread.run_sync(
                     reading.content, abandon_on_cancel=True, limiter=self._readers
                 )
         except TimeoutError:
-            raise NoImage(f"it was not read within {READING_TIME:g} s") from None
+            raise ImageError(f"it was not read within {READING_TIME:g} s") from None
         except OSError as error:
-            raise NoImage(error.strerror or str(error)) from None
+            raise ImageError(error.strerror or str(error)) from None
         except ValueError as error:
-            raise NoImage(str(error)) from None
+            raise ImageError(str(error)) from None
         finally:
             reading.end.set()
-        kind = kind_of(content)
+        kind = media_type(content)
         if kind is None:
-            raise NoImage(f"it is no {_KINDS}")
+            raise ImageError(f"it is no {_KINDS}")
         budget.take(len(content))
         data = base64.b64encode(content).decode()
         return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}
 
-    async def parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
-        """Return the local images of an input, in order; a text in place of one that is not sent."""
+    async def image_parts(self, content: list[UserInput], settings: ThreadSettings) -> list[Fields]:
+        """Return the local images of an input, in order; a text replaces one that is not sent."""
         budget = ImageBudget()
-        found: list[Fields] = []
-        for one in content:
-            if isinstance(one, LocalImageInput):
+        parts: list[Fields] = []
+        for item in content:
+            if isinstance(item, LocalImageInput):
                 try:
-                    if len(found) >= MAX_IMAGES:
-                        raise NoImage(f"one input has at most {MAX_IMAGES} images of the disk")
-                    found.append(await self.part(one.path, settings, budget))
-                except NoImage as error:
-                    found.append(unread_image(one.path, str(error)))
-        return found
+                    if len(parts) >= MAX_IMAGES:
+                        raise ImageError(f"one input has at most {MAX_IMAGES} images of the disk")
+                    parts.append(await self.image_part(item.path, settings, budget))
+                except ImageError as error:
+                    parts.append(unread_image(item.path, str(error)))
+        return parts
 
 
-def absolute(cwd: str, path: str) -> str:
+def absolute_path(cwd: str, path: str) -> str:
     """Return a path from the working directory on as an absolute one, as items show it."""
     return os.path.normpath(os.path.join(cwd, path))
 
 
-def kind_of(content: bytes) -> str | None:
+def media_type(content: bytes) -> str | None:
     """Tell the media type of an image by its first bytes; None if it is of no kind that is sent."""
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "image/webp"
@@ -142,8 +144,8 @@ class _Reading:
         self.end = Event()
 
     def content(self) -> bytes:
-        """Read it. Raises OSError, ValueError, NoImage."""
-        descriptor = open_judged(self._path, self._check)
+        """Read it. Raises OSError, ValueError, ImageError."""
+        descriptor = open_checked(self._path, self._check)
         with open(descriptor, "rb", buffering=0) as file:
             pieces: list[bytes] = []
             size = 0
@@ -154,13 +156,13 @@ class _Reading:
         return b"".join(pieces)
 
     def _check(self, real: str, status: os.stat_result) -> None:
-        if of_kernel(real) or not stat.S_ISREG(status.st_mode):
-            raise NoImage("it is not a file of a disk")
+        if is_kernel_path(real) or not stat.S_ISREG(status.st_mode):
+            raise ImageError("it is not a file of a disk")
         if self._plan is not None and not (self._plan.readable(real) and may_read(real, status)):
-            raise NoImage("the sandbox hides it")
+            raise ImageError("the sandbox hides it")
         _check_size(status.st_size)
 
 
 def _check_size(size: int) -> None:
     if size > IMAGE_LIMIT:
-        raise NoImage(f"it is larger than {IMAGE_LIMIT} bytes")
+        raise ImageError(f"it is larger than {IMAGE_LIMIT} bytes")

@@ -1,6 +1,6 @@
 """Items while they grow: started, deltas, completed.
 
-Which item to open when is `sampling`'s matter. Source: session-protocol "Item lifecycle".
+`sampling` decides which item to open when. Source: session-protocol "Item lifecycle".
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ MAX_PARTS = 1000
 
 
 class ItemLog:
-    """Tells and records the items of one turn."""
+    """Notifies clients of the items of one turn, and records them."""
 
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self.thread = thread
@@ -38,14 +38,16 @@ class ItemLog:
         """Return the items that were started and not completed, as they were streamed so far."""
         return [now() for now in self._open.values()]
 
-    def started(self, item: ThreadItem, now: Callable[[], ThreadItem] | None = None) -> None:
-        """Send `item/started`; `now` gives the item as it was streamed, if it grows."""
-        self._open[item.id] = now or (lambda: item)
+    def start_item(
+        self, item: ThreadItem, snapshot: Callable[[], ThreadItem] | None = None
+    ) -> None:
+        """Send `item/started`; `snapshot` gives the item as it was streamed, if it grows."""
+        self._open[item.id] = snapshot or (lambda: item)
         self.thread.subscribers.notify(
             ItemStartedNotification(thread_id=self.thread.id, turn_id=self.turn_id, item=item)
         )
 
-    def completed(self, item: ThreadItem) -> None:
+    def complete_item(self, item: ThreadItem) -> None:
         """Record an item and send `item/completed`. Raises OSError, after the notification."""
         try:
             self.thread.record(ItemRecord(at=self.thread.clock(), turn_id=self.turn_id, item=item))
@@ -85,7 +87,7 @@ class GrowingMessage:
             )
         )
         self._send = log.thread.subscribers.send_delta
-        log.started(self._item(""), lambda: self._item(self.text))
+        log.start_item(self._item(""), lambda: self._item(self.text))
 
     @property
     def text(self) -> str:
@@ -97,22 +99,22 @@ class GrowingMessage:
         self._parts.append(delta)
         self._send(self._line, delta)
 
-    def finish(self, whole: str) -> None:
+    def finish(self, final_text: str) -> None:
         """Complete it, given the model's final text.
 
         A message without deltas gets that text. If the text goes on after the deltas, the rest is
         streamed first. If it contradicts the deltas, the deltas stand, since clients have them.
         """
         streamed = self.text
-        if streamed and len(whole) > len(streamed) and whole.startswith(streamed):
-            self.add(whole[len(streamed) :])
+        if streamed and len(final_text) > len(streamed) and final_text.startswith(streamed):
+            self.add(final_text[len(streamed) :])
         elif not self._parts:
-            self._parts.append(whole)
+            self._parts.append(final_text)
         self.complete()
 
     def complete(self) -> None:
         """Complete it with what was streamed."""
-        self._log.completed(self._item(self.text))
+        self._log.complete_item(self._item(self.text))
 
     def _item(self, text: str) -> AgentMessageItem:
         if self.phase is None:
@@ -130,11 +132,11 @@ class GrowingReasoning:
         self._summary: list[list[str]] = []
         self._content: list[list[str]] = []
         self._lines: dict[tuple[str, int], DeltaLine] = {}
-        log.started(self._item(), self._item)
+        log.start_item(self._item(), self._item)
 
     def begin_summary_part(self, index: int) -> None:
         """Open a section of the summary."""
-        index = _grow(self._summary, index)
+        index = _part_index(self._summary, index)
         self._log.thread.subscribers.notify(
             ReasoningSummaryPartAddedNotification(
                 thread_id=self._log.thread.id,
@@ -146,13 +148,13 @@ class GrowingReasoning:
 
     def add_summary(self, index: int, delta: str) -> None:
         """Stream a piece of a summary section."""
-        index = _grow(self._summary, index)
+        index = _part_index(self._summary, index)
         self._summary[index].append(delta)
         self._send("summary", index, delta)
 
     def add_content(self, index: int, delta: str) -> None:
         """Stream a piece of a raw block."""
-        index = _grow(self._content, index)
+        index = _part_index(self._content, index)
         self._content[index].append(delta)
         self._send("content", index, delta)
 
@@ -164,11 +166,11 @@ class GrowingReasoning:
 
     def complete(self) -> None:
         """Complete it with what was streamed."""
-        self._log.completed(self._item())
+        self._log.complete_item(self._item())
 
     def _item(self) -> ReasoningItem:
         return ReasoningItem(
-            id=self._id, summary=_joined(self._summary), content=_joined(self._content)
+            id=self._id, summary=_join_parts(self._summary), content=_join_parts(self._content)
         )
 
     def _send(self, kind: str, index: int, delta: str) -> None:
@@ -195,11 +197,11 @@ class GrowingReasoning:
         )
 
 
-def _joined(parts: list[list[str]]) -> list[str]:
+def _join_parts(parts: list[list[str]]) -> list[str]:
     return ["".join(pieces) for pieces in parts]
 
 
-def _grow(parts: list[list[str]], index: int) -> int:
+def _part_index(parts: list[list[str]], index: int) -> int:
     """Return the index of the part that a delta belongs to, adding the part if it is new.
 
     An index that leaves a gap, or a negative one, means the next part; after MAX_PARTS parts, the

@@ -1,7 +1,7 @@
 """outputSchema: the JSON Schema of a turn's final message.
 
 Source: session-protocol "turn/start" ("constraining the final assistant message"). What happens to
-a message that does not fit is not shown: the model is told once what is wrong; if its next answer
+a message that does not fit is not shown: the model is asked once to correct it; if its next answer
 does not fit either, the turn fails.
 
 Each check runs in a process of its own (`schema_process`) with limits on time and memory, since
@@ -32,11 +32,11 @@ _PROGRAM = Path(__file__).with_name("schema_process.py")
 
 
 class BadSchema(ValueError):
-    """The object is no JSON Schema, or takes too much to compile; str() says why."""
+    """The object is not a JSON Schema, or too expensive to compile; str() says why."""
 
 
-class NotChecked(Exception):
-    """The check came to no result; str() says why."""
+class CheckFailed(Exception):
+    """The check gave no result; str() says why."""
 
 
 class SchemaChecker:
@@ -45,33 +45,33 @@ class SchemaChecker:
     def __init__(self) -> None:
         self._places = anyio.CapacityLimiter(CHECKS_AT_ONCE)
 
-    async def compiled(self, schema: Fields) -> "OutputSchema":
+    async def compile(self, schema: Fields) -> "OutputSchema":
         """Return a schema that compiles. Raises BadSchema."""
         try:
             answer = await self.ask(schema, None)
-        except NotChecked as failure:
+        except CheckFailed as failure:
             raise BadSchema(f"it cannot be compiled: {failure}; make it simpler") from None
-        if why := answer.get("bad"):
-            raise BadSchema(str(why))
+        if problem := answer.get("bad"):
+            raise BadSchema(str(problem))
         return OutputSchema(schema, self)
 
     async def ask(self, schema: Fields, text: str | None) -> Fields:
-        """Return the answer of a process (`schema_process`). Raises NotChecked.
+        """Return the answer of a process (`schema_process`). Raises CheckFailed.
 
         Cancelling it kills the process.
         """
         limits = {"seconds": CPU_TIME, "bytes": MEMORY}
-        question = json.dumps({"schema": schema, "text": text, **limits}).encode()
+        request = json.dumps({"schema": schema, "text": text, **limits}).encode()
         async with self._places:
             with anyio.move_on_after(WALL_TIME):
                 try:
-                    return await _asked(question)
+                    return await _run_check(request)
                 except OSError as error:
-                    raise NotChecked(f"no process can be started: {error.strerror}") from error
-        raise NotChecked(f"it takes more than {WALL_TIME:g} s")
+                    raise CheckFailed(f"no process can be started: {error.strerror}") from error
+        raise CheckFailed(f"it takes more than {WALL_TIME:g} s")
 
 
-async def _asked(question: bytes) -> Fields:
+async def _run_check(request: bytes) -> Fields:
     process: Process | None = None
     # Shielded: a process that is cancelled while it starts would stay a zombie.
     with anyio.CancelScope(shield=True):
@@ -88,13 +88,13 @@ async def _asked(question: bytes) -> Fields:
         assert process.stdout is not None
         # The process may end before it has read everything.
         with contextlib.suppress(anyio.BrokenResourceError, ConnectionError):
-            await process.stdin.send(question)
+            await process.stdin.send(request)
             await process.stdin.aclose()
-        said = b"".join([piece async for piece in process.stdout])
+        output = b"".join([piece async for piece in process.stdout])
         if await process.wait() != 0:
             bounds = f"{CPU_TIME} s of a processor or {MEMORY // 2**20} MiB"
-            raise NotChecked(f"it takes more than {bounds}")
-    return cast("Fields", json.loads(said))
+            raise CheckFailed(f"it takes more than {bounds}")
+    return cast("Fields", json.loads(output))
 
 
 class OutputSchema:
@@ -105,10 +105,10 @@ class OutputSchema:
         self._checker = checker
 
     async def objection(self, text: str) -> str:
-        """Say in which way a final message does not fit; "" if it fits. Raises ModelError."""
+        """Say why a final message does not fit, "" if it does. Raises ModelError."""
         try:
             answer = await self._checker.ask(self.schema, text)
-        except NotChecked as failure:
+        except CheckFailed as failure:
             raise ModelError(
                 "The final message cannot be checked against outputSchema", "Other", str(failure)
             ) from None
@@ -116,7 +116,7 @@ class OutputSchema:
 
 
 def correction(objection: str) -> Fields:
-    """Return the message that tells the model in which way its answer does not fit."""
+    """Return the message that explains to the model why its answer does not fit."""
     text = (
         f"Your answer does not fit the JSON Schema that was asked for: {objection}. Answer again."
     )
@@ -127,6 +127,6 @@ def correction(objection: str) -> Fields:
     }
 
 
-def schema_unmet(objection: str) -> ModelError:
+def schema_mismatch(objection: str) -> ModelError:
     """Return the failure of a turn whose final message does not fit."""
     return ModelError("The final message does not fit outputSchema", "Other", objection)

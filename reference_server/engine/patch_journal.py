@@ -1,6 +1,6 @@
-"""The journal of a patch that a turn makes.
+"""The journal of a turn's patch.
 
-If this server is killed, the next one records from it what became of the patch.
+If this server is killed, the next one reads it and records the result of the patch.
 """
 
 from harness.protocol.wire.item import FileChangeItem
@@ -10,7 +10,7 @@ from reference_server.rollout.records import ItemRecord
 
 
 def journal_of(log: ItemLog, item: FileChangeItem) -> Journal | None:
-    """Return the journal of a patch, not written yet; None in a server that holds no lock (tests)."""
+    """Return the journal of a patch, not yet written; None in a server without a lock (tests)."""
     thread = log.thread
     if thread.presence is None:
         return None

@@ -28,55 +28,57 @@ class PlanSplitter:
 
     def __init__(self) -> None:
         self.side = Side.ANSWER
-        self._held = ""
+        self._pending = ""
         self._at_line_start = True
 
     def feed(self, text: str) -> list[Piece]:
-        """Return what a piece adds to the plan and to the rest, in order."""
-        if not self._held and "<" not in text:
+        """Return the pieces that a text adds to the plan and to the rest, in order."""
+        if not self._pending and "<" not in text:
             # No such line can begin here: the usual case.
             if text:
                 self._at_line_start = text.endswith("\n")
             return [(self.side, text)]
-        data, self._held = self._held + text, ""
-        found = _Pieces()
-        at = since = 0
-        while at < len(data):
-            newline = data.find("\n", at)
+        data, self._pending = self._pending + text, ""
+        pieces = _Pieces()
+        position = start = 0
+        while position < len(data):
+            newline = data.find("\n", position)
             end = len(data) if newline < 0 else newline + 1
-            whole = newline >= 0
-            if self._at_line_start and self._is_tag(data[at : end - whole], whole=whole):
-                found.add(self.side, data[since:at])
-                since = end
-                if not whole:
-                    self._held = data[at:]
+            is_complete = newline >= 0
+            if self._at_line_start and self._is_tag(
+                data[position : end - is_complete], is_complete=is_complete
+            ):
+                pieces.add(self.side, data[start:position])
+                start = end
+                if not is_complete:
+                    self._pending = data[position:]
                     break
-                self._turn()
+                self._switch_side()
             else:
-                self._at_line_start = whole
-            at = end
-        found.add(self.side, data[since:])
-        return found.joined()
+                self._at_line_start = is_complete
+            position = end
+        pieces.add(self.side, data[start:])
+        return pieces.merge()
 
     def finish(self) -> list[Piece]:
-        """Return what was held back, now that the text is at its end."""
-        held, self._held = self._held, ""
-        if not held:
+        """Return the text that was held back, at the end."""
+        pending, self._pending = self._pending, ""
+        if not pending:
             return []
-        if self._is_tag(held, whole=True):
-            self._turn()
+        if self._is_tag(pending, is_complete=True):
+            self._switch_side()
             return []
-        return [(self.side, held)]
+        return [(self.side, pending)]
 
-    def _is_tag(self, line: str, *, whole: bool) -> bool:
+    def _is_tag(self, line: str, *, is_complete: bool) -> bool:
         """Return whether a line is the expected one of the two, or, if not whole, may become it."""
         if len(line) > MAX_LINE_CHARACTERS:
             return False
         tag = OPEN if self.side is Side.ANSWER else CLOSE
         line = line.removesuffix("\r")
-        return line.rstrip() == tag or (not whole and tag.startswith(line))
+        return line.rstrip() == tag or (not is_complete and tag.startswith(line))
 
-    def _turn(self) -> None:
+    def _switch_side(self) -> None:
         self.side = Side.PLAN if self.side is Side.ANSWER else Side.ANSWER
 
 
@@ -84,17 +86,17 @@ class _Pieces:
     """Pieces in order, those of one side that follow each other as one."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[Side, list[str]]] = []
+        self._runs: list[tuple[Side, list[str]]] = []
 
     def add(self, side: Side, text: str) -> None:
         if not text:
             return
-        if not self._found or self._found[-1][0] is not side:
-            self._found.append((side, []))
-        self._found[-1][1].append(text)
+        if not self._runs or self._runs[-1][0] is not side:
+            self._runs.append((side, []))
+        self._runs[-1][1].append(text)
 
-    def joined(self) -> list[Piece]:
-        return [(side, "".join(parts)) for side, parts in self._found]
+    def merge(self) -> list[Piece]:
+        return [(side, "".join(parts)) for side, parts in self._runs]
 
 
 def split(text: str) -> list[Piece]:

@@ -2,7 +2,7 @@
 
 Source: session-protocol "Enumerations": `never` (never ask), `untrusted` (ask on untrusted
 operations), `on-request` (always ask), `on-failure` (ask on failures), `reject` (reject all
-approval requests). What is untrusted and when a failure is asked about is not shown there: the
+approval requests). Which commands are untrusted and when a failure is asked about is not shown: the
 choices are in docs/approvals.md.
 """
 
@@ -22,9 +22,9 @@ class Ruling(Enum):
     ASK = "ask"
     """The client is asked."""
     DECLINE = "decline"
-    """It ends as declined, and nobody is asked."""
+    """It ends as declined, without asking the client."""
     FAIL = "fail"
-    """It ends as failed: the sandbox does not allow it, and nobody may be asked."""
+    """It ends as failed: the sandbox does not allow it, and the client must not be asked."""
 
 
 def ruling_on_command(
@@ -34,20 +34,20 @@ def ruling_on_command(
 
     `allowed`: a lasting rule covers it. `trusted`: rules and the list of trusted commands together
     cover it, which counts only under TRUSTING_POLICIES. `escalated`: the model asks to run it
-    outside the sandbox. Only a client can grant that, each time; if nobody may be asked, the
+    outside the sandbox. Only a client can grant that, each time; if it must not be asked, the
     command runs inside.
     """
-    known = allowed and not escalated
-    harmless = trusted and not escalated
+    has_rule = allowed and not escalated
+    may_run_trusted = trusted and not escalated
     match policy:
         case "never" | "on-failure":
             return Ruling.RUN
         case "on-request":
-            return Ruling.RUN if known else Ruling.ASK
+            return Ruling.RUN if has_rule else Ruling.ASK
         case "untrusted":
-            return Ruling.RUN if known or harmless else Ruling.ASK
+            return Ruling.RUN if has_rule or may_run_trusted else Ruling.ASK
         case "reject":
-            return Ruling.RUN if known or harmless else Ruling.DECLINE
+            return Ruling.RUN if has_rule or may_run_trusted else Ruling.DECLINE
 
 
 def ruling_on_denial(policy: ApprovalPolicy) -> Ruling:

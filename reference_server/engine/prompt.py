@@ -1,6 +1,6 @@
 """The prompt for the model.
 
-Sending lives in `reference_server.model`, what was said as Responses API items in
+Sending lives in `reference_server.model`, messages as Responses API items in
 `reference_server.words`.
 """
 

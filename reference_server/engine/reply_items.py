@@ -24,7 +24,7 @@ class _GrowingPlan:
                 thread_id=log.thread.id, turn_id=log.turn_id, item_id=self._id, delta=""
             )
         )
-        log.started(
+        log.start_item(
             PlanItem(id=self._id, text=""),
             lambda: PlanItem(id=self._id, text="".join(self._parts)),
         )
@@ -35,8 +35,8 @@ class _GrowingPlan:
 
     def complete(self, text: str | None = None) -> None:
         """Complete it, with `text` if the model's final text differs from what was streamed."""
-        whole = "".join(self._parts) if text is None else text
-        self._log.completed(PlanItem(id=self._id, text=whole.strip("\r\n")))
+        full_text = "".join(self._parts) if text is None else text
+        self._log.complete_item(PlanItem(id=self._id, text=full_text.strip("\r\n")))
 
 
 class GrowingReply:
@@ -59,7 +59,7 @@ class GrowingReply:
         self._parts.append(delta)
         self._stream(self._splitter.feed(delta))
 
-    def finish(self, whole: str, phase: str | None) -> None:
+    def finish(self, final_text: str, phase: str | None) -> None:
         """Complete the items, given the model's final text, and its phase if there is one.
 
         A message without deltas gets that text. If the text goes on after the deltas, the rest is
@@ -69,12 +69,12 @@ class GrowingReply:
         self._message.phase = phase or self._message.phase
         streamed = self.text
         if not streamed:
-            self._parts.append(whole)
-            self._finish_unstreamed(split(whole))
+            self._parts.append(final_text)
+            self._finish_unstreamed(split(final_text))
             return
-        if whole != streamed and whole.startswith(streamed):
-            self.add(whole[len(streamed) :])
-        self._end(_last_plan(whole))
+        if final_text != streamed and final_text.startswith(streamed):
+            self.add(final_text[len(streamed) :])
+        self._end(_last_plan(final_text))
 
     def complete(self) -> None:
         """Complete the items with what was streamed. Raises OSError, after both are completed."""
@@ -105,6 +105,6 @@ class GrowingReply:
             self._message.finish("".join(text for side, text in pieces if side is Side.ANSWER))
 
 
-def _last_plan(whole: str) -> str | None:
-    plans = [text for side, text in split(whole) if side is Side.PLAN]
+def _last_plan(message: str) -> str | None:
+    plans = [text for side, text in split(message) if side is Side.PLAN]
     return plans[-1] if plans else None

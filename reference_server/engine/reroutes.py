@@ -16,20 +16,20 @@ class Reroutes:
     def __init__(self, thread: LoadedThread, turn_id: str) -> None:
         self._thread = thread
         self._turn_id = turn_id
-        self._told = ""
+        self._reported = ""
 
     def note(self, answering: str) -> None:
         """Take the name of the model that answers a call."""
-        asked = self._thread.settings.model
-        if answering == asked:
-            self._told = ""
-        elif answering != self._told:
-            self._told = answering
+        requested = self._thread.settings.model
+        if answering == requested:
+            self._reported = ""
+        elif answering != self._reported:
+            self._reported = answering
             self._thread.subscribers.notify(
                 ModelReroutedNotification(
                     thread_id=self._thread.id,
                     turn_id=self._turn_id,
-                    from_model=asked,
+                    from_model=requested,
                     to_model=answering,
                     reason=REASON,
                 )

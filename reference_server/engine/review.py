@@ -16,7 +16,7 @@ from harness.protocol.wire.review import (
     ReviewTarget,
     UncommittedChanges,
 )
-from reference_server.engine.failure import MODEL_CALLS_LIMIT, endless
+from reference_server.engine.failure import MODEL_CALLS_LIMIT, too_many_calls
 from reference_server.engine.items import GrowingMessage
 from reference_server.engine.prompt import request_body
 from reference_server.engine.review_text import SCHEMA, review_text
@@ -39,22 +39,22 @@ class Review:
     """One review. Raises ValueError, with words for the client, for an empty target."""
 
     def __init__(self, target: ReviewTarget) -> None:
-        self.label, self._task = _described(target)
+        self.label, self._task = _describe_target(target)
 
     async def run(self, turn: TurnContext) -> None:
         """Do the work of a review's turn. Raises ModelError, OSError."""
         log, thread = turn.log, turn.thread
         entered = EnteredReviewModeItem(id=thread.new_item_id(), review=self.label)
-        log.started(entered)
-        log.completed(entered)
+        log.start_item(entered)
+        log.complete_item(entered)
         text = UNFINISHED
         try:
             text = review_text(await self._answer(turn))
         finally:
             # A client that was shown enteredReviewMode is shown exitedReviewMode in any case.
-            left = ExitedReviewModeItem(id=thread.new_item_id(), review=text)
-            log.started(left)
-            log.completed(left)
+            exited = ExitedReviewModeItem(id=thread.new_item_id(), review=text)
+            log.start_item(exited)
+            log.complete_item(exited)
         message = GrowingMessage(log, None)
         message.add(text)
         message.complete()
@@ -72,10 +72,10 @@ class Review:
             if not answer.calls:
                 return answer.texts[-1] if answer.texts else ""
             await calls.carry_out(answer.calls, history.extend)
-        raise endless("reviewer", "review")
+        raise too_many_calls("reviewer", "review")
 
 
-def _described(target: ReviewTarget) -> tuple[str, str]:
+def _describe_target(target: ReviewTarget) -> tuple[str, str]:
     """Return the label of a target, and the task for the reviewer. Raises ValueError."""
     match target:
         case UncommittedChanges():
@@ -83,22 +83,25 @@ def _described(target: ReviewTarget) -> tuple[str, str]:
                 "Review what the working tree has and no commit: staged, unstaged and new files."
             )
         case BaseBranch(branch=branch):
-            branch = _named("branch", branch)
+            branch = _check_named("branch", branch)
             return f"changes against '{branch}'", (
                 f"Review what this branch changes since it left the branch {branch}: compare with "
                 f"the merge base of the two, not with the end of {branch}."
             )
         case Commit(sha=sha, title=title):
-            sha = _named("sha", sha)
-            named = f": {title}" if title else ""
-            about = f" ({title})" if title else ""
-            return f"commit {sha[:7]}{named}", f"Review what the commit {sha}{about} changes."
+            sha = _check_named("sha", sha)
+            title_suffix = f": {title}" if title else ""
+            in_brackets = f" ({title})" if title else ""
+            return (
+                f"commit {sha[:7]}{title_suffix}",
+                f"Review what the commit {sha}{in_brackets} changes.",
+            )
         case CustomTarget(instructions=instructions):
-            instructions = _named("instructions", instructions)
+            instructions = _check_named("instructions", instructions)
             return instructions, instructions
 
 
-def _named(member: str, value: str) -> str:
+def _check_named(member: str, value: str) -> str:
     if not value.strip():
         raise ValueError(f"target.{member}: must not be empty")
     return value.strip()

@@ -37,17 +37,17 @@ SCHEMA = _object(
     overall_explanation=_STRING,
     overall_confidence_score=_NUMBER,
 )
-NOTHING = "The reviewer said nothing."
+EMPTY_REVIEW = "The reviewer said nothing."
 
 
 def review_text(answer: str) -> str:
     """Return the plain text of a review: the overall note, then a bullet for each finding."""
     fields = _read(answer)
     if fields is None:
-        return answer.strip() or NOTHING
+        return answer.strip() or EMPTY_REVIEW
     note = _text(fields, "overall_explanation").strip()
     findings = [_bullet(one) for one in _objects(fields.get("findings"))]
-    return "\n\n".join(filter(None, [note, "\n".join(findings)])) or NOTHING
+    return "\n\n".join(filter(None, [note, "\n".join(findings)])) or EMPTY_REVIEW
 
 
 def _read(answer: str) -> Fields | None:
@@ -56,15 +56,15 @@ def _read(answer: str) -> Fields | None:
     except (ValueError, RecursionError):
         return None
     fields = cast("Fields", value) if isinstance(value, dict) else {}
-    known = isinstance(fields.get("findings"), list) or "overall_explanation" in fields
-    return fields if known else None
+    is_review = isinstance(fields.get("findings"), list) or "overall_explanation" in fields
+    return fields if is_review else None
 
 
 def _bullet(finding: Fields) -> str:
     location = _objects([finding.get("code_location")])
     place = _place(location[0]) if location else ""
-    where = f" ({place})" if place else ""
-    head = f"- {_text(finding, 'title')}{where}"
+    suffix = f" ({place})" if place else ""
+    head = f"- {_text(finding, 'title')}{suffix}"
     return "\n".join([head, *(f"  {line}" for line in _text(finding, "body").splitlines())])
 
 
@@ -72,8 +72,8 @@ def _place(location: Fields) -> str:
     path = _text(location, "absolute_file_path")
     lines = _objects([location.get("line_range")])
     numbers = [lines[0].get("start"), lines[0].get("end")] if lines else []
-    whole = [str(n) for n in dict.fromkeys(numbers) if isinstance(n, int)]
-    return f"{path}:{'-'.join(whole)}" if whole else path
+    known_numbers = [str(n) for n in dict.fromkeys(numbers) if isinstance(n, int)]
+    return f"{path}:{'-'.join(known_numbers)}" if known_numbers else path
 
 
 def _objects(value: Any) -> list[Fields]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from reference_server.engine.items import GrowingItem, GrowingReasoning, ItemLog
 from reference_server.engine.reply_items import GrowingReply
-from reference_server.engine.unshown import UnshownMessage, UnshownReasoning
+from reference_server.engine.unshown import HiddenMessage, HiddenReasoning
 from reference_server.engine.web_items import GrowingSearch
 from reference_server.model.events import (
     Answering,
@@ -28,8 +28,8 @@ from reference_server.words import assistant_message
 Fields = dict[str, Any]
 G = TypeVar("G", bound=GrowingItem)
 CALLS = ("function_call", "custom_tool_call")
-_MESSAGES = (GrowingReply, UnshownMessage)
-_REASONING = (GrowingReasoning, UnshownReasoning)
+_MESSAGES = (GrowingReply, HiddenMessage)
+_REASONING = (GrowingReasoning, HiddenReasoning)
 
 
 class Visibility(Enum):
@@ -61,7 +61,7 @@ class Sampling:
         self._log = log
         self._visibility = visibility
         self._open: list[tuple[int | None, GrowingItem]] = []
-        self._shown: list[str] = []
+        self._visible_texts: list[str] = []
         self.result = Sampled()
 
     async def receive(self, events: list[ModelEvent]) -> None:
@@ -70,7 +70,7 @@ class Sampling:
         for event in events:
             if subscribers.are_full:
                 # A single read from a model can hold more than a client takes in a second.
-                await subscribers.room()
+                await subscribers.wait_for_room()
             match event:
                 case TextDelta(index, delta):
                     self._message(index).add(delta)
@@ -90,7 +90,7 @@ class Sampling:
                     self.result.usage = usage
                     self._end_messages()
                     self.cut()
-        await subscribers.room()
+        await subscribers.wait_for_room()
 
     def cut(self) -> list[str]:
         """Complete every open item with what was streamed.
@@ -102,23 +102,23 @@ class Sampling:
         while self._open:
             _, item = self._open.pop(0)
             if isinstance(item, GrowingReply):
-                self._shown.append(item.text)
+                self._visible_texts.append(item.text)
             try:
                 item.complete()
             except OSError as error:
                 failure = error
         if failure is not None:
             raise failure
-        return self._shown
+        return self._visible_texts
 
     def _begin(self, index: int | None, item: Fields) -> None:
         match item.get("type"):
             case "message":
-                self._opened(index, self._new_message(_phase(item)))
+                self._add_open(index, self._new_message(_phase(item)))
             case "reasoning":
-                self._opened(index, self._new_reasoning())
+                self._add_open(index, self._new_reasoning())
             case "web_search_call" if self._visibility is not Visibility.NOTHING:
-                self._opened(index, GrowingSearch(self._log))
+                self._add_open(index, GrowingSearch(self._log))
             case _:
                 pass
 
@@ -127,8 +127,8 @@ class Sampling:
             case "message":
                 message = self._find(index, _MESSAGES)
                 if message is None:
-                    message = self._opened(index, self._new_message(_phase(item)))
-                self._end_message(message, _joined(item), _phase(item))
+                    message = self._add_open(index, self._new_message(_phase(item)))
+                self._end_message(message, _message_text(item), _phase(item))
             case "reasoning":
                 reasoning = self._reasoning(index)
                 self._close(reasoning)
@@ -138,7 +138,7 @@ class Sampling:
                     self.result.history.append(_without_id(item))
             case "web_search_call" if self._visibility is not Visibility.NOTHING:
                 search = self._find(index, (GrowingSearch,))
-                search = search or self._opened(index, GrowingSearch(self._log))
+                search = search or self._add_open(index, GrowingSearch(self._log))
                 self._close(search)
                 search.finish(item)
                 self.result.history.append({**_without_id(item), "status": "completed"})
@@ -155,41 +155,41 @@ class Sampling:
                 self._end_message(item, item.text, None)
 
     def _end_message(
-        self, message: GrowingReply | UnshownMessage, whole: str, phase: str | None
+        self, message: GrowingReply | HiddenMessage, final_text: str, phase: str | None
     ) -> None:
         self._close(message)
-        message.finish(whole, phase)
+        message.finish(final_text, phase)
         if isinstance(message, GrowingReply):
-            self._shown.append(message.text)
+            self._visible_texts.append(message.text)
         self.result.texts.append(message.text)
         self.result.history.append(assistant_message(message.text))
 
-    def _message(self, index: int | None) -> GrowingReply | UnshownMessage:
-        found = self._find(index, _MESSAGES)
-        return found or self._opened(index, self._new_message(None))
+    def _message(self, index: int | None) -> GrowingReply | HiddenMessage:
+        message = self._find(index, _MESSAGES)
+        return message or self._add_open(index, self._new_message(None))
 
-    def _reasoning(self, index: int | None) -> GrowingReasoning | UnshownReasoning:
-        found = self._find(index, _REASONING)
-        return found or self._opened(index, self._new_reasoning())
+    def _reasoning(self, index: int | None) -> GrowingReasoning | HiddenReasoning:
+        reasoning = self._find(index, _REASONING)
+        return reasoning or self._add_open(index, self._new_reasoning())
 
-    def _new_message(self, phase: str | None) -> GrowingReply | UnshownMessage:
-        shown = self._visibility is Visibility.ALL
-        return GrowingReply(self._log, phase) if shown else UnshownMessage()
+    def _new_message(self, phase: str | None) -> GrowingReply | HiddenMessage:
+        is_visible = self._visibility is Visibility.ALL
+        return GrowingReply(self._log, phase) if is_visible else HiddenMessage()
 
-    def _new_reasoning(self) -> GrowingReasoning | UnshownReasoning:
-        shown = self._visibility is not Visibility.NOTHING
-        return GrowingReasoning(self._log) if shown else UnshownReasoning()
+    def _new_reasoning(self) -> GrowingReasoning | HiddenReasoning:
+        is_visible = self._visibility is not Visibility.NOTHING
+        return GrowingReasoning(self._log) if is_visible else HiddenReasoning()
 
-    def _opened(self, index: int | None, item: G) -> G:
+    def _add_open(self, index: int | None, item: G) -> G:
         self._open.append((index, item))
         return item
 
     def _find(self, index: int | None, kinds: tuple[type[G], ...]) -> G | None:
         """Find the open item an event belongs to: the one of its index, else the latest."""
         latest: G | None = None
-        for at, item in self._open:
+        for item_index, item in self._open:
             if isinstance(item, kinds):
-                if at == index:
+                if item_index == index:
                     return item
                 latest = item
         return latest
@@ -208,12 +208,12 @@ def _phase(item: Fields) -> str | None:
     return phase if isinstance(phase, str) else None
 
 
-def _joined(item: Fields) -> str:
+def _message_text(item: Fields) -> str:
     return "".join(_texts(item, "content"))
 
 
 def _texts(item: Fields, key: str) -> list[str]:
-    """Return the texts of a list of content parts (`text`, or `refusal` where the model refuses)."""
+    """Return the texts of a list of content parts (`text`, or `refusal` if the model refuses)."""
     parts: Any = item.get(key)
     if not isinstance(parts, list):
         return []

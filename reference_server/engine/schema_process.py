@@ -20,12 +20,12 @@ OBJECTION_LIMIT = 500
 
 def main() -> None:
     """Answer the question on standard input."""
-    asked: Fields = json.loads(sys.stdin.buffer.read())
-    _bound(asked["seconds"], asked["bytes"])
-    sys.stdout.write(json.dumps(checked(asked["schema"], asked.get("text"))))
+    request: Fields = json.loads(sys.stdin.buffer.read())
+    _limit_process(request["seconds"], request["bytes"])
+    sys.stdout.write(json.dumps(check(request["schema"], request.get("text"))))
 
 
-def _bound(seconds: int, size: int) -> None:
+def _limit_process(seconds: int, size: int) -> None:
     """Limit this process, since the one that started it may be killed before it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The kernel ends it: Python runs no signal handler within a long call of the library.
@@ -35,7 +35,7 @@ def _bound(seconds: int, size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
-def checked(schema: Fields, text: str | None) -> Fields:
+def check(schema: Fields, text: str | None) -> Fields:
     """Compile a schema, and check a text against it if there is one."""
     import jsonschema_rs
 
@@ -56,8 +56,8 @@ def checked(schema: Fields, text: str | None) -> Fields:
         return _objection(f"it cannot be checked against the schema: {failure}")
     if error is None:
         return {}
-    where = "/".join(map(str, error.instance_path))
-    return _objection(f"at /{where}: {error.message}")
+    path = "/".join(map(str, error.instance_path))
+    return _objection(f"at /{path}: {error.message}")
 
 
 def _objection(words: str) -> Fields:

@@ -62,7 +62,7 @@ class Engine:
         if size > SCHEMA_LIMIT:
             raise invalid_params(f"outputSchema: has more than {SCHEMA_LIMIT:,} characters")
         try:
-            return await self._checker.compiled(params.output_schema)
+            return await self._checker.compile(params.output_schema)
         except BadSchema as error:
             raise invalid_params(f"outputSchema: {error}") from None
 
@@ -72,8 +72,8 @@ class Engine:
         """Make the thread's next turn; no client is sent anything yet. Raises Refusal, OSError."""
         check_input(params.input)
         check_idle(thread)
-        given = TurnInput(params.input, schema)
-        return await self._prepared(thread, given, settings_of_turn(thread.settings, params))
+        turn_input = TurnInput(params.input, schema)
+        return await self._make_turn(thread, turn_input, settings_of_turn(thread.settings, params))
 
     async def prepare_work(self, thread: LoadedThread, work: Work) -> ActiveTurn:
         """Make the thread's next turn, which does `work` and takes no input of the user.
@@ -81,17 +81,17 @@ class Engine:
         No client is sent anything yet. Raises Refusal, OSError.
         """
         check_idle(thread)
-        return await self._prepared(thread, TurnInput([], work=work), thread.settings)
+        return await self._make_turn(thread, TurnInput([], work=work), thread.settings)
 
-    async def _prepared(
-        self, thread: LoadedThread, given: TurnInput, settings: ThreadSettings
+    async def _make_turn(
+        self, thread: LoadedThread, turn_input: TurnInput, settings: ThreadSettings
     ) -> ActiveTurn:
         # Requests of a thread are carried out one by one, so no other can begin a turn meanwhile.
-        turn_id = await self._ids.turn_id()
+        turn_id = await self._ids.new_turn_id()
         thread.settings = settings
         name = settings.model_provider
         provider = self._config.provider(name) or Provider(name)
-        turn = ActiveTurn(turn_id, thread, given, self._support, provider)
+        turn = ActiveTurn(turn_id, thread, turn_input, self._support, provider)
         thread.turn = turn
         return turn
 
@@ -113,9 +113,9 @@ class Engine:
 def check_idle(thread: LoadedThread) -> None:
     """Raise Refusal where a turn is active: a thread has one at a time."""
     if (turn := thread.turn) is not None:
-        way = "add input to it with turn/steer, or wait" if turn.takes_input else "wait"
+        advice = "add input to it with turn/steer, or wait" if turn.takes_input else "wait"
         raise invalid_request(
-            f"thread {thread.id} has an active turn, {turn.id}: {way} for its turn/completed"
+            f"thread {thread.id} has an active turn, {turn.id}: {advice} for its turn/completed"
         )
 
 
@@ -123,9 +123,9 @@ def check_input(content: list[UserInput]) -> None:
     """Raise Refusal where input says nothing, or names a skill by a path that is not absolute."""
     if not content:
         raise invalid_params("input: must hold at least one element")
-    for index, one in enumerate(content):
-        if isinstance(one, SkillInput) and not os.path.isabs(one.path):
+    for index, item in enumerate(content):
+        if isinstance(item, SkillInput) and not os.path.isabs(item.path):
             raise invalid_params(
                 f"input[{index}].path: must be the absolute path of the skill's SKILL.md, "
-                f"not {brief_value(one.path)}"
+                f"not {brief_value(item.path)}"
             )

@@ -31,7 +31,7 @@ async def read_input(
 
     A skill that the conversation holds already is among them: `without_known_skills`.
     """
-    images = await tools.images.parts(content, settings) if local_images(content) else ()
+    images = await tools.images.image_parts(content, settings) if local_images(content) else ()
     skills = None
     if any(_may_name_skills(one) for one in content):
         from reference_server.skills.invoking import skill_texts
@@ -40,14 +40,14 @@ async def read_input(
     return user_message(content, images, skills)
 
 
-def _may_name_skills(one: UserInput) -> bool:
-    return isinstance(one, SkillInput) or (isinstance(one, TextInput) and "$" in one.text)
+def _may_name_skills(item: UserInput) -> bool:
+    return isinstance(item, SkillInput) or (isinstance(item, TextInput) and "$" in item.text)
 
 
 def unread_input(content: list[UserInput]) -> Fields:
     """Return input as a Responses API item, with a note in place of each local image."""
-    why = "the turn was interrupted"
-    return user_message(content, [unread_image(path, why) for path in local_images(content)])
+    reason = "the turn was interrupted"
+    return user_message(content, [unread_image(path, reason) for path in local_images(content)])
 
 
 class Steering:
@@ -58,7 +58,7 @@ class Steering:
         self._waiting: list[tuple[str, Fields]] = []
 
     @property
-    def waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """Return whether there is accepted input that no model call has held yet."""
         return bool(self._waiting)
 
@@ -75,7 +75,7 @@ class Steering:
         self._waiting.append((message.id, words))
 
         def tell() -> None:
-            self._log.started(message)
+            self._log.start_item(message)
             self._log.notify_completed(message)
 
         return tell

@@ -19,7 +19,7 @@ from reference_server.engine.calls import ToolCall
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.offered import offers
-from reference_server.late_imports import importing
+from reference_server.late_imports import fast_imports
 from reference_server.session.server_requests import ServerRequests
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 class ToolProvider:
-    """The tools that all turns of a server share, and what they rest on."""
+    """The tools that all turns of a server share, and their dependencies."""
 
     def __init__(
         self,
@@ -90,17 +90,17 @@ class ToolProvider:
 
     def mcp_tool(self, name: str) -> "Tool | None":
         """Return the tool of an MCP server that the model calls by this name."""
-        found = self.mcp and self.mcp.find(name)
-        if not self.mcp or not found:
+        server_and_tool = self.mcp and self.mcp.find(name)
+        if not self.mcp or not server_and_tool:
             return None
         from reference_server.engine.tools.mcp import McpToolCall
 
-        return McpToolCall(self.mcp, name, *found, self.secrets.hidden_in)
+        return McpToolCall(self.mcp, name, *server_and_tool, self.secrets.redact)
 
     async def make_tools(self) -> None:
         """Import and make the tools, unless they are there."""
         if "toolbox" not in vars(self):
-            with importing():
+            with fast_imports():
                 await to_thread.run_sync(lambda: self.toolbox)
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class ToolProvider:
     def context(
         self, log: ItemLog, interrupt: Callable[[], None], client_tools: Sequence[DynamicTool]
     ) -> "ToolContext":
-        """Return what a tool is given of a turn; `interrupt` interrupts the turn."""
+        """Return a turn's context for its tools; `interrupt` interrupts the turn."""
         from reference_server.engine.approvals import Approvals
         from reference_server.engine.tools.base import ToolContext
         from reference_server.engine.tools.dynamic import ClientTool
@@ -129,7 +129,7 @@ class ToolProvider:
 
 
 class TurnCalls:
-    """Carries out the tool calls of one turn; `client_tools`: what the client brought for them."""
+    """Carries out the tool calls of one turn; `client_tools` are those that the client brought."""
 
     def __init__(
         self,
@@ -150,15 +150,15 @@ class TurnCalls:
         return self._tools.context(self._log, self._interrupt, self._client_tools)
 
     async def prepare(self) -> None:
-        """Wait for the tools of MCP servers; tell the client, once, which are not there."""
+        """Wait for the tools of MCP servers; report to the client, once, which are missing."""
         if self._tools.mcp is None:
             return
-        failures = await self._tools.mcp.ready(again=not self._prepared)
+        failures = await self._tools.mcp.ready(retry=not self._prepared)
         self._prepared = True
-        known, self._log.thread.missing = self._log.thread.missing, set(failures)
-        for name in sorted(failures.keys() - known):
+        reported, self._log.thread.missing_servers = self._log.thread.missing_servers, set(failures)
+        for name in sorted(failures.keys() - reported):
             words = f"The MCP server {name} is not there: {failures[name]}"
-            hidden = self._tools.secrets.hidden_in(words)
+            hidden = self._tools.secrets.redact(words)
             self._tell(f"{hidden}; the turn goes on without its tools")
 
     def _tell(self, words: str) -> None:
@@ -190,4 +190,4 @@ class TurnCalls:
     def cut(self) -> list[Fields]:
         """Return an output for each call that has none; without, the next model call is invalid."""
         unanswered, self._unanswered = self._unanswered, []
-        return [call.answered("aborted: the turn ended") for call in unanswered]
+        return [call.output_item("aborted: the turn ended") for call in unanswered]

@@ -28,16 +28,16 @@ from reference_server.config.model import Provider
 from reference_server.engine.compaction import compact
 from reference_server.engine.failure import (
     MODEL_CALLS_LIMIT,
-    SAID_LIMIT,
-    endless,
+    TURN_TEXT_LIMIT,
+    count_characters,
     internal_error,
     retry_error,
-    too_much_said,
+    too_many_calls,
     turn_error,
-    weight,
+    turn_too_long,
 )
 from reference_server.engine.items import ItemLog
-from reference_server.engine.output_schema import OutputSchema, correction, schema_unmet
+from reference_server.engine.output_schema import OutputSchema, correction, schema_mismatch
 from reference_server.engine.prompt import request_body
 from reference_server.engine.sampling import Sampled, Sampling, Visibility
 from reference_server.engine.steering import Steering, read_input, unread_input
@@ -94,15 +94,15 @@ class ActiveTurn:
         self,
         turn_id: str,
         thread: LoadedThread,
-        given: TurnInput,
+        turn_input: TurnInput,
         support: TurnSupport,
         provider: Provider,
     ) -> None:
         self.id = turn_id
-        self.begun = anyio.Event()
-        self.done = anyio.Event()
+        self.start_event = anyio.Event()
+        self.end_event = anyio.Event()
         self._thread = thread
-        self._given = given
+        self._input = turn_input
         self._support = support
         self._provider = provider
         self._scope = anyio.CancelScope()
@@ -113,8 +113,8 @@ class ActiveTurn:
         self._steering = Steering(self._log)
         self._calls = TurnCalls(support.tools, self._log, self.interrupt, thread.client_tools)
         self._corrected = False
-        self._said = 0
-        self._added = 0
+        self._text_size = 0
+        self._steered_bytes = 0
         self.meter = Meter(thread, turn_id, support.window)
 
     @property
@@ -129,8 +129,8 @@ class ActiveTurn:
 
     @property
     def takes_input(self) -> bool:
-        """Return whether input can be added to it: it is no compaction and no review."""
-        return self._given.work is None
+        """Return whether input can be added to it: not to a compaction or a review."""
+        return self._input.work is None
 
     def own_calls(self) -> TurnCalls:
         """Return what carries out tool calls of a conversation that is not the thread's own."""
@@ -141,7 +141,7 @@ class ActiveTurn:
         return Turn(id=self.id, items=[], status=self._status, error=error)
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Return whether a client has asked to interrupt it."""
         return self._interrupted.is_set()
 
@@ -161,9 +161,9 @@ class ActiveTurn:
         waits already, OSError.
         """
         size = sum(len(json.dumps(part)) for part in words["content"])
-        self._added = size + (self._added if self._steering.waiting else 0)
-        if self._added > MAX_ADDED_BYTES:
-            self._added -= size
+        self._steered_bytes = size + (self._steered_bytes if self._steering.has_waiting else 0)
+        if self._steered_bytes > MAX_ADDED_BYTES:
+            self._steered_bytes -= size
             raise invalid_request(
                 f"turn {self.id} has more than {MAX_ADDED_BYTES // 2**20} MiB of input that no "
                 "model call has taken yet; wait for the next items"
@@ -207,40 +207,40 @@ class ActiveTurn:
             thread.subscribers.notify(
                 TurnStartedNotification(thread_id=thread.id, turn=self.wire())
             )
-            thread.move(COUPLING[self._status])
-            self.begun.set()
+            thread.change_state(COUPLING[self._status])
+            self.start_event.set()
 
     async def _converse(self) -> None:
-        if self._given.work is not None:
-            await self._given.work(self)
+        if self._input.work is not None:
+            await self._input.work(self)
             return
         await self._take_input()
         for _ in range(MODEL_CALLS_LIMIT):
             # A decision may have interrupted the turn: then the model is not called again.
             await anyio.lowlevel.checkpoint_if_cancelled()
             # Checked here, where every tool call has its output: the turn may fail now.
-            if self._said > SAID_LIMIT:
-                raise too_much_said()
+            if self._text_size > TURN_TEXT_LIMIT:
+                raise turn_too_long()
             if self.meter.is_full:
                 await compact(self)
             answer = await self._sample()
             self._keep(answer)
             if answer.calls:
                 await self._calls.carry_out(answer.calls, self.remember)
-            elif not self._steering.waiting and await self._is_final(answer):
+            elif not self._steering.has_waiting and await self._is_final(answer):
                 return
-        raise endless("model", "turn")
+        raise too_many_calls("model", "turn")
 
     async def _take_input(self) -> None:
-        content = self._given.content
+        content = self._input.content
         message = UserMessageItem(id=self._thread.new_item_id(), content=content)
         self._thread.note_user_message(message)
-        self._log.started(message)
-        self._log.completed(message)
+        self._log.start_item(message)
+        self._log.complete_item(message)
         try:
             words = await read_input(content, self._thread.settings, self._support.tools)
         except anyio.get_cancelled_exc_class():
-            # What the user said stays in the conversation, which goes on after an interrupt.
+            # The user's message stays in the conversation, which goes on after an interrupt.
             self.remember([unread_input(content)])
             raise
         self.remember([without_known_skills(words, self._thread.history)])
@@ -258,10 +258,10 @@ class ActiveTurn:
         """
         retries = Retries(self._provider)
         while True:
-            asked = body()
+            request = body()
             self._sampling = Sampling(self._log, visibility)
             try:
-                await self._support.model.call(self._provider, asked, self._sampling.receive)
+                await self._support.model.call(self._provider, request, self._sampling.receive)
             except ModelError as failure:
                 delay = retries.delay(failure)
                 if delay is None:
@@ -275,13 +275,13 @@ class ActiveTurn:
                 # An interrupt ends the pause, and the model is not called after it.
                 await anyio.lowlevel.checkpoint_if_cancelled()
             else:
-                # What it said joins the conversation now: an interrupt finds nothing of it to add.
-                ended, self._sampling = self._sampling, Sampling(self._log)
-                return ended.result
+                # The answer joins the conversation now, so that an interrupt does not add it again.
+                sampling, self._sampling = self._sampling, Sampling(self._log)
+                return sampling.result
 
     def _request_body(self) -> Fields:
         self._steering.join()
-        schema = self._given.output_schema
+        schema = self._input.output_schema
         return request_body(
             self._thread.settings,
             self._thread.history,
@@ -292,17 +292,17 @@ class ActiveTurn:
     async def _is_final(self, answer: Sampled) -> bool:
         """Return whether an answer without calls ends the turn.
 
-        One that does not fit the outputSchema does not: the model is told so, once. Raises
-        ModelError where its next answer does not fit either.
+        One that does not fit the outputSchema does not: the model must correct it, once. Raises
+        ModelError if its next answer does not fit either.
         """
-        schema = self._given.output_schema
+        schema = self._input.output_schema
         if schema is None:
             return True
         objection = await schema.objection(answer.texts[-1] if answer.texts else "")
         if not objection:
             # The check took time, in which the user may have added something.
-            return not self._steering.waiting
-        failure = schema_unmet(objection)
+            return not self._steering.has_waiting
+        failure = schema_mismatch(objection)
         if self._corrected:
             raise failure
         self._corrected = True
@@ -326,9 +326,9 @@ class ActiveTurn:
         if not items and tokens is None:
             return
         thread = self._thread
-        self._said += weight(items)
+        self._text_size += count_characters(items)
         record = HistoryRecord(at=thread.clock(), turn_id=self.id, items=items)
-        # Recorded first: what is not in the rollout is not in the conversation either.
+        # Recorded first: the conversation must not hold anything that the rollout lacks.
         thread.record(record if tokens is None else record.model_copy(update={"tokens": tokens}))
         thread.history.extend(items)
 
@@ -358,11 +358,11 @@ class ActiveTurn:
         self._status = next_turn_status(self._status, event)
         self._record_end(error)
         self._thread.turn = None
-        self._thread.move(COUPLING[self._status])
+        self._thread.change_state(COUPLING[self._status])
         self._thread.subscribers.notify(
             TurnCompletedNotification(thread_id=self._thread.id, turn=self.wire(error))
         )
-        self.done.set()
+        self.end_event.set()
 
     def _cut_off(self) -> None:
         """Complete open items; what was streamed of an interrupted reply joins the conversation.

@@ -68,4 +68,4 @@ class TurnContext(Protocol):
 
 
 Work = Callable[[TurnContext], Awaitable[None]]
-"""What a turn without input of the user does instead: a compaction, a review."""
+"""The work of a turn without user input: a compaction, a review."""

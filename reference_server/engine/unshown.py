@@ -1,10 +1,10 @@
-"""Model output that no client sees: a summary of the history, a reviewer's answer.
+"""Model output that is hidden from clients: a summary of the history, a reviewer's answer.
 
 The classes have the methods of the items that clients see, and send nothing.
 """
 
 
-class UnshownMessage:
+class HiddenMessage:
     """A message whose text is kept and not sent."""
 
     def __init__(self) -> None:
@@ -19,15 +19,15 @@ class UnshownMessage:
         """Take a piece."""
         self._parts.append(delta)
 
-    def finish(self, whole: str, _phase: str | None) -> None:
+    def finish(self, final_text: str, _phase: str | None) -> None:
         """Take the model's final text, if it gives one."""
-        self._parts = [whole] if whole else self._parts
+        self._parts = [final_text] if final_text else self._parts
 
     def complete(self) -> None:
-        """It is told to nobody."""
+        """Do nothing: no client sees it."""
 
 
-class UnshownReasoning:
+class HiddenReasoning:
     """Reasoning that is neither kept nor sent."""
 
     def begin_summary_part(self, index: int) -> None:
@@ -43,4 +43,4 @@ class UnshownReasoning:
         """Ignore the final parts."""
 
     def complete(self) -> None:
-        """It is told to nobody."""
+        """Do nothing: no client sees it."""

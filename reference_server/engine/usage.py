@@ -49,7 +49,7 @@ class Meter:
         return limit is not None and self._thread.context_tokens >= limit
 
     def report(self, last: TokenCounts | None, *, of_thread: bool = True) -> None:
-        """Count the tokens of a call and notify the subscribers; None where none were reported.
+        """Count the tokens of a call and notify the subscribers; None if none were reported.
 
         `of_thread`: the call held the thread's own conversation.
         """

@@ -24,25 +24,25 @@ class GrowingSearch:
     def __init__(self, log: ItemLog) -> None:
         self._log = log
         self._item = WebSearchItem(id=log.thread.new_item_id(), query="")
-        log.started(self._item)
+        log.start_item(self._item)
 
     def finish(self, call: Fields) -> None:
         """Complete it, given the model's own item."""
         action: Any = call.get("action")
         if isinstance(action, dict):
-            self._item = _described(self._item.id, cast("Fields", action))
+            self._item = _completed_item(self._item.id, cast("Fields", action))
         self.complete()
 
     def complete(self) -> None:
         """Complete it as far as it is known."""
-        self._log.completed(self._item)
+        self._log.complete_item(self._item)
 
 
-def _described(item_id: str, action: Fields) -> WebSearchItem:
-    query, known = _action(action)
-    if known is None:
+def _completed_item(item_id: str, action: Fields) -> WebSearchItem:
+    query, wire_action = _action(action)
+    if wire_action is None:
         return WebSearchItem(id=item_id, query=query)
-    return WebSearchItem(id=item_id, query=query, action=known)
+    return WebSearchItem(id=item_id, query=query, action=wire_action)
 
 
 def _action(action: Fields) -> tuple[str, WebSearchAction | None]:

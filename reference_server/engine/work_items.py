@@ -41,7 +41,7 @@ class CommandWork:
             status="inProgress",
             command_actions=list(actions),
         )
-        log.started(self.item, self._so_far)
+        log.start_item(self.item, self._so_far)
 
     def _so_far(self) -> CommandExecutionItem:
         if not self._streamed:
@@ -59,10 +59,10 @@ class CommandWork:
             )
         self._streamed.append(text)
         self._log.thread.subscribers.send_delta(self._line, text)
-        await self._log.thread.subscribers.room()
+        await self._log.thread.subscribers.wait_for_room()
 
-    def runs_again(self, output: str) -> None:
-        """Keep the output of a run that is followed by another: both belong to this item."""
+    def add_earlier_output(self, output: str) -> None:
+        """Keep the output of a run that will be repeated: both runs belong to this item."""
         self._earlier += output
 
     def complete(
@@ -77,15 +77,15 @@ class CommandWork:
         """Complete it; fields that are None are left out, as the document marks them optional."""
         if self._earlier:
             output = self._earlier + (output or "")
-        known = {
+        members = {
             "process_id": process_id,
             "aggregated_output": output,
             "exit_code": exit_code,
             "duration_ms": duration_ms,
         }
-        given = {name: value for name, value in known.items() if value is not None}
-        self.item = self.item.model_copy(update={"status": status, **given})
-        self._log.completed(self.item)
+        update = {name: value for name, value in members.items() if value is not None}
+        self.item = self.item.model_copy(update={"status": status, **update})
+        self._log.complete_item(self.item)
 
 
 class FileWork:
@@ -96,7 +96,7 @@ class FileWork:
         self.item = FileChangeItem(
             id=log.thread.new_item_id(), changes=list(changes), status="inProgress"
         )
-        log.started(self.item)
+        log.start_item(self.item)
 
     def output(self, text: str) -> None:
         """Send a piece of output."""
@@ -110,4 +110,4 @@ class FileWork:
     def complete(self, status: DeclinableStatus) -> None:
         """Complete it."""
         self.item = self.item.model_copy(update={"status": status})
-        self._log.completed(self.item)
+        self._log.complete_item(self.item)

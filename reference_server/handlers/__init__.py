@@ -9,8 +9,8 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from reference_server.handlers.registry import AnyHandler, registered
-from reference_server.late_imports import importing
+from reference_server.handlers.registry import AnyHandler, registered_handlers
+from reference_server.late_imports import fast_imports
 
 _MODULE_OF = {
     "thread/unarchive": "thread_archive",
@@ -23,20 +23,20 @@ _MODULE_OF = {
 
 def handler_of(method: str) -> AnyHandler | None:
     """Return the handler of a method, or None. Only its own module is imported, where possible."""
-    if (handler := registered().get(method)) is not None:
+    if (handler := registered_handlers().get(method)) is not None:
         return handler
-    with importing():
-        return _by_name(method) or discover().get(method)
+    with fast_imports():
+        return _find_by_name(method) or discover().get(method)
 
 
-def _by_name(method: str) -> AnyHandler | None:
+def _find_by_name(method: str) -> AnyHandler | None:
     """Look in the modules that are named like the method or its resource."""
     resource, _, rest = method.partition("/")
     verb = rest.partition("/")[0]
     for name in (_MODULE_OF.get(method), f"{resource}_{verb}", resource):
         if name in _modules():
             importlib.import_module(f"{__name__}.{name}")
-            if (handler := registered().get(method)) is not None:
+            if (handler := registered_handlers().get(method)) is not None:
                 return handler
     return None
 
@@ -51,7 +51,7 @@ def discover() -> Mapping[str, AnyHandler]:
     """Import every module of the package and give the handlers by method."""
     for module in sorted(_modules()):
         importlib.import_module(f"{__name__}.{module}")
-    return registered()
+    return registered_handlers()
 
 
 # The other modules are imported with the first request that needs them, after the handshake.

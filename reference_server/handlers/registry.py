@@ -25,6 +25,6 @@ def handles(method: str) -> Callable[[Handler[P]], Handler[P]]:
     return register
 
 
-def registered() -> Mapping[str, AnyHandler]:
+def registered_handlers() -> Mapping[str, AnyHandler]:
     """Return the handlers of the modules imported so far, by method."""
     return _handlers

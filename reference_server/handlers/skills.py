@@ -45,14 +45,14 @@ def _extra_roots(entries: list[SkillsExtraRoots], library: Library) -> dict[str,
         field = f"perCwdExtraUserRoots[{index}].extraUserRoots"
         roots = roots_by_cwd.setdefault(library.folder(entry.cwd), [])
         for root in entry.extra_user_roots:
-            roots.append(_absolute(root, field))
+            roots.append(_absolute_path(root, field))
         if len(roots) > MAX_FOLDERS or len(roots_by_cwd) > MAX_FOLDERS:
             raise invalid_params(f"{field}: there are more than {MAX_FOLDERS}; ask for fewer")
     return roots_by_cwd
 
 
-def _absolute(path: str, field: str) -> str:
-    """Return an absolute path without `..`. Raises Refusal where it is none."""
+def _absolute_path(path: str, field: str) -> str:
+    """Return an absolute path without `..`. Raises Refusal for any other."""
     try:
         check_path(path)
     except LimitExceeded as error:
@@ -66,18 +66,18 @@ def _absolute(path: str, field: str) -> str:
 
 @handles("skills/config/write")
 async def skills_config_write(call: Call, params: SkillsConfigWriteParams) -> None:
-    """Enable or disable a skill, for every server of the home and for good."""
-    from reference_server.skills.skill import NoSkill
+    """Enable or disable a skill permanently, for every server of the home."""
+    from reference_server.skills.skill import SkillError
     from reference_server.skills.switches import Unwritable
 
-    path = _absolute(params.path, "path")
+    path = _absolute_path(params.path, "path")
     library = call.services.tools.skills
     change = partial(library.switches.set, path, enabled=params.enabled)
     try:
         await to_thread.run_sync(change)
-    except NoSkill as error:
+    except SkillError as error:
         raise invalid_params(f"path: {brief(path)} {error}") from None
     except Unwritable as error:
         raise invalid_request(str(error)) from None
-    library.forget()
+    library.clear_cache()
     call.answer(Empty())

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 @handles("skills/remote/list")
 async def skills_remote_list(call: Call, params: Empty) -> None:
     """List the skills of the catalogue."""
-    from reference_server.skills.skill import NoSkill
+    from reference_server.skills.skill import SkillError
 
     catalogue = _catalogue(call)
     try:
         skills = await to_thread.run_sync(catalogue.skills, abandon_on_cancel=True)
-    except NoSkill as error:
+    except SkillError as error:
         raise invalid_request(str(error)) from None
     data = [
         RemoteSkill(id=skill_id, name=skill.name, description=skill.description)
@@ -44,7 +44,7 @@ async def skills_remote_list(call: Call, params: Empty) -> None:
 @handles("skills/remote/export")
 async def skills_remote_export(call: Call, params: SkillsRemoteExportParams) -> None:
     """Copy a skill of the catalogue into the user's skills."""
-    from reference_server.skills.skill import NoSkill
+    from reference_server.skills.skill import SkillError
 
     catalogue = _catalogue(call)
     library = call.services.tools.skills
@@ -52,9 +52,9 @@ async def skills_remote_export(call: Call, params: SkillsRemoteExportParams) -> 
         path = await to_thread.run_sync(
             catalogue.export, params.hazelnut_id, library.users_folder, abandon_on_cancel=True
         )
-    except NoSkill as error:
+    except SkillError as error:
         raise invalid_params(f"hazelnutId: {brief_value(params.hazelnut_id)} {error}") from None
-    library.forget()
+    library.clear_cache()
     call.answer(SkillsRemoteExportResult(id=params.hazelnut_id, path=str(path)))
 
 

@@ -16,7 +16,7 @@ from harness.protocol.wire.thread import (
     ThreadStartResult,
 )
 from reference_server.call import Call
-from reference_server.collecting import not_collecting
+from reference_server.collecting import garbage_collection_paused
 from reference_server.engine.client_tools import check_client_tools
 from reference_server.handlers.registry import handles
 from reference_server.session.source import source_of
@@ -30,7 +30,7 @@ async def thread_start(call: Call, params: ThreadStartParams) -> None:
     check_client_tools(params.dynamic_tools or [])
     thread = await services.threads.start(params, source_of(call.connection.client_name))
     thread.subscribers.add(call.connection.outbox)
-    call.answer(_opened(ThreadStartResult, thread.snapshot(), thread.settings))
+    call.answer(_opened_result(ThreadStartResult, thread.snapshot(), thread.settings))
     services.everyone.notify(ThreadStartedNotification(thread=thread.snapshot()))
 
 
@@ -38,12 +38,11 @@ async def thread_start(call: Call, params: ThreadStartParams) -> None:
 async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
     """Load a thread, if it is not loaded, and subscribe the caller.
 
-    What the answer shows and what the caller is sent afterwards is together all that happens on the
-    thread, and nothing of it twice: so nothing else runs from the moment at which the turns are
-    taken.
+    The answer and the later notifications together must hold every event of the thread exactly
+    once, so nothing else runs from the moment at which the turns are taken.
     """
     services = call.services
-    with not_collecting():
+    with garbage_collection_paused():
         opened = await services.threads.load(params.thread_id)
         thread = opened.thread
         snapshot = thread.snapshot(opened.turns())
@@ -51,14 +50,14 @@ async def thread_resume(call: Call, params: ThreadResumeParams) -> None:
             update = {"personality": params.personality}
             thread.settings = thread.settings.model_copy(update=update)
         is_new = thread.subscribers.add(call.connection.outbox)
-        call.answer(_opened(ThreadResumeResult, snapshot, thread.settings))
+        call.answer(_opened_result(ThreadResumeResult, snapshot, thread.settings))
         was_loaded = opened.was_loaded
         # A long history is out of the memory before the collector could look through it.
         del opened, snapshot
     if not was_loaded:
         services.everyone.notify(thread.status_notification())
     if is_new:
-        services.server_requests.ask_too(thread.subscribers, call.connection.outbox)
+        services.server_requests.send_open_requests(thread.subscribers, call.connection.outbox)
 
 
 @handles("thread/fork")
@@ -66,7 +65,7 @@ async def thread_fork(call: Call, params: ThreadForkParams) -> None:
     """Begin a thread with the history of another; the caller is its first subscriber."""
     services = call.services
     source = source_of(call.connection.client_name)
-    with not_collecting():
+    with garbage_collection_paused():
         thread, turns = await services.forks.fork(params.thread_id, source)
         thread.subscribers.add(call.connection.outbox)
         call.answer(ThreadForkResult(thread=thread.snapshot(turns)))
@@ -79,7 +78,7 @@ async def thread_fork(call: Call, params: ThreadForkParams) -> None:
 @handles("thread/read")
 async def thread_read(call: Call, params: ThreadReadParams) -> None:
     """Show a thread, without loading it."""
-    with not_collecting():
+    with garbage_collection_paused():
         thread = await call.services.threads.read(
             params.thread_id, with_turns=bool(params.include_turns)
         )
@@ -87,7 +86,7 @@ async def thread_read(call: Call, params: ThreadReadParams) -> None:
         del thread
 
 
-def _opened(
+def _opened_result(
     kind: type[ThreadStartResult], thread: Thread, settings: ThreadSettings
 ) -> ThreadStartResult:
     return kind(

@@ -20,7 +20,7 @@ from reference_server.refusal import invalid_request
 
 @handles("thread/archive")
 async def thread_archive(call: Call, params: ThreadArchiveParams) -> None:
-    """End what the thread does, move its file, tell every client."""
+    """End the thread's turn, move its file, notify every client."""
     services, thread_id = call.services, params.thread_id
     thread = services.threads.find_loaded(thread_id)
     if thread is None:
@@ -38,7 +38,7 @@ async def thread_archive(call: Call, params: ThreadArchiveParams) -> None:
 
 @handles("thread/unarchive")
 async def thread_unarchive(call: Call, params: ThreadUnarchiveParams) -> None:
-    """Move the file back, show the thread, tell every client."""
+    """Move the file back, return the thread, notify every client."""
     thread = await call.services.threads.unarchive(params.thread_id)
     call.answer(ThreadUnarchiveResult(thread=thread))
     call.services.everyone.notify(ThreadUnarchivedNotification(thread_id=params.thread_id))

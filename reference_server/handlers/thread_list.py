@@ -27,7 +27,7 @@ MAX_PAGE_THREADS = 100
 @handles("thread/list")
 async def thread_list(call: Call, params: ThreadListParams) -> None:
     """Return one page of the stored threads."""
-    # SQLite is not imported before somebody asks for a list.
+    # SQLite is not imported before the first list.
     from reference_server.index.cursor import BadCursor
 
     try:
@@ -37,7 +37,7 @@ async def thread_list(call: Call, params: ThreadListParams) -> None:
     except GivenUp:
         raise invalid_request("the server ends") from None
     loaded = call.services.threads.find_loaded
-    data = [_shown(one, loaded(one.summary.id)) for one in threads]
+    data = [_listed_thread(one, loaded(one.summary.id)) for one in threads]
     call.answer(ThreadListResult(data=data, next_cursor=cursor))
 
 
@@ -58,7 +58,7 @@ def _query(params: ThreadListParams) -> "Query":
     )
 
 
-def _shown(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
+def _listed_thread(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
     """Return a thread as a list shows it: the live one where it is loaded."""
     if loaded is not None:
         return loaded.snapshot()
@@ -68,8 +68,8 @@ def _shown(listed: "ListedThread", loaded: LoadedThread | None) -> Thread:
         preview=summary.preview,
         ephemeral=False,
         model_provider=summary.provider,
-        created_at=int(summary.created),
-        updated_at=int(summary.updated),
+        created_at=int(summary.created_at),
+        updated_at=int(summary.updated_at),
         status=NotLoadedStatus(),
         path=listed.path,
         cwd=summary.cwd,

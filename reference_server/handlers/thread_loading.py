@@ -54,7 +54,7 @@ async def thread_loaded_list(call: Call, params: ThreadLoadedListParams) -> None
     if limit < 1:
         raise invalid_params("limit: must be at least 1")
     limit = min(limit, MAX_LISTED)
-    ids = sorted((thread.id for thread in call.services.threads.loaded), key=thread_number)
+    ids = sorted((thread.id for thread in call.services.threads.loaded_threads), key=thread_number)
     if params.cursor is not None:
         if not is_thread_id(params.cursor):
             raise invalid_params(f"cursor: {brief(params.cursor)} is from no earlier answer")

@@ -19,14 +19,14 @@ from reference_server.rollout.records import NameRecord
 
 MAX_NAME_CHARACTERS = 1000
 """Characters. A name is sent with each list of threads."""
-_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTION_CHARACTERS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of the text after them, in a line of a list for example."""
 
 
 @handles("thread/name/set")
 async def thread_name_set(call: Call, params: ThreadNameSetParams) -> None:
-    """Record the name, and tell every client."""
-    name = _checked(params.name)
+    """Record the name, and notify every client."""
+    name = _check_name(params.name)
     services = call.services
     async with services.threads.for_writing(params.thread_id) as thread:
         thread.record(NameRecord(at=thread.clock(), name=name))
@@ -37,11 +37,14 @@ async def thread_name_set(call: Call, params: ThreadNameSetParams) -> None:
     )
 
 
-def _checked(name: str) -> str | None:
-    """Return the name as it is kept. Raises Refusal."""
+def _check_name(name: str) -> str | None:
+    """Return the name as it is stored. Raises Refusal."""
     name = name.strip()
     if len(name) > MAX_NAME_CHARACTERS:
         raise invalid_params(f"name: has more than {MAX_NAME_CHARACTERS:,} characters")
-    if any(character in _TURNING or unicodedata.category(character) == "Cc" for character in name):
+    if any(
+        character in _DIRECTION_CHARACTERS or unicodedata.category(character) == "Cc"
+        for character in name
+    ):
         raise invalid_params("name: holds a control character, such as a line feed")
     return name or None

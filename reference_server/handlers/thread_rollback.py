@@ -19,7 +19,7 @@ MAX_TURNS = 2**31
 
 @handles("thread/rollback")
 async def thread_rollback(call: Call, params: ThreadRollbackParams) -> None:
-    """Record that the turns are dropped, and go on from what remains."""
+    """Record that the turns are dropped, and continue from the rest."""
     if params.num_turns < 1:
         raise invalid_params("numTurns: must be at least 1")
     services = call.services
@@ -28,7 +28,7 @@ async def thread_rollback(call: Call, params: ThreadRollbackParams) -> None:
         reading = LiveReading(thread)
         await reading.prepare()
         thread.record(RollbackRecord(at=thread.clock(), num_turns=min(params.num_turns, MAX_TURNS)))
-        stored = reading.stored()
+        stored = reading.stored_thread()
         thread.forget_turns(stored)
         snapshot = thread.snapshot(stored.turns)
     call.answer(ThreadRollbackResult(thread=snapshot))

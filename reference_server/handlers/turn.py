@@ -37,7 +37,7 @@ async def turn_start(call: Call, params: TurnStartParams) -> None:
 async def turn_interrupt(call: Call, params: TurnInterruptParams) -> None:
     """End the active turn, if it is the one named."""
     thread = await call.services.threads.get_loaded(params.thread_id)
-    turn = _active(thread, params.turn_id, "turnId", "interrupt")
+    turn = _active_turn(thread, params.turn_id, "turnId", "interrupt")
     call.answer(Empty())
     turn.interrupt()
 
@@ -47,28 +47,28 @@ async def turn_steer(call: Call, params: TurnSteerParams) -> None:
     """Add input to the active turn, if it is the one expected."""
     thread = await call.services.threads.get_loaded(params.thread_id)
     check_input(params.input)
-    await _steerable(thread, params.expected_turn_id).begun.wait()
+    await _steerable_turn(thread, params.expected_turn_id).start_event.wait()
     words = await call.services.engine.read_input(thread, params.input)
     # Waiting and reading took time, and the turn may have ended meanwhile.
-    turn = _steerable(thread, params.expected_turn_id)
+    turn = _steerable_turn(thread, params.expected_turn_id)
     tell = turn.steer(params.input, words)
     call.answer(TurnSteerResult(turn_id=turn.id))
     tell()
 
 
-def _steerable(thread: LoadedThread, expected: str) -> RunningTurn:
-    turn = _active(thread, expected, "expectedTurnId", "steer")
+def _steerable_turn(thread: LoadedThread, expected: str) -> RunningTurn:
+    turn = _active_turn(thread, expected, "expectedTurnId", "steer")
     if not turn.takes_input:
         raise invalid_request(
             f"turn {turn.id} is a compaction or a review: it takes no input; wait for its "
             "turn/completed"
         )
-    if turn.interrupted:
+    if turn.is_interrupted:
         raise invalid_request(f"turn {turn.id} is being interrupted: it takes no further input")
     return turn
 
 
-def _active(thread: LoadedThread, turn_id: str, parameter: str, purpose: str) -> RunningTurn:
+def _active_turn(thread: LoadedThread, turn_id: str, parameter: str, purpose: str) -> RunningTurn:
     turn = thread.turn
     if turn is None:
         raise invalid_request(f"thread {thread.id} has no active turn to {purpose}")

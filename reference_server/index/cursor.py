@@ -1,7 +1,7 @@
 """Cursors of `thread/list`: opaque text by which the next page is found.
 
-A cursor is good for one home and for the filters and the order of the request that it came from; a
-checksum tells a damaged one.
+A cursor is valid for one home and for the filters and the order of its request; a checksum detects
+a damaged one.
 """
 
 import base64
@@ -20,21 +20,21 @@ MAX_CURSOR_CHARACTERS = 2048
 
 
 class BadCursor(ValueError):
-    """The text is no cursor of this list; str() says why."""
+    """The text is not a cursor of this list; str() says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
     """The end of a page.
 
-    `key` and `id` are the last thread's. `moved`: rows with a higher one were moved since.
-    `begun`: when the first page was asked for, in seconds since 1970.
+    `key` and `id` are the last thread's. `last_move`: rows with a higher one were moved since.
+    `started_at`: when the first page was asked for, in seconds since 1970.
     """
 
     key: float
     id: str
-    moved: int
-    begun: float
+    last_move: int
+    started_at: float
 
 
 def encode_cursor(position: Position, query: Query, home: str) -> str:
@@ -54,9 +54,9 @@ def decode_cursor(text: str, query: Query, home: str) -> Position:
         canonical = base64.urlsafe_b64encode(data).decode().rstrip("=") == text
         if not canonical or data[:_SUM] != _sum(payload, home):
             raise ValueError
-        version, digest, key, thread, moved, begun = json.loads(payload)
-        position = Position(float(key), _str(thread), _int(moved), float(begun))
-        if version != _VERSION or not (math.isfinite(position.key) and math.isfinite(begun)):
+        version, digest, key, thread, moved, started_at = json.loads(payload)
+        position = Position(float(key), _str(thread), _int(moved), float(started_at))
+        if version != _VERSION or not (math.isfinite(position.key) and math.isfinite(started_at)):
             raise ValueError
     except (ValueError, TypeError, RecursionError):
         raise BadCursor("is no cursor that this server gave for this home") from None

@@ -1,7 +1,7 @@
 """The file of the index: where it lies, how it is opened, and how a new one takes its place.
 
 `index/current-<version>` names the database in use; a new one is built under a new name and named
-there when it is complete. So nobody sees a half-built index, and no name is used twice: SQLite
+there when it is complete. So no server sees a half-built index, and no name is used twice: SQLite
 removes files by name when the last user of a database closes it, also those of a successor of the
 same name.
 """
@@ -22,7 +22,7 @@ from reference_server.safe_files import make_private, open_for_reading, open_reg
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the schema and of what is in the rows. Servers of another version use another index."""
+"""Version of the schema and the rows. Servers of another version use another index."""
 BUSY_TIME = 5.0
 """Seconds to wait for another server that writes; it does so for milliseconds."""
 _POINTER = f"current-{VERSION}"
@@ -71,8 +71,8 @@ _TITLES = """
 CREATE VIRTUAL TABLE titles USING fts5 (title, tokenize = 'trigram case_sensitive 1');
 """
 """By three characters in a row: which titles can hold a word. Not every SQLite has it."""
-# Nothing is lost when the machine fails: the first look of a process is at every file, and what is
-# damaged is made anew.
+# Nothing is lost when the machine fails: a process first looks at every file, and rebuilds a
+# damaged index.
 _SETTINGS = """
 PRAGMA trusted_schema = OFF;
 PRAGMA synchronous = OFF;
@@ -81,31 +81,31 @@ PRAGMA cache_size = -4000;
 
 
 class NoIndex(Exception):
-    """There is no index that can be used: it is missing, damaged, or of another version."""
+    """The index cannot be used: it is missing, damaged, or of another version."""
 
 
 class Database:
     """One open database. To be used by one thread at a time."""
 
-    def __init__(self, connection: sqlite3.Connection, pointer: "_Seen | None") -> None:
+    def __init__(self, connection: sqlite3.Connection, pointer: "_PointerState | None") -> None:
         self.connection = connection
         self._pointer = pointer
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'titles'").fetchone()
-        self.has_titles = found is not None
+        row = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'titles'").fetchone()
+        self.has_titles = row is not None
         """Whether titles can be searched by their parts."""
 
     @classmethod
     def open(cls, folder: Path) -> "Database":
         """Open the database in use. Raises NoIndex, sqlite3.Error."""
         pointer = folder / _POINTER
-        seen = _seen(pointer)
-        name = _named_in(pointer)
+        state = _pointer_state(pointer)
+        name = _read_pointer(pointer)
         if name is None:
             raise NoIndex("there is none")
         path = folder / name
         with contextlib.suppress(OSError):
             if stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode):
-                return cls(_checked(_connected(path)), seen)
+                return cls(_check_database(_connect(path)), state)
         raise NoIndex(f"{path} is missing")
 
     @classmethod
@@ -117,10 +117,10 @@ class Database:
 
     def is_current(self, folder: Path) -> bool:
         """Return whether the pointer is as it was when this database was opened."""
-        return self._pointer is None or _seen(folder / _POINTER) == self._pointer
+        return self._pointer is None or _pointer_state(folder / _POINTER) == self._pointer
 
     @contextmanager
-    def writing(self) -> Generator[None]:
+    def write_transaction(self) -> Generator[None]:
         """Change the rows, all or nothing; no other server writes within the block."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
@@ -133,7 +133,7 @@ class Database:
         self.connection.execute("COMMIT")
 
     @contextmanager
-    def reading(self) -> Generator[None]:
+    def read_transaction(self) -> Generator[None]:
         """See the rows as they are now for the length of the block, whatever others write."""
         self.connection.execute("BEGIN")
         try:
@@ -143,13 +143,13 @@ class Database:
                 self.connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close it; what is in the file stays."""
+        """Close it; the file stays."""
         with contextlib.suppress(sqlite3.Error):
             self.connection.close()
 
 
 class Successor:
-    """A new, empty database on disk, which nobody else knows until it is published."""
+    """A new, empty database on disk, unknown to other servers until it is published."""
 
     def __init__(self, folder: Path) -> None:
         make_private(folder)
@@ -158,13 +158,13 @@ class Successor:
         path = folder / self._name
         # Made here, so that it is private: SQLite gives the files beside it the same permissions.
         os.close(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
-        connection = _connected(path)
+        connection = _connect(path)
         connection.execute("PRAGMA journal_mode = WAL")
         _make_tables(connection)
         self.database = Database(connection, None)
 
     def publish(self) -> Database:
-        """Put it in the place of the one in use, which is removed. Raises OSError."""
+        """Replace the database in use, which is removed. Raises OSError."""
         pointer = self._folder / _POINTER
         if pointer.is_dir() and not pointer.is_symlink():
             pointer.rename(self._folder / f"{_POINTER}.moved-{time.time_ns()}")
@@ -174,10 +174,10 @@ class Successor:
             os.write(descriptor, self._name.encode() + b"\n")
         finally:
             os.close(descriptor)
-        old = _named_in(pointer)
+        old = _read_pointer(pointer)
         fresh.replace(pointer)
         self._remove_others(old)
-        return Database(self.database.connection, _seen(pointer))
+        return Database(self.database.connection, _pointer_state(pointer))
 
     def give_up(self) -> None:
         """Remove it."""
@@ -190,18 +190,18 @@ class Successor:
             _remove(self._folder, old)
         with contextlib.suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
-                known = _NAME.fullmatch(os.fsencode(entry.name))
-                if known and entry.name != self._name:
+                is_database = _NAME.fullmatch(os.fsencode(entry.name))
+                if is_database and entry.name != self._name:
                     age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                     if age > _ABANDONED:
                         _remove(self._folder, entry.name)
 
 
-_Seen = tuple[int, int, int, int]
+_PointerState = tuple[int, int, int, int]
 
 
-def _named_in(pointer: Path) -> str | None:
-    """Return the name of the database in use; None where there is none, or no such file."""
+def _read_pointer(pointer: Path) -> str | None:
+    """Return the name of the database in use; None without a valid pointer."""
     try:
         with open_for_reading(pointer) as file:
             name = file.read(100).strip()
@@ -210,7 +210,7 @@ def _named_in(pointer: Path) -> str | None:
     return name.decode() if _NAME.fullmatch(name) else None
 
 
-def _seen(path: Path) -> _Seen | None:
+def _pointer_state(path: Path) -> _PointerState | None:
     try:
         status = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -218,7 +218,7 @@ def _seen(path: Path) -> _Seen | None:
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         uri, uri=True, timeout=BUSY_TIME, isolation_level=None, check_same_thread=False
@@ -237,7 +237,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(_TITLES)
 
 
-def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
+def _check_database(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Return a database that is whole and of this version. Raises NoIndex, sqlite3.Error."""
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()

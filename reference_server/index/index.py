@@ -1,7 +1,7 @@
 """The index of one home, as one server uses it.
 
-Before a page is given, what this server wrote is read, the folders are looked at, and every file of
-the page is compared with its row. Where the disk gives no place for an index, it is kept in memory.
+Before a page is returned, this server's changes are read, the folders are checked, and every file
+of the page is compared with its row. Without space on the disk the index is kept in memory.
 All of this blocks; `lists` calls it in a worker thread.
 """
 
@@ -32,10 +32,10 @@ _log = logging.getLogger(__name__)
 EVERY_FILE_TIME = 30.0
 """Seconds after which all files are compared with their rows again."""
 EVERY_FILE_SHARE = 50
-"""And so many times as long as it took."""
+"""Multiple of the duration of the last check that must pass, too."""
 _ROUNDS = 4
 """Times that a page is asked for while its files change."""
-_NOT_ITS_OWN = (
+_OUTSIDE_ERRORS = (
     "SQLITE_BUSY",
     "SQLITE_LOCKED",
     "SQLITE_FULL",
@@ -59,7 +59,7 @@ class ListedThread:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a list, and where the next begins; None where there is none."""
+    """One page of a list, and where the next begins; None after the last one."""
 
     threads: list[ListedThread]
     next: Position | None
@@ -87,12 +87,12 @@ class ThreadIndex:
     def page(self, query: Query, after: Position | None, now: float) -> Listing:
         """Return a page; `now` is in seconds since 1970. Raises GivenUp, OSError."""
         with self._lock:
-            return self._whatever_happens(partial(self._page, query, after, now))
+            return self._with_recovery(partial(self._page, query, after, now))
 
     def write_down(self) -> None:
-        """Read what was noted into the rows, for other servers too, if there is an index.
+        """Write the noted changes into the rows, for other servers too, if there is an index.
 
-        Never raises: what is not written down is found when a list looks at every file.
+        Never raises: a missed change is found when a list checks every file.
         """
         with self._lock:
             self._write_down()
@@ -106,19 +106,19 @@ class ThreadIndex:
             if self._in_memory or self._database.is_current(self._folder):
                 self._read_changed(self._database)
             else:
-                self._leave()
+                self._close_database()
         except (NoIndex, GivenUp):
             self._changed.clear()
         except (OSError, sqlite3.Error) as error:
             _log.warning("the index of threads was not brought up to date: %s", error)
             self._changed.clear()
-            self._leave()
+            self._close_database()
 
     def check_if_due(self) -> None:
         """Compare all files with their rows, if that was long ago. Raises GivenUp, OSError."""
         with self._lock:
             if self.is_check_due:
-                self._whatever_happens(self._check_every_file)
+                self._with_recovery(self._check_every_file)
 
     @property
     def is_check_due(self) -> bool:
@@ -126,71 +126,71 @@ class ThreadIndex:
         return self._checked and time.monotonic() > self._next_check
 
     def give_up(self) -> None:
-        """Let whatever is under way raise GivenUp soon: nobody waits for it."""
+        """Make running operations raise GivenUp soon: their callers have stopped waiting."""
         self._given_up.set()
 
     def close(self) -> None:
-        """Write down what was noted, and close the index. Never raises."""
+        """Write the noted changes, and close the index. Never raises."""
         with self._lock:
             self._given_up.clear()
             if self._changed:
                 self._write_down()
-            self._leave()
+            self._close_database()
 
-    def _whatever_happens(self, task: Callable[[Database], T]) -> T:
-        """Do something with the database; with another one where it fails."""
+    def _with_recovery(self, task: Callable[[Database], T]) -> T:
+        """Run a task with the database; if that fails, with a rebuilt one."""
         try:
-            return task(self._usable())
+            return task(self._open_database())
         except sqlite3.Error as error:
-            self._leave()
+            self._close_database()
             self._in_memory = self._in_memory or not _is_damage(error)
             _log.warning("the index of threads cannot be used, it is made anew: %s", error)
         try:
-            return task(self._built())
+            return task(self._build())
         except sqlite3.Error as error:
-            self._leave()
+            self._close_database()
             self._in_memory = True
             _log.warning("the index of threads is kept in memory: %s", error)
-        return task(self._built())
+        return task(self._build())
 
-    def _usable(self) -> Database:
+    def _open_database(self) -> Database:
         """Return the database in use, whole and up to date. Raises OSError, sqlite3.Error."""
         database = self._database
         if database is not None and not database.is_current(self._folder):
-            self._leave()
+            self._close_database()
             database = None
         if database is None:
             if self._in_memory:
-                return self._built()
+                return self._build()
             try:
                 database = self._database = Database.open(self._folder)
             except NoIndex as reason:
                 _log.info("the index of threads is made anew: %s", reason)
-                return self._built()
+                return self._build()
         if not self._checked:
             self._check_every_file(database)
         return database
 
-    def _built(self) -> Database:
+    def _build(self) -> Database:
         """Make a new index. Raises GivenUp, OSError, sqlite3.Error."""
-        begun = time.monotonic()
+        started_at = time.monotonic()
         successor = self._successor()
         database = Database.in_memory() if successor is None else successor.database
         try:
             self._upkeep.build(database)
             if successor is not None:
-                database = self._published(successor)
+                database = self._publish(successor)
         except BaseException:
             database.close()
             if successor is not None:
                 successor.give_up()
             raise
         self._database = database
-        self._check_again(begun)
+        self._check_again(started_at)
         return database
 
     def _successor(self) -> Successor | None:
-        """Begin a new index on disk; None where it is to be kept in memory."""
+        """Begin a new index on disk; None if it is to be kept in memory."""
         if not self._in_memory:
             try:
                 return Successor(self._folder)
@@ -199,7 +199,7 @@ class ThreadIndex:
                 self._in_memory = True
         return None
 
-    def _published(self, successor: Successor) -> Database:
+    def _publish(self, successor: Successor) -> Database:
         try:
             return successor.publish()
         except OSError as error:
@@ -207,7 +207,7 @@ class ThreadIndex:
             self._in_memory = True
             return successor.database
 
-    def _leave(self) -> None:
+    def _close_database(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None
@@ -215,22 +215,22 @@ class ThreadIndex:
         self._upkeep = Upkeep(self._home, self._given_up)
 
     def _check_every_file(self, database: Database) -> None:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         self._upkeep.look_at_every_file(database)
-        self._check_again(begun)
+        self._check_again(started_at)
 
-    def _check_again(self, begun: float) -> None:
+    def _check_again(self, started_at: float) -> None:
         self._checked = True
         now = time.monotonic()
-        self._next_check = now + max(EVERY_FILE_TIME, EVERY_FILE_SHARE * (now - begun))
+        self._next_check = now + max(EVERY_FILE_TIME, EVERY_FILE_SHARE * (now - started_at))
 
     def _read_changed(self, database: Database) -> None:
-        """Bring the rows of what was noted up to date. Raises OSError, sqlite3.Error."""
+        """Update the rows of the noted changes. Raises OSError, sqlite3.Error."""
         changed, self._changed = self._changed, set()
         try:
             places = [self._upkeep.place_of(path, thread) for thread, path in changed]
-            if known := [place for place in places if place is not None]:
-                self._upkeep.reread(database, known)
+            if known_places := [place for place in places if place is not None]:
+                self._upkeep.reread(database, known_places)
         except BaseException:
             self._changed |= changed
             raise
@@ -241,7 +241,7 @@ class ThreadIndex:
         self._read_changed(database)
         self._upkeep.look(database)
         for rounds_left in reversed(range(_ROUNDS)):
-            with database.reading():
+            with database.read_transaction():
                 page = page_of(database, query, after, now)
             stale = [row.place for row in page.rows if not self._is_fresh(row)]
             # A file that is written to all the time is shown as it was a moment ago.
@@ -260,7 +260,7 @@ class ThreadIndex:
         return Listing(threads, page.next)
 
     def _is_fresh(self, row: Row) -> bool:
-        """Return whether the file of a row is as the row says."""
+        """Return whether the file of a row is unchanged."""
         try:
             status = os.stat(row.place.path(self._home.root), follow_symlinks=False)
         except OSError:
@@ -269,6 +269,6 @@ class ThreadIndex:
 
 
 def _is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the fault is the database's own: a new one in its place will do."""
+    """Return whether the database itself is damaged, so that a new one helps."""
     name = getattr(error, "sqlite_errorname", "")
-    return not name.startswith(_NOT_ITS_OWN)
+    return not name.startswith(_OUTSIDE_ERRORS)

@@ -1,4 +1,4 @@
-"""Lists of threads without blocking the event loop, and what is noted of threads that change.
+"""Lists of threads without blocking the event loop, and changes of threads for the index.
 
 SQLite and the rest of the index are imported when they are first needed.
 """
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 WRITE_TIME = 0.1
 """Seconds after which a change is written down, together with those that followed it."""
 WRITE_SHARE = 20
-"""And so many times as long as it took the last time: a busy server is not slowed down by it."""
+"""Multiple of the duration of the last write that must pass, too, on a busy server."""
 MAX_WRITE_SECONDS = 1.0
 
 
@@ -43,7 +43,7 @@ class ThreadLists:
         self._write_time = WRITE_TIME
         self._closed = anyio.Event()
         # One at a time gets at the index; the others wait here, not in worker threads.
-        self._one = CapacityLimiter(1)
+        self._limiter = CapacityLimiter(1)
 
     @cached_property
     def _index(self) -> "ThreadIndex":
@@ -51,12 +51,12 @@ class ThreadLists:
 
         return ThreadIndex(self._home)
 
-    def touched(self, thread_id: str, path: Path) -> None:
+    def on_change(self, thread_id: str, path: Path) -> None:
         """Note that a thread's rollout says something new."""
         self._changed.add((thread_id, path))
         self._write_soon()
 
-    def moved(self, thread_id: str, old: Path, new: Path) -> None:
+    def on_move(self, thread_id: str, old: Path, new: Path) -> None:
         """Note that a thread's rollout was moved."""
         self._changed.add((thread_id, old))
         self._changed.add((thread_id, new))
@@ -74,7 +74,7 @@ class ThreadLists:
         home = str(self._home.root)
         after = None if cursor is None else decode_cursor(cursor, query, home)
         page = await to_thread.run_sync(
-            self._page, query, after, self._clock(), abandon_on_cancel=True, limiter=self._one
+            self._page, query, after, self._clock(), abandon_on_cancel=True, limiter=self._limiter
         )
         if self._index.is_check_due:
             self._tasks.start_soon(self._check)
@@ -100,36 +100,36 @@ class ThreadLists:
     async def _write(self) -> None:
         with anyio.move_on_after(self._write_time):
             await self._closed.wait()
-            # What is left is written down by `close`.
+            # The remaining changes are written by `close`.
             return
         self._writing = False
         if "_index" in vars(self) or self._home.thread_index.is_dir():
-            await to_thread.run_sync(self._write_down, limiter=self._one)
+            await to_thread.run_sync(self._write_down, limiter=self._limiter)
         else:
-            # Whoever makes the index reads every file.
+            # Building the index reads every file.
             self._changed.clear()
 
     def _write_down(self) -> None:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         self._hand_over()
         self._index.write_down()
-        took = time.monotonic() - begun
-        self._write_time = min(max(WRITE_TIME, WRITE_SHARE * took), MAX_WRITE_SECONDS)
+        duration = time.monotonic() - started_at
+        self._write_time = min(max(WRITE_TIME, WRITE_SHARE * duration), MAX_WRITE_SECONDS)
 
     async def _check(self) -> None:
         try:
             await to_thread.run_sync(
-                self._index.check_if_due, abandon_on_cancel=True, limiter=self._one
+                self._index.check_if_due, abandon_on_cancel=True, limiter=self._limiter
             )
         except (OSError, GivenUp) as error:
             _log.warning("threads were not compared with their files: %s", error)
 
     async def close(self) -> None:
-        """Write down what has changed; never raises."""
+        """Write the noted changes; never raises."""
         self._closed.set()
         if "_index" in vars(self):
             self._index.give_up()
-        await to_thread.run_sync(self._close, limiter=self._one)
+        await to_thread.run_sync(self._close, limiter=self._limiter)
 
     def _close(self) -> None:
         if "_index" in vars(self) or (self._changed and self._home.thread_index.is_dir()):

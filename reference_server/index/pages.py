@@ -7,7 +7,7 @@ leaves out.
 A thread that nobody touches has its place in the order, and the cursor says where the last page
 ended: so each comes once. But a touch can become known late, when another server writes it down or
 a file is looked at again, and then the thread jumps over the cursor. Rows that have moved since the
-last page, but whose thread was not touched since the first, are given first (`late`).
+last page, but whose thread was not touched since the first, are given first (`late_rows`).
 """
 
 import heapq
@@ -33,13 +33,13 @@ from reference_server.index.rows import (
 
 MAX_WALKS = 8
 """Values of a filter, for each of which its own index is walked; with more, one walk filters."""
-NEAR = 1000
+ROWS_BEFORE_LOOKUP = 1000
 """Rows that are looked at for a word before it is looked up."""
-FEW = 2000
+MAX_SORTED_TITLES = 2000
 """Titles that may be sorted; where more hold a word, a walk finds a page of them soon."""
-PART = 3
+TRIGRAM_LENGTH = 3
 """Characters: the parts by which titles are looked up."""
-LOOKED_UP = 64
+MAX_LOOKUP_CHARACTERS = 64
 """Characters of a word that are looked up; the rest is compared."""
 _COLUMN = {name: number for number, name in enumerate(COLUMNS.split(", "))}
 _ID, _MOVED = _COLUMN["id"], _COLUMN["moved"]
@@ -47,7 +47,7 @@ _ID, _MOVED = _COLUMN["id"], _COLUMN["moved"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows, and where the next page begins; None where there is none."""
+    """Rows, and where the next page begins; None after the last one."""
 
     rows: list[Row]
     next: Position | None
@@ -55,65 +55,69 @@ class Page:
 
 def page_of(database: Database, query: Query, after: Position | None, now: float) -> Page:
     """Return the page after a position, or the first; `now` is in seconds since 1970."""
-    begun = now if after is None else after.begun
+    started_at = now if after is None else after.started_at
     connection = database.connection
     moved = last_move(connection)
     if after is not None:
         # In an index made anew the last move can be an earlier one.
-        moved = max(moved, after.moved)
-    late: list[tuple[Any, ...]] = []
-    if after is not None and query.sort == "updated" and moved > after.moved:
-        late = _late(connection, query, after)
-        if len(late) > query.limit:
-            late = late[: query.limit]
-            position = Position(after.key, after.id, late[-1][_MOVED], begun)
-            return Page([row_of(one) for one in late], position)
-    wanted = query.limit - len(late)
-    rows = _walked(database, query, after, wanted + 1)
-    more, rows = len(rows) > wanted, rows[:wanted]
-    shown = [row_of(one) for one in (*late, *rows)]
+        moved = max(moved, after.last_move)
+    late_rows: list[tuple[Any, ...]] = []
+    if after is not None and query.sort == "updated" and moved > after.last_move:
+        late_rows = _late_rows(connection, query, after)
+        if len(late_rows) > query.limit:
+            late_rows = late_rows[: query.limit]
+            position = Position(after.key, after.id, late_rows[-1][_MOVED], started_at)
+            return Page([row_of(one) for one in late_rows], position)
+    remaining = query.limit - len(late_rows)
+    rows = _next_rows(database, query, after, remaining + 1)
+    more, rows = len(rows) > remaining, rows[:remaining]
+    shown_rows = [row_of(one) for one in (*late_rows, *rows)]
     if not more:
-        return Page(shown, None)
+        return Page(shown_rows, None)
     if rows or after is None:
-        return Page(shown, Position(rows[-1][_COLUMN[query.sort]], rows[-1][_ID], moved, begun))
-    return Page(shown, Position(after.key, after.id, moved, begun))
+        return Page(
+            shown_rows, Position(rows[-1][_COLUMN[query.sort]], rows[-1][_ID], moved, started_at)
+        )
+    return Page(shown_rows, Position(after.key, after.id, moved, started_at))
 
 
-def _late(connection: sqlite3.Connection, query: Query, after: Position) -> list[tuple[Any, ...]]:
-    """Return rows that have jumped over the cursor although nobody touched their threads."""
-    where, values = _filters(query, driven_by=None)
+def _late_rows(
+    connection: sqlite3.Connection, query: Query, after: Position
+) -> list[tuple[Any, ...]]:
+    """Return rows that moved over the cursor although their threads were not updated."""
+    conditions, values = _filters(query, driven_by=None)
     return connection.execute(
         f"SELECT {COLUMNS} FROM threads INDEXED BY by_move WHERE shelf = ? AND moved > ? "
-        f"AND (updated, id) > (?, ?) AND updated <= ? {where} ORDER BY moved LIMIT ?",
+        f"AND (updated, id) > (?, ?) AND updated <= ? {conditions} ORDER BY moved LIMIT ?",
         (
             _shelf(query),
-            after.moved,
+            after.last_move,
             after.key,
             after.id,
-            after.begun,
+            after.started_at,
             *values,
             query.limit + 1,
         ),
     ).fetchall()
 
 
-def _walked(
+def _next_rows(
     database: Database, query: Query, after: Position | None, limit: int
 ) -> list[tuple[Any, ...]]:
     """Return the next rows in the order of the query."""
     if not query.term:
         return _walk(database.connection, query, after, limit)
-    # A word that many titles hold is met soon; of the others there are few, which can be sorted.
-    near = _walk(database.connection, query, after, limit, among=NEAR)
-    if len(near) == limit:
-        return near
+    # A common word is found soon; the rows with a rare one are few, and can be sorted.
+    first_rows = _walk(database.connection, query, after, limit, among=ROWS_BEFORE_LOOKUP)
+    if len(first_rows) == limit:
+        return first_rows
     if database.has_titles and (match := _match(query.term)):
         few = database.connection.execute(
             "SELECT count(*) FROM (SELECT 1 FROM titles WHERE titles MATCH ? LIMIT ?)",
-            (match, FEW),
+            (match, MAX_SORTED_TITLES),
         ).fetchone()[0]
-        if few < FEW:
-            return _looked_up(database.connection, query, after, limit, match)
+        if few < MAX_SORTED_TITLES:
+            return _rows_by_title(database.connection, query, after, limit, match)
     return _walk(database.connection, query, after, limit)
 
 
@@ -125,56 +129,56 @@ def _walk(
     *,
     among: int | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Walk one index, or several side by side; `among`: look at so many rows of each at most."""
-    column, wanted = _driver(query)
+    """Walk one index, or several side by side; `among`: look at most at this many rows of each."""
+    column, values_walked = _driver(query)
     index = f"by_{query.sort}" if column is None else f"by_{column}_{query.sort}"
-    own = "" if column is None else f"AND {column} = ?"
-    behind, position = _behind(query, after)
-    where, values = _filters(query, driven_by=column)
+    column_condition = "" if column is None else f"AND {column} = ?"
+    behind, position = _after_condition(query, after)
+    conditions, values = _filters(query, driven_by=column)
     order = f"ORDER BY {query.sort} DESC, id DESC"
-    rows = f"threads INDEXED BY {index} WHERE shelf = ? {own} {behind}"
+    rows = f"threads INDEXED BY {index} WHERE shelf = ? {column_condition} {behind}"
     if among is None:
-        text = f"SELECT {COLUMNS} FROM {rows} {where} {order} LIMIT ?"
+        text = f"SELECT {COLUMNS} FROM {rows} {conditions} {order} LIMIT ?"
     else:
         text = (
             f"SELECT {COLUMNS} FROM (SELECT {COLUMNS} FROM {rows} {order} LIMIT {among}) "
-            f"WHERE TRUE {where} LIMIT ?"
+            f"WHERE TRUE {conditions} LIMIT ?"
         )
     walks = [
         connection.execute(text, (_shelf(query), *one, *position, *values, limit)).fetchall()
-        for one in wanted
+        for one in values_walked
     ]
-    return _merged(walks, query, limit)
+    return _merge_walks(walks, query, limit)
 
 
-def _looked_up(
+def _rows_by_title(
     connection: sqlite3.Connection, query: Query, after: Position | None, limit: int, match: str
 ) -> list[tuple[Any, ...]]:
     """Find the rows that can hold the word first, and sort those that do."""
-    behind, position = _behind(query, after)
-    where, values = _filters(query, driven_by=None)
+    behind, position = _after_condition(query, after)
+    conditions, values = _filters(query, driven_by=None)
     return connection.execute(
         f"SELECT {COLUMNS} FROM threads WHERE key IN (SELECT rowid FROM titles WHERE titles "
         "MATCH ? UNION ALL SELECT key FROM threads INDEXED BY by_length WHERE long) "
-        f"AND +shelf = ? {behind} {where} ORDER BY +{query.sort} DESC, +id DESC LIMIT ?",
+        f"AND +shelf = ? {behind} {conditions} ORDER BY +{query.sort} DESC, +id DESC LIMIT ?",
         (match, _shelf(query), *position, *values, limit),
     ).fetchall()
 
 
 def _match(term: str) -> str | None:
-    """Return the look-up for the beginning of a word; None where it has too few characters."""
-    if len(term) < PART:
+    """Return the look-up for the beginning of a word; None if it is too short."""
+    if len(term) < TRIGRAM_LENGTH:
         return None
-    return '"' + searchable(term[:LOOKED_UP]).replace('"', '""') + '"'
+    return '"' + searchable(term[:MAX_LOOKUP_CHARACTERS]).replace('"', '""') + '"'
 
 
-def _behind(query: Query, after: Position | None) -> tuple[str, tuple[Any, ...]]:
+def _after_condition(query: Query, after: Position | None) -> tuple[str, tuple[Any, ...]]:
     if after is None:
         return "", ()
     return f"AND ({query.sort}, id) < (?, ?)", (after.key, after.id)
 
 
-def _merged(
+def _merge_walks(
     walks: Iterable[list[tuple[Any, ...]]], query: Query, limit: int
 ) -> list[tuple[Any, ...]]:
     order = itemgetter(_COLUMN[query.sort], _ID)
@@ -201,9 +205,9 @@ def _filters(query: Query, *, driven_by: str | None) -> tuple[str, list[Any]]:
         values.append(query.cwd)
     for column, words in (("provider", query.providers), ("source", query.sources)):
         if words and driven_by != column:
-            unlike = sorted(set(words))
-            parts.append(f"AND {column} IN ({', '.join('?' * len(unlike))})")
-            values.extend(unlike)
+            distinct = sorted(set(words))
+            parts.append(f"AND {column} IN ({', '.join('?' * len(distinct))})")
+            values.extend(distinct)
     if query.term:
         # Of bytes: of text, SQLite would count characters, and LIKE knows no case.
         term = query.term.encode()

@@ -47,11 +47,11 @@ class Place:
     id: str
 
     def path(self, root: Path) -> Path:
-        """The whole path."""
+        """Return the whole path."""
         return root / os.fsdecode(self.folder) / os.fsdecode(self.file)
 
     @property
-    def archived(self) -> bool:
+    def is_archived(self) -> bool:
         """Return whether it lies among the archived ones."""
         return self.folder.split(b"/", 1)[0] == b"archived_sessions"
 
@@ -60,15 +60,15 @@ class Place:
 class Row:
     """One row. `summary` is None for a file that cannot be read.
 
-    `moved` counts up with every change of `updated`, over all rows, and is at least the time of
-    the change in microseconds. In an index made anew it is the time when the file was written.
+    `move_number` counts up with every change of `updated`, over all rows, and is at least the time
+    of the change in microseconds. In an index made anew it is the time when the file was written.
     """
 
     key: int
     place: Place
     shelf: int
     stamp: Stamp
-    moved: int
+    move_number: int
     summary: Summary | None
 
 
@@ -86,8 +86,8 @@ def row_of(values: tuple[Any, ...]) -> Row:
             provider=provider,
             cwd=cwd,
             source=source,
-            created=created,
-            updated=updated,
+            created_at=created,
+            updated_at=updated,
             name=None if name is None else _text(name),
             preview=_text(preview),
             stamp=stamp,
@@ -106,10 +106,10 @@ def _text(data: bytes) -> str:
 
 def row_at(connection: sqlite3.Connection, place: Place) -> Row | None:
     """Return the row of a file."""
-    found = connection.execute(
+    values = connection.execute(
         f"SELECT {COLUMNS} FROM threads WHERE folder = ? AND file = ?", (place.folder, place.file)
     ).fetchone()
-    return None if found is None else row_of(found)
+    return None if values is None else row_of(values)
 
 
 def rows_in(
@@ -122,17 +122,17 @@ def rows_in(
         yield file, bool(unreadable), Stamp(inode, size, changed), thread
 
 
-def unreadable_rows(connection: sqlite3.Connection, most: int) -> list[tuple[Place, Stamp]]:
+def unreadable_rows(connection: sqlite3.Connection, limit: int) -> list[tuple[Place, Stamp]]:
     """Return rows of files that could not be read, those first that were made last."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT folder, file, id, inode, size, changed FROM threads INDEXED BY by_created "
         "WHERE shelf = ? ORDER BY key DESC LIMIT ?",
-        (UNREADABLE, most),
+        (UNREADABLE, limit),
     ).fetchall()
-    return [(Place(*values[:3]), Stamp(*values[3:])) for values in found]
+    return [(Place(*values[:3]), Stamp(*values[3:])) for values in rows]
 
 
-def put(
+def write_row(
     database: Database,
     place: Place,
     stamp: Stamp,
@@ -143,14 +143,14 @@ def put(
 ) -> None:
     """Write the row of a file; `earlier` is the one that it has, if any."""
     connection = database.connection
-    shown: tuple[Any, ...] = (0, 0, moved, 0.0, 0.0, "", "", "", None, b"")
+    thread_values: tuple[Any, ...] = (0, 0, moved, 0.0, 0.0, "", "", "", None, b"")
     if summary is not None:
-        shown = (
+        thread_values = (
             summary.offset,
             summary.mark,
             moved,
-            summary.created,
-            summary.updated,
+            summary.created_at,
+            summary.updated_at,
             summary.provider,
             summary.source,
             summary.cwd,
@@ -168,8 +168,8 @@ def put(
         unreadable,
         stamp.inode,
         stamp.size,
-        stamp.changed,
-        *shown,
+        stamp.changed_ns,
+        *thread_values,
         len(title) > TITLE_LENGTH,
     )
     if earlier is None:
@@ -186,22 +186,22 @@ def put(
     _shelve(connection, place.id)
 
 
-def drop(database: Database, place: Place) -> None:
+def remove_row(database: Database, place: Place) -> None:
     """Remove the row of a file."""
     connection = database.connection
-    at = (place.folder, place.file)
+    place_values = (place.folder, place.file)
     if database.has_titles:
         connection.execute(
             "DELETE FROM titles WHERE rowid = "
             "(SELECT key FROM threads WHERE folder = ? AND file = ?)",
-            at,
+            place_values,
         )
-    connection.execute("DELETE FROM threads WHERE folder = ? AND file = ?", at)
+    connection.execute("DELETE FROM threads WHERE folder = ? AND file = ?", place_values)
     _shelve(connection, place.id)
 
 
 def _title(summary: Summary | None) -> str:
-    """Return what a search looks at."""
+    """Return the text that a search looks at."""
     if summary is None:
         return ""
     return searchable(f"{summary.name or ''}\n{summary.preview}".strip("\n"))
@@ -213,39 +213,39 @@ def searchable(text: str) -> str:
 
 
 def last_move(connection: sqlite3.Connection) -> int:
-    """Return the highest `moved`."""
+    """Return the highest `move_number`."""
     highest = 0
     for shelf in (SESSIONS, ARCHIVED):
-        (found,) = connection.execute(
+        (highest_of_shelf,) = connection.execute(
             "SELECT max(moved) FROM threads WHERE shelf = ?", (shelf,)
         ).fetchone()
-        highest = max(highest, found or 0)
+        highest = max(highest, highest_of_shelf or 0)
     return highest
 
 
 def next_move(connection: sqlite3.Connection) -> int:
-    """Return the next `moved`, higher than any before, in this index or one before it."""
+    """Return the next `move_number`, higher than any before, in this index or one before it."""
     return max(last_move(connection) + 1, time.time_ns() // 1000)
 
 
 def _shelve(connection: sqlite3.Connection, thread: str) -> None:
     """Put each row of a thread where it belongs."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT key, folder, file, shelf, unreadable FROM threads WHERE id = ?", (thread,)
     ).fetchall()
     places = [
         (Place(folder, file, thread), key, shelf, unreadable)
-        for key, folder, file, shelf, unreadable in found
+        for key, folder, file, shelf, unreadable in rows
     ]
     # In the order in which `rollout.store` looks.
-    places.sort(key=lambda one: (one[0].archived, one[0].folder + b"/" + one[0].file))
+    places.sort(key=lambda one: (one[0].is_archived, one[0].folder + b"/" + one[0].file))
     for position, (place, key, shelf, unreadable) in enumerate(places):
-        right = HIDDEN if position else _own_shelf(place, unreadable=unreadable)
-        if shelf != right:
-            connection.execute("UPDATE threads SET shelf = ? WHERE key = ?", (right, key))
+        correct_shelf = HIDDEN if position else _own_shelf(place, unreadable=unreadable)
+        if shelf != correct_shelf:
+            connection.execute("UPDATE threads SET shelf = ? WHERE key = ?", (correct_shelf, key))
 
 
 def _own_shelf(place: Place, *, unreadable: bool) -> int:
     if unreadable:
         return UNREADABLE
-    return ARCHIVED if place.archived else SESSIONS
+    return ARCHIVED if place.is_archived else SESSIONS

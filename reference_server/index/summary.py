@@ -24,34 +24,34 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
-from reference_server.rollout.store import thread_named
+from reference_server.rollout.store import thread_id_of
 from reference_server.safe_files import lines_of, open_for_reading
 from reference_server.settings import ThreadSettings
 
 _HEAD = re.compile(rb'\{"type":"([a-z-]+)","at":(\d{1,12}(?:\.\d{1,12})?)[,}]')
 _UNSHOWN = frozenset((b"history", b"steered", b"compacted", b"turn-completed", b"rollback"))
 """Records of which a list shows the time alone."""
-_MARKED = 256
+_MARK_BYTES = 256
 _NO_SIGN = (1 << 63) - 1
 """SQLite's integers have a sign, numbers of files have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """By what a change of a file is seen: its number, size in bytes, and time in nanoseconds."""
+    """Values that show a change of a file: its number, size in bytes, and time in nanoseconds."""
 
     inode: int
     size: int
-    changed: int
+    changed_ns: int
 
     @classmethod
     def of(cls, status: os.stat_result) -> "Stamp":
-        """The stamp of a rollout that can be read."""
+        """Return the stamp of a rollout that can be read."""
         return cls(status.st_ino & _NO_SIGN, status.st_size, status.st_mtime_ns)
 
     @classmethod
     def of_unreadable(cls, status: os.stat_result) -> "Stamp":
-        """The same of one that cannot: a change of its permissions counts too."""
+        """Return the same of one that cannot: a change of its permissions counts too."""
         return cls(status.st_ino & _NO_SIGN, status.st_size, status.st_ctime_ns)
 
 
@@ -67,8 +67,8 @@ class Summary:
     provider: str
     cwd: str
     source: str
-    created: float
-    updated: float
+    created_at: float
+    updated_at: float
     name: str | None
     preview: str
     stamp: Stamp
@@ -97,7 +97,7 @@ def read_summary(path: Path, earlier: Summary | None = None) -> Summary:
 
 
 def _has_grown(file: BinaryIO, stamp: Stamp, earlier: Summary) -> bool:
-    """Return whether the file is what it was, with more behind."""
+    """Return whether the file only had data appended."""
     return (
         stamp.inode == earlier.stamp.inode
         and stamp.size > earlier.stamp.size >= earlier.offset
@@ -106,7 +106,9 @@ def _has_grown(file: BinaryIO, stamp: Stamp, earlier: Summary) -> bool:
 
 
 def _mark(file: BinaryIO, offset: int) -> int:
-    return zlib.crc32(os.pread(file.fileno(), min(_MARKED, offset), max(0, offset - _MARKED)))
+    return zlib.crc32(
+        os.pread(file.fileno(), min(_MARK_BYTES, offset), max(0, offset - _MARK_BYTES))
+    )
 
 
 class _Reading:
@@ -115,19 +117,19 @@ class _Reading:
     def __init__(self, path: Path, earlier: Summary | None) -> None:
         self._path = path
         self._thread = "" if earlier is None else earlier.id
-        self._begun = earlier is not None
+        self._has_begun = earlier is not None
         self._provider = "" if earlier is None else earlier.provider
         self._cwd = "" if earlier is None else earlier.cwd
         self._source = "" if earlier is None else earlier.source
-        self._created = 0.0 if earlier is None else earlier.created
-        self._updated = 0.0 if earlier is None else earlier.updated
+        self._created = 0.0 if earlier is None else earlier.created_at
+        self._updated = 0.0 if earlier is None else earlier.updated_at
         self._name = None if earlier is None else earlier.name
         self._preview = "" if earlier is None else earlier.preview
 
     def take(self, line: bytes) -> None:
         """Read one more line. Raises UnreadableRollout."""
-        head = _HEAD.match(line) if self._begun else None
-        # A line that was cut short is no record.
+        head = _HEAD.match(line) if self._has_begun else None
+        # A line that was cut short is not a record.
         if head is not None and line.endswith(b"}\n") and self._shows_its_time_alone(head[1], line):
             at = float(head[2])
             if self._updated < at < YEAR_10000:
@@ -148,22 +150,22 @@ class _Reading:
 
     def _take(self, record: Record) -> None:
         if isinstance(record, ThreadRecord):
-            if not self._begun:
-                self._begun = True
+            if not self._has_begun:
+                self._has_begun = True
                 self._thread, self._source = record.id, record.source
                 self._created = self._updated = record.at
-                self._use(record.settings)
+                self._take_settings(record.settings)
             return
-        if not self._begun and isinstance(record, TurnStartedRecord):
+        if not self._has_begun and isinstance(record, TurnStartedRecord):
             # The first line is lost: the reader takes the thread's id from the name of the file.
-            self._thread, self._source = thread_named(self._path) or "", APP_SERVER
-            self._created, self._begun = record.at, self._thread != ""
-        if not self._begun:
+            self._thread, self._source = thread_id_of(self._path) or "", APP_SERVER
+            self._created, self._has_begun = record.at, self._thread != ""
+        if not self._has_begun:
             return
         self._updated = max(self._updated, record.at)
         match record:
             case TurnStartedRecord():
-                self._use(record.settings)
+                self._take_settings(record.settings)
             case NameRecord():
                 self._name = record.name
             case ItemRecord(item=UserMessageItem() as message):
@@ -171,20 +173,20 @@ class _Reading:
             case _:
                 pass
 
-    def _use(self, settings: ThreadSettings) -> None:
+    def _take_settings(self, settings: ThreadSettings) -> None:
         self._provider, self._cwd = settings.model_provider, settings.cwd
 
     def summary(self, stamp: Stamp, offset: int, mark: int) -> Summary:
-        """Return what was read. Raises UnreadableRollout."""
-        if not self._begun:
+        """Return the summary. Raises UnreadableRollout."""
+        if not self._has_begun:
             raise UnreadableRollout(f"{self._path}: holds no thread record")
         return Summary(
             id=self._thread,
             provider=self._provider,
             cwd=self._cwd,
             source=self._source,
-            created=self._created,
-            updated=self._updated,
+            created_at=self._created,
+            updated_at=self._updated,
             name=self._name,
             preview=self._preview,
             stamp=stamp,

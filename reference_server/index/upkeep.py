@@ -1,8 +1,7 @@
-"""Keeping the index in step with the files, whoever changes them.
+"""Keeping the index in step with the files, whatever changes them.
 
-A folder's time tells of files that came or went, a file's stamp of what was written. Every look at
-all files, the first of a process among them, takes nothing on trust but that a file of the same
-stamp is the same.
+A folder's time shows that files came or went, a file's stamp that it was written. A look at all
+files, such as the first one of a process, trusts only that a file with the same stamp is the same.
 """
 
 import contextlib
@@ -22,12 +21,12 @@ from reference_server.index.database import Database
 from reference_server.index.rows import (
     Place,
     Row,
-    drop,
     next_move,
-    put,
+    remove_row,
     row_at,
     rows_in,
     unreadable_rows,
+    write_row,
 )
 from reference_server.index.summary import Stamp, read_summary
 from reference_server.rollout.fold import UnreadableRollout
@@ -39,8 +38,8 @@ FEW_FOLDERS = 256
 """With more, only those that servers write to are looked at for every list."""
 OTHERS_TIME = 0.5
 """Seconds after which the others are looked at too."""
-LOOKED_AT_AGAIN = 100
-"""Files that could not be read: so many are looked at for every list, the rest with all others."""
+UNREADABLE_PER_LIST = 100
+"""Unreadable files that are checked for every list; the rest are checked with all files."""
 _DEPTH = 3
 """Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
 _NEWEST = 3
@@ -48,7 +47,7 @@ _FILE = re.compile(f"rollout-.*-(thr_{NUMBER})\\.jsonl".encode())
 _COARSE, _FINE = 2_000_000_000, 50_000_000
 """Nanoseconds within which a folder may change again without a new time: clocks of file systems
 are coarse. The first where they count seconds or worse."""
-_OURS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+_SERVER_ERRORS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """Errors that say nothing of the file."""
 
 
@@ -57,7 +56,7 @@ class _Folder:
     """A folder as it was read. `changed` is None where it may have changed since unnoticed."""
 
     depth: int
-    changed: int | None
+    changed_ns: int | None
     folders: list[bytes] = field(default_factory=list[bytes])
     files: dict[bytes, str] = field(default_factory=dict[bytes, str])
 
@@ -70,7 +69,7 @@ class Upkeep:
         self._start = os.fsencode(home.root)
         self._roots = [os.fsencode(path.name) for path in (home.sessions, home.archived_sessions)]
         self._given_up = given_up
-        self._known: dict[bytes, _Folder] = {}
+        self._folders: dict[bytes, _Folder] = {}
         self._written: list[bytes] | None = None
         self._looked = -OTHERS_TIME
 
@@ -83,14 +82,14 @@ class Upkeep:
 
     def build(self, database: Database) -> None:
         """Fill an empty database. Raises GivenUp, OSError, sqlite3.Error."""
-        with database.writing():
-            self._known = {}
-            for path in self._differing(database, self._roots, every_file=True):
+        with database.write_transaction():
+            self._folders = {}
+            for path in self._find_differing(database, self._roots, every_file=True):
                 self._mend(database, path, every_file=True, built=True)
 
     def reread(self, database: Database, places: Iterable[Place]) -> None:
         """Bring the rows of these files up to date. Raises OSError, sqlite3.Error."""
-        with database.writing():
+        with database.write_transaction():
             for place in places:
                 self._reread(database, place)
 
@@ -100,8 +99,8 @@ class Upkeep:
         # Another server may just have made it, and writes its first line now.
         changed = [
             place
-            for place, stamp in unreadable_rows(database.connection, LOOKED_AT_AGAIN)
-            if not self._is_as(place.folder, place.file, True, stamp)
+            for place, stamp in unreadable_rows(database.connection, UNREADABLE_PER_LIST)
+            if not self._is_unchanged(place.folder, place.file, True, stamp)
         ]
         if changed:
             self.reread(database, changed)
@@ -114,49 +113,49 @@ class Upkeep:
         self._mend_all(database, list(due), every_file=True)
 
     def _mend_all(self, database: Database, due: Iterable[bytes], *, every_file: bool) -> None:
-        differing = self._differing(database, due, every_file=every_file)
+        differing = self._find_differing(database, due, every_file=every_file)
         if differing:
-            with database.writing():
+            with database.write_transaction():
                 for path in differing:
                     self._mend(database, path, every_file=every_file)
 
     def _due(self, *, everywhere: bool) -> list[bytes]:
         """Return the folders to be looked at now."""
         now = time.monotonic()
-        few = len(self._known) <= FEW_FOLDERS
+        few = len(self._folders) <= FEW_FOLDERS
         if everywhere or few or now - self._looked > OTHERS_TIME:
             self._looked = now
-            return list(dict.fromkeys([*self._roots, *self._known]))
+            return list(dict.fromkeys([*self._roots, *self._folders]))
         if self._written is None:
-            days = sorted(path for path in self._known if path.startswith(self._roots[0]))
-            higher = [path for path, folder in self._known.items() if folder.depth < _DEPTH]
+            days = sorted(path for path in self._folders if path.startswith(self._roots[0]))
+            higher = [path for path, folder in self._folders.items() if folder.depth < _DEPTH]
             self._written = list(dict.fromkeys([*self._roots, *higher, *days[-_NEWEST:]]))
         return self._written
 
-    def _differing(
+    def _find_differing(
         self, database: Database, due: Iterable[bytes], *, every_file: bool
     ) -> list[bytes]:
-        """Return the folders among these, and new ones below, whose rows are not as the files are."""
+        """Return those of these folders, and new ones below, whose rows differ from their files."""
         differing: list[bytes] = []
         waiting = [(path, path.count(b"/")) for path in due]
-        seen: set[bytes] = set()
+        visited: set[bytes] = set()
         while waiting:
             path, depth = waiting.pop()
-            if path in seen:
+            if path in visited:
                 continue
-            seen.add(path)
+            visited.add(path)
             self._check_given_up()
-            before = self._known.get(path)
+            before = self._folders.get(path)
             status = self._status(path)
             if status is None:
                 self._forget(path)
                 if before is not None or any(rows_in(database.connection, path)):
                     differing.append(path)
                 continue
-            unchanged = before is not None and before.changed == status.st_mtime_ns
+            unchanged = before is not None and before.changed_ns == status.st_mtime_ns
             if unchanged and not every_file:
                 continue
-            folder = self._scanned(path, depth, status)
+            folder = self._scan_folder(path, depth, status)
             if self._is_shown(database, path, folder, every_file=every_file):
                 self._remember(path, folder)
             else:
@@ -164,7 +163,7 @@ class Upkeep:
             if depth < _DEPTH:
                 new = (path + b"/" + name for name in folder.folders)
                 waiting.extend(
-                    (one, depth + 1) for one in new if every_file or one not in self._known
+                    (one, depth + 1) for one in new if every_file or one not in self._folders
                 )
         return differing
 
@@ -174,7 +173,7 @@ class Upkeep:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def _scanned(self, path: bytes, depth: int, status: os.stat_result) -> _Folder:
+    def _scan_folder(self, path: bytes, depth: int, status: os.stat_result) -> _Folder:
         """Read a folder that was as `status` says before. Raises OSError."""
         changed = status.st_mtime_ns
         unnoticed = _FINE if changed % 1_000_000 else _COARSE
@@ -183,8 +182,8 @@ class Upkeep:
         try:
             with os.scandir(self._start + b"/" + path) as entries:
                 for entry in entries:
-                    if named := _FILE.fullmatch(entry.name):
-                        folder.files[entry.name] = named[1].decode()
+                    if match := _FILE.fullmatch(entry.name):
+                        folder.files[entry.name] = match[1].decode()
                     else:
                         # A link to itself raises.
                         with contextlib.suppress(OSError):
@@ -197,15 +196,15 @@ class Upkeep:
     def _is_shown(
         self, database: Database, path: bytes, folder: _Folder, *, every_file: bool
     ) -> bool:
-        """Return whether the rows of a folder are as its files are."""
+        """Return whether the rows of a folder match its files."""
         rows = {file: (bad, stamp) for file, bad, stamp, _ in rows_in(database.connection, path)}
         if rows.keys() != folder.files.keys():
             return False
         if not every_file:
             return True
-        return all(self._is_as(path, file, *row) for file, row in rows.items())
+        return all(self._is_unchanged(path, file, *row) for file, row in rows.items())
 
-    def _is_as(self, folder: bytes, file: bytes, unreadable: bool, stamp: Stamp) -> bool:
+    def _is_unchanged(self, folder: bytes, file: bytes, unreadable: bool, stamp: Stamp) -> bool:
         try:
             status = os.stat(self._start + b"/" + folder + b"/" + file, follow_symlinks=False)
         except OSError:
@@ -223,23 +222,23 @@ class Upkeep:
     ) -> None:
         """Make the rows of a folder right. No other server writes rows meanwhile.
 
-        Read anew, since one may have done so since it was found to differ.
+        The folder is read again, since another server may have changed its rows meanwhile.
         """
         status = self._status(path)
         folder = _Folder(0, None)
         if status is not None:
-            folder = self._scanned(path, path.count(b"/"), status)
+            folder = self._scan_folder(path, path.count(b"/"), status)
         rows = {
             file: (bad, stamp, thread)
             for file, bad, stamp, thread in rows_in(database.connection, path)
         }
         for file, (_, _, thread) in rows.items():
             if file not in folder.files:
-                drop(database, Place(path, file, thread))
+                remove_row(database, Place(path, file, thread))
         for file, thread in folder.files.items():
             self._check_given_up()
             row = rows.get(file)
-            if row is None or (every_file and not self._is_as(path, file, row[0], row[1])):
+            if row is None or (every_file and not self._is_unchanged(path, file, row[0], row[1])):
                 self._reread(database, Place(path, file, thread), built=built, settled=every_file)
         if status is None:
             self._forget(path)
@@ -258,26 +257,28 @@ class Upkeep:
         row = None if built else row_at(database.connection, place)
         earlier = row.summary if row is not None else None
         try:
-            _text(path)
+            _check_name(path)
             summary = read_summary(path, earlier)
             if summary.id != place.id:
                 words = f"its name says {place.id}, its thread record {summary.id}"
                 raise UnreadableRollout(f"{path}: {words}")
         except FileNotFoundError:
-            drop(database, place)
+            remove_row(database, place)
         except (OSError, UnreadableRollout) as error:
-            if isinstance(error, OSError) and error.errno in _OURS:
+            if isinstance(error, OSError) and error.errno in _SERVER_ERRORS:
                 raise
             self._put_unreadable(database, place, path, error, row)
         else:
             if row is None and settled:
                 # A list that had the thread from the row before must not have it again.
-                moved = min(summary.stamp.changed, time.time_ns()) // 1000
-            elif row is not None and earlier is not None and earlier.updated == summary.updated:
-                moved = row.moved
+                moved = min(summary.stamp.changed_ns, time.time_ns()) // 1000
+            elif (
+                row is not None and earlier is not None and earlier.updated_at == summary.updated_at
+            ):
+                moved = row.move_number
             else:
                 moved = next_move(database.connection)
-            put(database, place, summary.stamp, summary, earlier=row, moved=moved)
+            write_row(database, place, summary.stamp, summary, earlier=row, moved=moved)
 
     def _put_unreadable(
         self, database: Database, place: Place, path: Path, error: Exception, row: Row | None
@@ -285,18 +286,18 @@ class Upkeep:
         try:
             stamp = Stamp.of_unreadable(os.stat(path, follow_symlinks=False))
         except OSError:
-            drop(database, place)
+            remove_row(database, place)
             return
         _log.warning("thread %s is not listed: %s", place.id, error)
-        put(database, place, stamp, None, earlier=row, moved=0)
+        write_row(database, place, stamp, None, earlier=row, moved=0)
 
     def _remember(self, path: bytes, folder: _Folder) -> None:
-        self._written = None if path not in self._known else self._written
+        self._written = None if path not in self._folders else self._written
         folder.files = {}
-        self._known[path] = folder
+        self._folders[path] = folder
 
     def _forget(self, path: bytes) -> None:
-        if self._known.pop(path, None) is not None:
+        if self._folders.pop(path, None) is not None:
             self._written = None
 
     def _check_given_up(self) -> None:
@@ -304,10 +305,10 @@ class Upkeep:
             raise GivenUp
 
 
-def _text(path: Path) -> None:
+def _check_name(path: Path) -> None:
     """Raise UnreadableRollout for a path that no message can hold."""
     try:
         str(path).encode()
     except UnicodeError:
-        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
-        raise UnreadableRollout(f"{shown}: its name is not UTF-8") from None
+        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise UnreadableRollout(f"{name}: its name is not UTF-8") from None

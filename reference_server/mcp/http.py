@@ -60,12 +60,12 @@ async def over_http(
             server.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
         ) as (incoming, outgoing),
     ):
-        hide = str if bearer is None else bearer.hidden_in
-        yield Wire(incoming, outgoing, guard.reason, hide, guard.forgotten)
+        hide = str if bearer is None else bearer.redact
+        yield Wire(incoming, outgoing, guard.reason, hide, guard.session_unknown)
 
 
 class _Guard(httpx2.AsyncHTTPTransport):
-    """Bounds answers, and keeps why the last one was no success."""
+    """Bounds answers, and remembers why the last one failed."""
 
     def __init__(self, server: McpServer, bearer: Bearer | None) -> None:
         proxy = proxy_for(server.url)
@@ -73,11 +73,11 @@ class _Guard(httpx2.AsyncHTTPTransport):
         self._server = server
         self._bearer = bearer
         self._reason = ""
-        self._forgotten = False
+        self._session_unknown = False
 
-    def forgotten(self) -> bool:
-        """Return whether the last answer was that the session is not known."""
-        return self._forgotten
+    def session_unknown(self) -> bool:
+        """Return whether the last answer said that the session is unknown."""
+        return self._session_unknown
 
     def reason(self) -> str:
         """Say what was wrong with the last answer; empty if nothing was."""
@@ -86,7 +86,7 @@ class _Guard(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         try:
-            response = await self._authorized(request)
+            response = await self._send_authorized(request)
         except httpx2.TransportError as error:
             self._reason = f"it cannot be reached: {error or type(error).__name__}"
             raise
@@ -95,11 +95,11 @@ class _Guard(httpx2.AsyncHTTPTransport):
             raise httpx2.ConnectError(self._reason, request=request) from None
         status = response.status_code
         if request.method == "POST":
-            self._forgotten = status == 404 and "mcp-session-id" in request.headers
+            self._session_unknown = status == 404 and "mcp-session-id" in request.headers
         if status >= 300 and request.method == "POST":
             sentence = SENTENCES.get(status, "")
             if self._bearer is not None and status in (401, 403):
-                sentence = self._wanted(response) if status == 403 else self._advice()
+                sentence = self._scope_advice(response) if status == 403 else self._advice()
             self._reason = f"it answered with HTTP status {status}" + (
                 f": {sentence}" if sentence else ""
             )
@@ -114,42 +114,47 @@ class _Guard(httpx2.AsyncHTTPTransport):
             response.stream = _Bounded(response.stream, self)
         return response
 
-    async def _authorized(self, request: httpx2.Request) -> httpx2.Response:
+    async def _send_authorized(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request with the token of a login, if there is one. Raises OAuthFailure."""
-        if self._bearer is None or not self._goes_there(request.url):
+        if self._bearer is None or not self._is_same_server(request.url):
             return await super().handle_async_request(request)
         token = await self._bearer.token()
         if token is not None:
             request.headers["authorization"] = f"Bearer {token}"
         response = await super().handle_async_request(request)
-        if response.status_code == 401 and (other := await self._bearer.another(token)):
+        if response.status_code == 401 and (other := await self._bearer.other_token(token)):
             await response.aclose()
             request.headers["authorization"] = f"Bearer {other}"
             response = await super().handle_async_request(request)
         return response
 
-    def _goes_there(self, url: httpx2.URL) -> bool:
-        """Return whether an address is of the server whose token it is."""
-        own = httpx2.URL(self._server.url)
-        safer = (own.scheme, own.port) == ("http", None) and (url.scheme, url.port) == (
+    def _is_same_server(self, url: httpx2.URL) -> bool:
+        """Return whether an address belongs to the server that the token is for."""
+        server_url = httpx2.URL(self._server.url)
+        safer = (server_url.scheme, server_url.port) == ("http", None) and (
+            url.scheme,
+            url.port,
+        ) == (
             "https",
             None,
         )
-        return url.host == own.host and ((url.scheme, url.port) == (own.scheme, own.port) or safer)
+        return url.host == server_url.host and (
+            (url.scheme, url.port) == (server_url.scheme, server_url.port) or safer
+        )
 
     def _advice(self, more: str = "") -> str:
         return f"log in with `agent mcp login {self._server.name}{more}`"
 
-    def _wanted(self, response: httpx2.Response) -> str:
+    def _scope_advice(self, response: httpx2.Response) -> str:
         """Say which scopes a token needs that was not enough (RFC 6750, 3.1)."""
         header = response.headers.get("www-authenticate", "")
-        found = re.search(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"', header)
-        if "insufficient_scope" not in header or found is None:
+        match = re.search(r'\bscope="([\x21\x23-\x5b\x5d-\x7e ]{1,300})"', header)
+        if "insufficient_scope" not in header or match is None:
             return SENTENCES[403]
-        return self._advice(f" --scopes {','.join(found[1].split())}")
+        return self._advice(f" --scopes {','.join(match[1].split())}")
 
     def too_large(self) -> None:
-        """Take note that an answer was given up."""
+        """Note that an answer was too large."""
         self._reason = TOO_LARGE
 
 

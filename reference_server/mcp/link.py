@@ -14,7 +14,7 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from reference_server.config.mcp import McpServer
-from reference_server.late_imports import importing
+from reference_server.late_imports import fast_imports
 from reference_server.mcp.failure import McpFailure, NotTaken
 from reference_server.mcp.tools import Listing, OnProgress, listing
 from reference_server.oauth.bearer import Bearer
@@ -40,7 +40,7 @@ class Attempt:
     ) -> None:
         self.settled = anyio.Event()
         self.stop = anyio.Event()
-        self.over = anyio.Event()
+        self.finished = anyio.Event()
         self.scope = anyio.CancelScope()
         self.session: Session | None = None
         self.listing = Listing()
@@ -66,13 +66,13 @@ class Attempt:
         finally:
             self.session = None
             self.settled.set()
-            self.over.set()
+            self.finished.set()
             self._listed.set()
         if self.failure and not self.stop.is_set():
             _log.warning("MCP server %s: %s", self._server.name, self.failure)
 
     async def _live(self) -> None:
-        with importing():
+        with fast_imports():
             await to_thread.run_sync(import_module, SDK)
         from reference_server.mcp.session import open_session
 
@@ -86,12 +86,12 @@ class Attempt:
             self.settled.set()
             await self._stay(session)
             if not self.stop.is_set():
-                self.failure = session.ended
+                self.failure = session.end_reason
 
     async def _list(self, session: "Session") -> None:
         changes = session.changes
         try:
-            self.listing = listing(self._server, await session.tools())
+            self.listing = listing(self._server, await session.list_tools())
         finally:
             self._known = changes
         for words in self.listing.left_out:
@@ -101,12 +101,12 @@ class Attempt:
         """Wait for its end, and list the tools again whenever they have changed."""
         async with anyio.create_task_group() as tasks:
 
-            async def until(event: anyio.Event) -> None:
+            async def stop_on(event: anyio.Event) -> None:
                 await event.wait()
                 tasks.cancel_scope.cancel()
 
-            tasks.start_soon(until, self.stop)
-            tasks.start_soon(until, session.over)
+            tasks.start_soon(stop_on, self.stop)
+            tasks.start_soon(stop_on, session.end_event)
             while True:
                 await session.changed.wait()
                 try:
@@ -116,7 +116,7 @@ class Attempt:
                 self._listed.set()
                 self._listed = anyio.Event()
 
-    async def listed(self) -> None:
+    async def wait_until_listed(self) -> None:
         """Wait until the tools are known that the server had when this was called."""
         while self.session is not None and self._known != self.session.changes:
             await self._listed.wait()
@@ -137,7 +137,7 @@ class Link:
         self._environment = environment
         self._bearer = bearer
         self._attempt: Attempt | None = None
-        self._failed_before = ""
+        self._last_failure = ""
 
     @property
     def listing(self) -> Listing:
@@ -151,22 +151,22 @@ class Link:
         if (attempt := self._attempt) is None:
             return ""
         if not attempt.settled.is_set():
-            return self._failed_before
+            return self._last_failure
         return "" if attempt.session is not None else attempt.failure
 
-    async def ready(self, again: bool = True) -> None:
+    async def ready(self, retry: bool = True) -> None:
         """Start it unless it runs, and wait for its tools.
 
-        A server that did not start the last time is started only with `again`, and not waited for:
+        A server that did not start the last time is started only with `retry`, and not waited for:
         else each turn would wait for one that hangs.
         """
-        if not again and self.failure:
+        if not retry and self.failure:
             return
         attempt = await self._current()
-        if not self._failed_before:
+        if not self._last_failure:
             await attempt.settled.wait()
         with anyio.move_on_after(self.server.startup_timeout):
-            await attempt.listed()
+            await attempt.wait_until_listed()
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> "Result":
         """Call a tool; a server that has ended is started again before. Raises McpFailure."""
@@ -176,7 +176,7 @@ class Link:
             # The server has forgotten the session, as one does that was started again.
             if (attempt := self._attempt) is not None:
                 attempt.stop.set()
-                await attempt.over.wait()
+                await attempt.finished.wait()
             return await (await self._session()).call(tool, arguments, on_progress)
 
     async def close(self) -> None:
@@ -189,7 +189,7 @@ class Link:
         if not attempt.settled.is_set():
             attempt.scope.cancel()
         with anyio.move_on_after(CLOSING if self.server.command else LEAVING):
-            await attempt.over.wait()
+            await attempt.finished.wait()
         attempt.scope.cancel()
 
     async def _session(self) -> "Session":
@@ -200,14 +200,18 @@ class Link:
         return attempt.session
 
     async def _current(self) -> Attempt:
-        """Return the attempt that runs, or begin one; two programs of a server never run at once."""
+        """Return the running attempt, or begin one; a server never has two programs at once."""
         attempt = self._attempt
-        if attempt is not None and attempt.session is not None and attempt.session.over.is_set():
-            await attempt.over.wait()
+        if (
+            attempt is not None
+            and attempt.session is not None
+            and attempt.session.end_event.is_set()
+        ):
+            await attempt.finished.wait()
         # Another may have waited too, and begun one.
         attempt = self._attempt
-        if attempt is None or attempt.over.is_set():
-            self._failed_before = "" if attempt is None or attempt.started else attempt.failure
+        if attempt is None or attempt.finished.is_set():
+            self._last_failure = "" if attempt is None or attempt.started else attempt.failure
             attempt = self._attempt = Attempt(self.server, self._environment, self._bearer)
             self._tasks.start_soon(attempt.run)
         return attempt

@@ -1,7 +1,7 @@
 """The program of an MCP server over stdio: its process and its three streams.
 
 A warden holds all its processes (`exec`), so that nothing of it is left when it is closed, nor when
-this server is killed. What the lines mean is not known here.
+this server is killed. The lines are not interpreted.
 """
 
 import os
@@ -15,11 +15,11 @@ from reference_server.mcp.failure import McpFailure
 from reference_server.sandbox.environment import CommandVariables, command_environment, path_without
 from reference_server.sandbox.launcher import SHARED, Launcher, LaunchFailed
 from reference_server.sandbox.process import (
-    GONE_BOUND,
-    GRACE,
-    Account,
+    GRACE_SECONDS,
+    KILL_REPORT_SECONDS,
     CannotStart,
     Command,
+    WardenReports,
     find_program,
 )
 from reference_server.transport.base import Incoming
@@ -39,14 +39,14 @@ class Program:
         self._gone = anyio.Event()
         self._following = anyio.CancelScope(shield=True)
         pipes = os.pipe(), os.pipe(), os.pipe()
-        (self._output, theirs), (given, self._input), (self._errors, errors) = pipes
+        (self._output, child_output), (child_input, self._input), (self._errors, errors) = pipes
         try:
-            self._account = Account(launcher.hand_over(theirs, given, errors))
+            self._account = WardenReports(launcher.hand_over(child_output, child_input, errors))
         except BaseException:
             self._close_streams()
             raise
         finally:
-            for descriptor in (theirs, given, errors):
+            for descriptor in (child_output, child_input, errors):
                 os.close(descriptor)
         for descriptor in (self._output, self._input, self._errors):
             os.set_blocking(descriptor, False)
@@ -54,15 +54,15 @@ class Program:
     async def start(self, path: str, command: Command) -> None:
         """Start it. Raises McpFailure."""
         await self._account.request(path, command)
-        if not await self._account.started():
+        if not await self._account.wait_for_start():
             raise McpFailure(self._account.failure or "the helper that starts commands went away")
 
     async def follow(self) -> None:
         """Take note of its end; to run beside all else until `end` is done, even if cancelled."""
         with self._following:
-            await self._account.exited()
+            await self._account.wait_for_exit()
             self._exited.set()
-            await self._account.gone()
+            await self._account.wait_until_gone()
             self._gone.set()
 
     @property
@@ -71,7 +71,7 @@ class Program:
         return self._account.exit_code
 
     async def receive(self) -> list[Incoming]:
-        """Return the next lines of its output, at least one; an empty list when there are no more."""
+        """Return the next lines of its output, at least one; an empty list at its end."""
         while data := await _read(self._output):
             if lines := self._lines.feed(data):
                 return lines
@@ -86,8 +86,8 @@ class Program:
             except BlockingIOError:
                 await anyio.wait_writable(self._input)
 
-    async def complaints(self, tell: Callable[[str], None]) -> None:
-        """Return each line of its standard error, to its end."""
+    async def read_errors(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with each line of its standard error, until its end."""
         lines = LineSplitter(_READ)
         while data := await _read(self._errors):
             for line in lines.feed(data):
@@ -95,17 +95,17 @@ class Program:
                     line.decode("utf-8", "replace") if isinstance(line, bytes) else "[a long line]"
                 )
 
-    async def ended(self, bound: float) -> None:
-        """Wait until it has ended, at most so many seconds."""
-        with anyio.move_on_after(bound):
+    async def wait_for_exit(self, seconds: float) -> None:
+        """Wait until it has ended, for a limited time."""
+        with anyio.move_on_after(seconds):
             await self._exited.wait()
 
     async def end(self) -> None:
-        """Close its input; what does not end by that is ended by TERM, then by KILL."""
-        self._input = _closed(self._input)
-        await self.ended(LEAVING)
+        """Close its input; remaining processes are ended by TERM, then by KILL."""
+        self._input = _close(self._input)
+        await self.wait_for_exit(LEAVING)
         self._account.end()
-        with anyio.move_on_after(GRACE + GONE_BOUND):
+        with anyio.move_on_after(GRACE_SECONDS + KILL_REPORT_SECONDS):
             await self._gone.wait()
         self._following.cancel()
 
@@ -115,9 +115,9 @@ class Program:
         self._close_streams()
 
     def _close_streams(self) -> None:
-        self._input = _closed(self._input)
-        self._output = _closed(self._output)
-        self._errors = _closed(self._errors)
+        self._input = _close(self._input)
+        self._output = _close(self._output)
+        self._errors = _close(self._errors)
 
 
 @asynccontextmanager
@@ -162,21 +162,21 @@ def _variables(server: McpServer, environment: Mapping[str, str]) -> dict[str, s
 
     So an empty or relative entry of PATH must not have that folder stand for a program's name.
     """
-    given = dict(environment)
-    if "PATH" in given:
-        given["PATH"] = path_without(given["PATH"], ())
-    return command_environment(given, CommandVariables(added=server.env), tty=False)
+    variables = dict(environment)
+    if "PATH" in variables:
+        variables["PATH"] = path_without(variables["PATH"], ())
+    return command_environment(variables, CommandVariables(set_values=server.env), tty=False)
 
 
-def _folder(wanted: str | None) -> str:
+def _folder(path: str | None) -> str:
     try:
-        return os.path.abspath(os.path.expanduser(wanted or "."))
+        return os.path.abspath(os.path.expanduser(path or "."))
     except OSError:
         return "/"
 
 
-def _closed(descriptor: int) -> int:
-    """Close a descriptor that may be closed already; gives -1."""
+def _close(descriptor: int) -> int:
+    """Close a descriptor, unless it is closed already, and return -1."""
     if descriptor >= 0:
         anyio.notify_closing(descriptor)
         os.close(descriptor)
@@ -184,7 +184,7 @@ def _closed(descriptor: int) -> int:
 
 
 async def _read(descriptor: int) -> bytes:
-    """Read what there is, waiting for it; nothing at the end."""
+    """Read the available data, waiting for it; empty at the end."""
     while True:
         try:
             return os.read(descriptor, _READ)

@@ -1,7 +1,7 @@
 """Results of an MCP server's tool: bounded for the client, and its texts.
 
 Content is MCP's: a list of blocks, of which text is to be read, an image to be seen; others (sound,
-links, resources) stay as their server has them. What a model is given of it is the engine's matter.
+links, resources) stay as their server has them. The engine decides which parts a model gets.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from reference_server.brief import brief
-from reference_server.limits import too_deep
+from reference_server.limits import is_too_deep
 
 Fields = dict[str, Any]
 
@@ -19,35 +19,35 @@ MAX_BLOCKS = 1_000
 """Blocks of one result."""
 
 
-def bounded(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
+def limit_result(content: Iterable[Fields], structured: Any) -> tuple[list[Fields], Any]:
     """Return content and structured content within the limits, with texts for what is left out."""
-    left = RESULT_LIMIT
-    if too_deep(structured):
+    room = RESULT_LIMIT
+    if is_too_deep(structured):
         structured, note = None, [_text("[structured content with too many levels: left out]")]
-    elif (size := _size(structured)) > left:
+    elif (size := _size(structured)) > room:
         structured, note = None, [_text(f"[structured content of {size:,} characters: left out]")]
     else:
-        note, left = [], left - size
-    kept: list[Fields] = []
+        note, room = [], room - size
+    kept_blocks: list[Fields] = []
     blocks = [
-        _text(f"[{one.get('type')} with too many levels: left out]") if too_deep(one) else one
+        _text(f"[{one.get('type')} with too many levels: left out]") if is_too_deep(one) else one
         for one in content
     ]
     for block in blocks[:MAX_BLOCKS]:
         size = _size(block)
-        if size <= left:
-            left -= size
-            kept.append(block)
+        if size <= room:
+            room -= size
+            kept_blocks.append(block)
             continue
         text = block.get("text")
-        if isinstance(text, str) and left > 0:
-            kept.append({**block, "text": brief(text, left // 2)})
+        if isinstance(text, str) and room > 0:
+            kept_blocks.append({**block, "text": brief(text, room // 2)})
         else:
-            kept.append(_text(f"[{block.get('type')} of {size:,} characters: left out]"))
-        left = 0
+            kept_blocks.append(_text(f"[{block.get('type')} of {size:,} characters: left out]"))
+        room = 0
     if len(blocks) > MAX_BLOCKS:
         note.append(_text(f"[{len(blocks) - MAX_BLOCKS:,} more blocks: left out]"))
-    return [*kept, *note], structured
+    return [*kept_blocks, *note], structured
 
 
 def texts(content: Iterable[Fields]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """All MCP servers of this process, shared by its threads.
 
-One server is `link`'s matter.
+A single server lives in `link`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,14 +40,14 @@ class McpServers:
         }
         self._names: dict[str, tuple[str, str]] = {}
 
-    async def ready(self, *, again: bool) -> dict[str, str]:
-        """Start what does not run, and wait for the tools of all and return failures by server.
+    async def ready(self, *, retry: bool) -> dict[str, str]:
+        """Start idle servers, wait for the tools of all, and return failures by server.
 
-        `again`: also what did not start the last time.
+        `retry`: also what did not start the last time.
         """
         async with anyio.create_task_group() as tasks:
             for link in self._links.values():
-                tasks.start_soon(link.ready, again)
+                tasks.start_soon(link.ready, retry)
         return {name: link.failure for name, link in self._links.items() if link.failure}
 
     def offers(self) -> list[Fields]:
@@ -69,12 +69,12 @@ class McpServers:
     ) -> "Result":
         """Call a tool. Raises McpFailure.
 
-        When cancelled, the server is told so, which is not waited for: it may not read.
+        When cancelled, the server is notified without waiting for it: it may not read.
         """
         link = self._links[server]
-        return await self._apart(lambda: link.call(tool, arguments, on_progress))
+        return await self._run_abandonable(lambda: link.call(tool, arguments, on_progress))
 
-    async def _apart(self, work: Callable[[], Awaitable["Result"]]) -> "Result":
+    async def _run_abandonable(self, work: Callable[[], Awaitable["Result"]]) -> "Result":
         scope, done = anyio.CancelScope(), anyio.Event()
         results: list[Result] = []
         errors: list[Exception] = []

@@ -37,11 +37,11 @@ from reference_server.mcp.wire import Wire
 from reference_server.oauth.bearer import Bearer
 
 Fields = dict[str, Any]
-ANSWER = 2_000
+MAX_ERROR_CHARACTERS = 2_000
 """Characters of a server's own words for an error."""
 CLIENT = Implementation(name="agent", version=VERSION)
 
-# What they log is said by us, once and without tracebacks.
+# We log their errors ourselves, once and without tracebacks.
 for _name in ("mcp", "client", "httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
@@ -51,7 +51,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     content: list[Any] = []
-    structured: Any = Field(default=None, alias="structuredContent")
+    structured_content: Any = Field(default=None, alias="structuredContent")
     is_error: bool = Field(default=False, alias="isError")
     kind: str = Field(default="complete", alias="resultType")
 
@@ -69,8 +69,8 @@ class Session:
         self._server = server
         self._wire = wire
         self._client = ClientSession(
-            Incoming(wire.incoming, self._watch),
-            Outgoing(wire.outgoing, self._watch),
+            Incoming(wire.read_stream, self._watch),
+            Outgoing(wire.write_stream, self._watch),
             message_handler=self._note,
             client_info=CLIENT,
         )
@@ -81,12 +81,12 @@ class Session:
         return self._client
 
     @property
-    def over(self) -> anyio.Event:
+    def end_event(self) -> anyio.Event:
         """Set when the connection has ended."""
-        return self._watch.over
+        return self._watch.finished
 
     @property
-    def ended(self) -> str:
+    def end_reason(self) -> str:
         """Return why the connection has ended."""
         return self._watch.fault or self._wire.reason() or "it closed the connection"
 
@@ -108,9 +108,9 @@ class Session:
         except (RuntimeError, ValidationError) as error:
             raise self._failure(error) from None
 
-    async def tools(self) -> list[McpTool]:
+    async def list_tools(self) -> list[McpTool]:
         """List the tools. Raises McpFailure."""
-        found: list[McpTool] = []
+        tools: list[McpTool] = []
         cursor = None
         self.changed = anyio.Event()
         for _ in range(MAX_PAGES):
@@ -118,17 +118,17 @@ class Session:
             try:
                 page = await self._client.list_tools(params=params)
             except MCPError as error:
-                if error.code == METHOD_NOT_FOUND and not found:
+                if error.code == METHOD_NOT_FOUND and not tools:
                     return []
                 raise self._failure(error) from None
             except ValidationError as error:
                 raise self._failure(error) from None
-            found += [
+            tools += [
                 McpTool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools
             ]
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return tools
         raise McpFailure(f"its list of tools has more than {MAX_PAGES} pages")
 
     async def call(self, tool: str, arguments: Fields, on_progress: OnProgress) -> Result:
@@ -145,8 +145,8 @@ class Session:
             raise self._failure(error, self._server.call_timeout) from None
         except (ValidationError, RuntimeError, OSError) as error:
             raise self._failure(error) from None
-        result.content = _without(result.content, self._wire.hide)
-        result.structured = _without(result.structured, self._wire.hide)
+        result.content = _hide_in(result.content, self._wire.hide)
+        result.structured_content = _hide_in(result.structured_content, self._wire.hide)
         if result.kind == "input_required":
             raise McpFailure("the tool asks for input of the user, which is not offered here")
         return result
@@ -157,29 +157,31 @@ class Session:
             self.changed.set()
 
     def _failure(self, error: Exception, bound: float | None = None) -> McpFailure:
-        failure = self._told(error, bound)
+        failure = self._failure_of(error, bound)
         return type(failure)(self._wire.hide(str(failure)))
 
-    def _told(self, error: Exception, bound: float | None) -> McpFailure:
+    def _failure_of(self, error: Exception, bound: float | None) -> McpFailure:
         reason = self._wire.reason()
         match error:
             case MCPError(code=code) if code == CONNECTION_CLOSED:
-                return McpFailure(self.ended)
+                return McpFailure(self.end_reason)
             case MCPError(message="Session terminated"):
                 return NotTaken(reason)
             # The same with words of the server's own.
-            case MCPError(code=code) if self._wire.forgotten() and code != METHOD_NOT_FOUND:
+            case MCPError(code=code) if self._wire.session_unknown() and code != METHOD_NOT_FOUND:
                 return NotTaken(reason)
             case MCPError(code=code) if code == PARSE_ERROR and not reason:
                 return McpFailure("its answer is no message that can be read")
             case MCPError(code=code) if code == REQUEST_TIMEOUT and bound is not None:
                 return McpFailure(f"it gave no answer within {bound:g} seconds")
             case MCPError() if not reason:
-                return McpFailure(brief(f"it answered with an error: {error.message}", ANSWER))
+                return McpFailure(
+                    brief(f"it answered with an error: {error.message}", MAX_ERROR_CHARACTERS)
+                )
             case ValidationError() if not reason:
                 return McpFailure("its answer is not what MCP asks for")
             case _:
-                return McpFailure(reason or brief(str(error), ANSWER))
+                return McpFailure(reason or brief(str(error), MAX_ERROR_CHARACTERS))
 
 
 @asynccontextmanager
@@ -190,7 +192,7 @@ async def open_session(
 
     Raises McpFailure, also in the block when the connection breaks.
     """
-    way = (
+    connection = (
         over_stdio(server, environment)
         if server.command
         else over_http(server, environment, bearer)
@@ -198,19 +200,21 @@ async def open_session(
     reason: Callable[[], str] = str
     hide: Callable[[str], str] = str
     try:
-        async with way as wire:
+        async with connection as wire:
             reason, hide = wire.reason, wire.hide
             session = Session(server, wire)
             async with session.client:
                 yield session
     except Exception as error:
-        # What is raised among tasks comes in groups.
+        # Errors raised in tasks come in groups.
         leaves = list(_leaves(error))
-        ours = next((leaf for leaf in leaves if isinstance(leaf, McpFailure)), None)
-        raise ours or McpFailure(hide(reason() or brief(repr(leaves[0]), ANSWER))) from error
+        failure = next((leaf for leaf in leaves if isinstance(leaf, McpFailure)), None)
+        raise failure or McpFailure(
+            hide(reason() or brief(repr(leaves[0]), MAX_ERROR_CHARACTERS))
+        ) from error
 
 
-def _without(value: Any, hide: Callable[[str], str]) -> Any:
+def _hide_in(value: Any, hide: Callable[[str], str]) -> Any:
     """Return a value of JSON with something taken out of its strings."""
     if hide is str:
         return value
@@ -218,17 +222,17 @@ def _without(value: Any, hide: Callable[[str], str]) -> Any:
         case str():
             return hide(value)
         case list():
-            return [_without(one, hide) for one in cast("list[Any]", value)]
+            return [_hide_in(one, hide) for one in cast("list[Any]", value)]
         case dict():
             members = cast("dict[str, Any]", value)
-            return {hide(name): _without(one, hide) for name, one in members.items()}
+            return {hide(name): _hide_in(one, hide) for name, one in members.items()}
         case _:
             return value
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        for one in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(one)
+        for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(inner)
     else:
         yield error

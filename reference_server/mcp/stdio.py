@@ -24,34 +24,36 @@ from reference_server.transport.base import Incoming
 
 _log = logging.getLogger(__name__)
 
-LOGGED = 200
-"""Lines of a program's standard error, and of what is no message, that go to our log."""
-LINE = 1_000
+MAX_LOGGED_LINES = 200
+"""Lines of a program's standard error, and invalid messages, that go to our log."""
+MAX_LOGGED_CHARACTERS = 1_000
 """Characters of such a line."""
-QUOTED = 300
+MAX_QUOTED_CHARACTERS = 300
 """Characters of each of the last such lines, where it is said why a program has ended."""
 _ANSWER = re.compile(
     rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d{1,9})\s*,\s*"result"'
 )
 """How an answer begins where it is written as usual; our ids are numbers."""
-KNOWN = 0.5
+EXIT_STATUS_SECONDS = 0.5
 """Seconds in which the exit status of a program must be known when its output has ended."""
 
 
 class _Complaints:
-    """Output of a program that is no message: logged, up to a limit; the last of it is kept."""
+    """Output of a program other than messages: logged up to a limit; the last lines are kept."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._count = 0
         self._last: deque[str] = deque(maxlen=3)
 
-    def take(self, line: str, what: str = "") -> None:
-        self._last.append(brief(line, QUOTED))
+    def take(self, line: str, prefix: str = "") -> None:
+        self._last.append(brief(line, MAX_QUOTED_CHARACTERS))
         self._count += 1
-        if self._count <= LOGGED:
-            _log.warning("MCP server %s: %s%s", self._name, what, brief(line, LINE))
-        elif self._count == LOGGED + 1:
+        if self._count <= MAX_LOGGED_LINES:
+            _log.warning(
+                "MCP server %s: %s%s", self._name, prefix, brief(line, MAX_LOGGED_CHARACTERS)
+            )
+        elif self._count == MAX_LOGGED_LINES + 1:
             _log.warning("MCP server %s: writes more, which is left out", self._name)
 
     @property
@@ -70,31 +72,35 @@ class _Connection:
 
     def reason(self) -> str:
         """Say why it has ended."""
-        said = self._complaints.last
+        last_lines = self._complaints.last
         if self._fault:
             return self._fault
         if (status := self._program.status) is None:
             return ""
-        return f"its program ended with status {status}" + (f", and wrote: {said}" if said else "")
+        return f"its program ended with status {status}" + (
+            f", and wrote: {last_lines}" if last_lines else ""
+        )
 
     async def complain(self) -> None:
-        """Log what the program writes on standard error."""
-        await self._program.complaints(self._complaints.take)
+        """Log the program's standard error."""
+        await self._program.read_errors(self._complaints.take)
 
-    async def take(self, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Pass on what the program sends; what nobody takes any more is read all the same."""
-        taken = True
+    async def forward_output(
+        self, incoming: MemoryObjectSendStream[SessionMessage | Exception]
+    ) -> None:
+        """Pass on the program's messages; keep reading even if the session takes no more."""
+        is_open = True
         while lines := await self._program.receive():
-            for line in lines if taken and not self._fault else ():
+            for line in lines if is_open and not self._fault else ():
                 message = self._message(line)
                 try:
                     if message is not None:
                         await incoming.send(message)
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    taken = False
+                    is_open = False
             if self._fault:
                 incoming.close()
-        await self._program.ended(KNOWN)
+        await self._program.wait_for_exit(EXIT_STATUS_SECONDS)
         incoming.close()
 
     def _message(self, line: Incoming) -> SessionMessage | None:
@@ -104,19 +110,19 @@ class _Connection:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError:
-            # A program that prints what is no message is common, and no reason to give it up.
+            # Programs often print other lines, which is no reason to end the session.
             self._complaints.take(line.decode("utf-8", "replace"), "no message: ")
             return _failed_answer(line)
 
-    async def give(
+    async def forward_input(
         self,
         outgoing: MemoryObjectReceiveStream[SessionMessage],
         incoming: MemoryObjectSendStream[SessionMessage | Exception],
     ) -> None:
-        """Pass on what the session sends; when the program reads no more, the session ends."""
+        """Pass on the session's messages; when the program reads no more, the session ends."""
         try:
-            async for one in outgoing:
-                text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async for item in outgoing:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await self._program.send(text.encode())
         except (OSError, anyio.ClosedResourceError):
             self._fault = self._fault or self.reason() or "its program reads no more"
@@ -124,15 +130,15 @@ class _Connection:
 
 
 def _failed_answer(line: bytes) -> SessionMessage | None:
-    """Return an error in the place of an answer that cannot be read: else its call would wait.
+    """Return an error in place of an answer that cannot be read, so that its call ends.
 
-    None where the line does not say which request it answers.
+    Returns None if the line does not say which request it answers.
     """
-    found = _ANSWER.match(line)
-    if found is None:
+    match = _ANSWER.match(line)
+    if match is None:
         return None
     error = ErrorData(code=PARSE_ERROR, message="its answer cannot be read as JSON")
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(match[1]), error=error))
 
 
 @asynccontextmanager
@@ -144,8 +150,8 @@ async def over_stdio(server: McpServer, environment: Mapping[str, str]) -> Async
         outgoing, take_out = anyio.create_memory_object_stream[SessionMessage](0)
         async with give_in, incoming, outgoing, take_out, anyio.create_task_group() as tasks:
             tasks.start_soon(connection.complain)
-            tasks.start_soon(connection.take, give_in)
-            tasks.start_soon(connection.give, take_out, give_in)
+            tasks.start_soon(connection.forward_output, give_in)
+            tasks.start_soon(connection.forward_input, take_out, give_in)
             try:
                 yield Wire(incoming, outgoing, connection.reason)
             finally:

@@ -1,6 +1,6 @@
 """The tools of MCP servers as they are offered to a model.
 
-They are bounded: what a server says of its tools goes into each model call, and servers are not
+They are bounded, since a server's descriptions go into each model call, and servers are not
 trusted.
 """
 
@@ -16,7 +16,7 @@ Fields = dict[str, Any]
 
 
 class OnProgress(Protocol):
-    """Is told how far a call is; `total` and `message` are None where the server does not say."""
+    """Callback for the progress of a call; `total` and `message` are None if not reported."""
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
         """Take it."""
@@ -44,7 +44,7 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of a server that can be offered, and what is to be said of the others."""
+    """The tools of a server that can be offered, and a message for each other one."""
 
     tools: tuple[McpTool, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -52,22 +52,22 @@ class Listing:
 
 def listing(server: McpServer, tools: Iterable[McpTool]) -> Listing:
     """Choose the tools that are offered, within the bounds."""
-    kept: dict[str, McpTool] = {}
-    out: list[str] = []
+    offered: dict[str, McpTool] = {}
+    left_out: list[str] = []
     for tool in tools:
-        if not server.offers(tool.name) or tool.name in kept:
+        if not server.offers(tool.name) or tool.name in offered:
             continue
-        if len(kept) == MAX_TOOLS:
-            out.append(f"only {MAX_TOOLS} of its tools are offered")
+        if len(offered) == MAX_TOOLS:
+            left_out.append(f"only {MAX_TOOLS} of its tools are offered")
             break
         if (size := len(json.dumps(tool.schema))) > SCHEMA_LIMIT:
-            out.append(
+            left_out.append(
                 f"its tool {brief(tool.name)} is not offered: "
                 f"its schema has {size:,} characters, more than {SCHEMA_LIMIT:,}"
             )
             continue
-        kept[tool.name] = tool
-    return Listing(tuple(kept.values()), tuple(out))
+        offered[tool.name] = tool
+    return Listing(tuple(offered.values()), tuple(left_out))
 
 
 def offer(name: str, tool: McpTool) -> Fields:
@@ -82,5 +82,5 @@ def offer(name: str, tool: McpTool) -> Fields:
 
 
 def _parameters(schema: Mapping[str, Any]) -> Fields:
-    """Return the schema as models take it: an object with properties, be there none."""
+    """Return the schema as models take it: an object with properties, even if empty."""
     return {"properties": {}, **schema, "type": "object"}

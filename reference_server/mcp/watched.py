@@ -1,4 +1,4 @@
-"""The streams of a session, watched: whether they have ended, and what the server asks.
+"""The streams of a session, watched for their end and for requests of the server.
 
 The SDK's session keeps to itself that a connection has ended, and answers each request of a server
 in a task of its own: one that asks and does not read would fill the memory.
@@ -21,9 +21,9 @@ class Watch:
     """The state of both streams; `fault`: why we have ended them."""
 
     def __init__(self) -> None:
-        self.over = anyio.Event()
+        self.finished = anyio.Event()
         self.fault = ""
-        self.asked = 0
+        self.open_requests = 0
 
 
 class Incoming:
@@ -53,13 +53,13 @@ class Incoming:
         try:
             item = await self._stream.__anext__()
         except BaseException:
-            self._watch.over.set()
+            self._watch.finished.set()
             raise
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
-            self._watch.asked += 1
-            if self._watch.asked > MAX_REQUESTS:
+            self._watch.open_requests += 1
+            if self._watch.open_requests > MAX_REQUESTS:
                 self._watch.fault = "it sends requests and does not take their answers"
-                self._watch.over.set()
+                self._watch.finished.set()
                 raise StopAsyncIteration
         return item
 
@@ -73,7 +73,7 @@ class Incoming:
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> bool | None:
-        self._watch.over.set()
+        self._watch.finished.set()
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
@@ -88,7 +88,7 @@ class Outgoing:
         """Send a message; waits for a server that does not read."""
         await self._stream.send(item)
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._watch.asked -= 1
+            self._watch.open_requests -= 1
 
     async def aclose(self) -> None:
         """End the stream."""

@@ -19,12 +19,12 @@ class Wire:
     """An open connection.
 
     `reason`: why it has ended or fails, empty where nothing is known. `hide` takes out of a text
-    what the server was sent and nobody else may see. `forgotten`: whether the server has said last
-    that it does not know the session.
+    what the server was sent and nobody else may see. `session_unknown`: whether the server has said
+    last that it does not know the session.
     """
 
-    incoming: ReadStream[SessionMessage | Exception]
-    outgoing: WriteStream[SessionMessage]
+    read_stream: ReadStream[SessionMessage | Exception]
+    write_stream: WriteStream[SessionMessage]
     reason: Callable[[], str]
     hide: Callable[[str], str] = str
-    forgotten: Callable[[], bool] = bool
+    session_unknown: Callable[[], bool] = bool

@@ -20,18 +20,18 @@ from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.config.model import Provider
 from reference_server.model.answer import Answer, ModelConnection, TransportError
-from reference_server.model.encoding import Undecodable, decoded, is_plain, is_readable
+from reference_server.model.encoding import Undecodable, decode, is_plain, is_readable
 from reference_server.model.errors import (
     ModelError,
     bad_key,
     cannot_connect,
     connection_failed,
     describe,
-    encoded,
     http_failed,
     no_address,
     not_a_stream,
     stream_broken,
+    unreadable_encoding,
 )
 from reference_server.model.events import Answering, Completed, ModelEvent, read_event
 from reference_server.model.limits import AnswerLimits
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Receive = Callable[[list[ModelEvent]], Awaitable[None]]
 
-BEGINNING = 1 << 10
+BEGINNING_BYTES = 1 << 10
 """Bytes from the beginning of an answer that are kept, for the error if no event comes."""
 DRAIN_TIME = 1.0
 """Seconds to wait for the end of a stream after its last event; else the connection is closed."""
@@ -84,10 +84,10 @@ class ModelClient:
         try:
             await self._call(provider, body, receive)
         except ModelError as failure:
-            raise failure.passed_on(Secrets.of(provider)) from None
+            raise failure.for_clients(Secrets.of(provider)) from None
         except Exception as error:
-            said = describe(error)
-            if (clean := Secrets.of(provider).hidden_in(said)) != said:
+            text = describe(error)
+            if (clean := Secrets.of(provider).redact(text)) != text:
                 raise RuntimeError(clean) from None
             raise
 
@@ -107,7 +107,7 @@ class ModelClient:
                 try:
                     if answering := answer.headers.get(ANSWERING_MODEL):
                         await receive([Answering(_clean(answering, provider))])
-                    plain = _plain(answer, chunks)
+                    plain = _decoded_chunks(answer, chunks)
                     async with nullcontext() if plain is chunks else aclosing(plain):
                         await self._read(answer, plain, receive, limit, idle)
                 except BaseException:
@@ -153,14 +153,14 @@ class ModelClient:
     ) -> None:
         parser, bounds = SseParser(), AnswerLimits()
         beginning = b""
-        while (chunk := await _next(chunks)) is not None:
+        while (chunk := await _next_chunk(chunks)) is not None:
             # Handling the events does not count as the model's silence, nor its errors as the
             # model's.
             limit.deadline = math.inf
-            if not parser.began and len(beginning) < BEGINNING:
-                beginning += chunk[:BEGINNING]
+            if not parser.began and len(beginning) < BEGINNING_BYTES:
+                beginning += chunk[:BEGINNING_BYTES]
             bounds.take_bytes(len(chunk))
-            events, failure = _read_events(_fed(parser, chunk), bounds)
+            events, failure = _read_events(_feed(parser, chunk), bounds)
             if events:
                 await receive(events)
             if failure is not None:
@@ -170,7 +170,9 @@ class ModelClient:
             limit.deadline = self._clock() + idle
         content_type = answer.headers.get("content-type", "")
         if not parser.began and not content_type.startswith("text/event-stream"):
-            raise not_a_stream(content_type, beginning, whole=len(beginning) < BEGINNING)
+            raise not_a_stream(
+                content_type, beginning, is_complete=len(beginning) < BEGINNING_BYTES
+            )
         raise stream_broken("the stream ended before response.completed")
 
 
@@ -190,24 +192,24 @@ async def _send(connection: ModelConnection, provider: Provider, body: dict[str,
     if 200 <= answer.status < 300:
         return answer
     text = bytearray()
-    whole = False
+    is_complete = False
     chunks = answer.chunks()
     try:
         with anyio.move_on_after(ERROR_BODY_TIME), contextlib.suppress(TransportError):
-            whole = await _read_error_body(answer, chunks, text)
+            is_complete = await _read_error_body(answer, chunks, text)
     finally:
         await _close(answer, chunks)
-    raise http_failed(answer.status, answer.headers, bytes(text), whole=whole)
+    raise http_failed(answer.status, answer.headers, bytes(text), is_complete=is_complete)
 
 
-def _plain(answer: Answer, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+def _decoded_chunks(answer: Answer, chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Decode an answer that comes encoded though none was asked for. Raises ModelError."""
     encoding = answer.headers.get("content-encoding", "")
     if is_plain(encoding):
         return chunks
     if is_readable(encoding):
-        return decoded(chunks, encoding)
-    raise encoded(encoding)
+        return decode(chunks, encoding)
+    raise unreadable_encoding(encoding)
 
 
 def _headers(provider: Provider) -> dict[str, str]:
@@ -237,10 +239,10 @@ def _login(address: str) -> bytes:
 def _clean(name: str, provider: Provider) -> str:
     """Return a name that the provider sent, without the key, which a provider may send back."""
     key = provider.api_key
-    return Secrets.of(provider).hidden_in(name) if key and key in name else name
+    return Secrets.of(provider).redact(name) if key and key in name else name
 
 
-async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
+async def _next_chunk(chunks: AsyncGenerator[bytes]) -> bytes | None:
     """Return the next bytes, None at the end. Raises ModelError."""
     try:
         return await anext(chunks, None)
@@ -250,7 +252,7 @@ async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
         raise stream_broken(str(error)) from error
 
 
-def _fed(parser: SseParser, chunk: bytes) -> list[bytes]:
+def _feed(parser: SseParser, chunk: bytes) -> list[bytes]:
     try:
         return parser.feed(chunk)
     except EventTooLong as error:
@@ -262,11 +264,11 @@ def _read_events(
 ) -> tuple[list[ModelEvent], ModelError | None]:
     """Read the events of one chunk, up to the one that ends the answer."""
     events: list[ModelEvent] = []
-    for one in data:
+    for event_data in data:
         try:
-            event = read_event(one)
+            event = read_event(event_data)
             if event is not None:
-                bounds.take(event, len(one))
+                bounds.take(event, len(event_data))
         except ModelError as failure:
             return events, failure
         if event is not None:
@@ -279,10 +281,10 @@ def _read_events(
 async def _read_error_body(answer: Answer, chunks: AsyncGenerator[bytes], into: bytearray) -> bool:
     """Read up to ERROR_BODY_LIMIT bytes and return whether that was the whole body.
 
-    If the rest does not come, `into` keeps what was read.
+    If the rest does not come, `into` keeps the bytes that were read.
     """
     try:
-        async for chunk in _plain(answer, chunks):
+        async for chunk in _decoded_chunks(answer, chunks):
             into += chunk
             if len(into) >= ERROR_BODY_LIMIT:
                 return False

@@ -1,6 +1,6 @@
-"""Plain HTTP to a model, without a proxy: what a server on this machine or in its network speaks.
+"""Plain HTTP to a model, without a proxy, as for a server on this machine or its network.
 
-What an answer is made of lives in `http_reading`. A client library would take a third of a short
+Parsing answers lives in `http_reading`. A client library would take a third of a short
 turn, and a fifth of the time to the first one.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import cast
 
 from reference_server.model.answer import TransportError
-from reference_server.model.http_reading import Body, Head, body_of, malformed, read_head
+from reference_server.model.http_reading import Body, Head, body_of, malformed_answer, read_head
 
 KEEP_ALIVE_SECONDS = 30.0
 """How long an idle connection may be used again."""
@@ -28,8 +28,8 @@ _HEADER_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 def is_direct(address: str) -> bool:
     """Return whether an address is plain HTTP, with nothing that would have to be encoded."""
-    found = _ADDRESS.fullmatch(address)
-    return found is not None and 0 < int(found[2] or 80) < 1 << 16
+    match = _ADDRESS.fullmatch(address)
+    return match is not None and 0 < int(match[2] or 80) < 1 << 16
 
 
 class DirectConnection:
@@ -50,11 +50,11 @@ class DirectConnection:
         self, address: str, headers: Mapping[str, str], content: bytes
     ) -> "DirectAnswer":
         """Send a request; return the answer when its headers are there. Raises TransportError."""
-        found = _ADDRESS.fullmatch(address)
-        if found is None:
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
             raise ValueError(f"{address!r} is not plain HTTP")
-        host, port, path = found[1], int(found[2] or 80), found[3] or "/"
-        lines = [f"POST {path} HTTP/1.1", f"Host: {host}:{port}" if found[2] else f"Host: {host}"]
+        host, port, path = match[1], int(match[2] or 80), match[3] or "/"
+        lines = [f"POST {path} HTTP/1.1", f"Host: {host}:{port}" if match[2] else f"Host: {host}"]
         for name, value in headers.items():
             if not _HEADER_VALUE.fullmatch(value):
                 raise TransportError(f"LocalProtocolError: Illegal header value {value.encode()!r}")
@@ -76,18 +76,18 @@ class DirectConnection:
     async def _answer(self, wire: "_Wire") -> "DirectAnswer":
         data = b""
         while True:
-            found = read_head(data)
-            if found is None:
+            head_and_rest = read_head(data)
+            if head_and_rest is None:
                 more = await wire.read()
                 if not more:
-                    raise malformed("Server disconnected without sending a response.")
+                    raise malformed_answer("Server disconnected without sending a response.")
                 data += more
                 continue
-            head, data = found
+            head, data = head_and_rest
             if head.status >= 200:
                 return DirectAnswer(self, wire, head, body_of(head), data)
             if head.status == 101:
-                raise malformed("the server switched to another protocol")
+                raise malformed_answer("the server switched to another protocol")
 
     async def aclose(self) -> None:
         """Close the connection; the next call opens another."""
@@ -104,14 +104,14 @@ class DirectAnswer:
     """The answer to one call."""
 
     def __init__(
-        self, connection: DirectConnection, wire: "_Wire", head: Head, body: Body, rest: bytes
+        self, connection: DirectConnection, wire: "_Wire", head: Head, body: Body, received: bytes
     ) -> None:
         self.status = head.status
         self.headers = head.headers
         self._connection = connection
         self._wire = wire
         self._body = body
-        self._rest = rest
+        self._rest = received
         self._keeps_open = head.keeps_open
 
     async def chunks(self) -> AsyncGenerator[bytes]:
@@ -137,7 +137,7 @@ class DirectAnswer:
 
 
 class _Wire(asyncio.Protocol):
-    """A socket: what was received and not read yet, and whether more can be written."""
+    """A socket: received data that is not read yet, and whether more can be written."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -179,13 +179,13 @@ class _Wire(asyncio.Protocol):
         return self._ended or bool(self._received)
 
     async def read(self) -> bytes:
-        """Return what was received, at least a byte; b"" at the end. Raises TransportError."""
+        """Return received data, at least a byte; b"" at the end. Raises TransportError."""
         while not self._received:
             if self._broken:
                 raise TransportError("ReadError")
             if self._ended:
                 return b""
-            await self._changed()
+            await self._wait_for_change()
         data = bytes(self._received)
         self._received.clear()
         if len(data) > MAX_WAITING_BYTES and self._transport is not None and not self._ended:
@@ -197,9 +197,9 @@ class _Wire(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(data)
         while not (self._can_write or self._ended):
-            await self._changed()
+            await self._wait_for_change()
 
-    async def _changed(self) -> None:
+    async def _wait_for_change(self) -> None:
         self._waiter = self._loop.create_future()
         try:
             await self._waiter

@@ -28,11 +28,11 @@ def is_plain(encoding: str) -> bool:
 
 
 def is_readable(encoding: str) -> bool:
-    """Return whether `decoded` can decode it; it decodes no combination of encodings."""
+    """Return whether `decode` can decode it; it decodes no combination of encodings."""
     return encoding.strip().lower() in _FORMATS
 
 
-async def decoded(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes]:
+async def decode(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes]:
     """Decode a readable encoding. Raises Undecodable, and whatever `chunks` raises."""
     name = encoding.strip().lower()
     decoder = zlib.decompressobj(_FORMATS[name])

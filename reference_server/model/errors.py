@@ -20,15 +20,15 @@ Phase = Literal["request", "stream"]
 MESSAGE_LIMIT = 200
 DETAILS_LIMIT = 2000
 """Characters of a provider's error text that are passed on."""
-SHOWN_OF_NO_STREAM = 200
-"""Characters that are shown of an answer that is no stream of events."""
+MAX_QUOTED_CHARACTERS = 200
+"""Characters that are quoted of an answer that is not an event stream."""
 
 
 @dataclass(eq=False)
 class ModelError(Exception):
     """One model call failed. `retry_after`: seconds the provider asked to wait, if it did.
 
-    `unfinished`: the details end where reading stopped. `passed_on` takes secrets out and then
+    `is_cut`: the details end where reading stopped. `for_clients` takes secrets out and then
     shortens the details; before, they have their full length, since a secret that is cut in two
     could not be found.
     """
@@ -40,16 +40,16 @@ class ModelError(Exception):
     retryable: bool = False
     retry_after: float | None = None
     limit: int = DETAILS_LIMIT
-    unfinished: bool = False
+    is_cut: bool = False
 
-    def passed_on(self, secrets: Secrets) -> "ModelError":
+    def for_clients(self, secrets: Secrets) -> "ModelError":
         """Return the error as clients may see it: without secrets, and shortened after that."""
-        details = secrets.hidden_in(self.details, cut=self.unfinished)
+        details = secrets.redact(self.details, cut=self.is_cut)
         return replace(
             self,
-            message=secrets.hidden_in(self.message)[:MESSAGE_LIMIT],
+            message=secrets.redact(self.message)[:MESSAGE_LIMIT],
             details=details[: self.limit],
-            unfinished=False,
+            is_cut=False,
         )
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ BY_STATUS: dict[int, tuple[AgentErrorInfo, bool]] = {
 
 
 def connection_failed(details: str, *, retryable: bool) -> ModelError:
-    """No connection was made, or the request could not be sent."""
+    """Return the error for a connection that failed, or a request that could not be sent."""
     return ModelError(
         "The connection to the model failed",
         "HttpConnectionFailed",
@@ -103,12 +103,12 @@ def connection_failed(details: str, *, retryable: bool) -> ModelError:
 
 
 def cannot_connect(details: str) -> ModelError:
-    """A setting, of a proxy or of TLS, makes every connection fail."""
+    """Return the error for a setting, of a proxy or of TLS, that makes every connection fail."""
     return ModelError("The connection to the model failed", "HttpConnectionFailed", details)
 
 
 def no_address(provider: str) -> ModelError:
-    """Neither config.toml nor the environment gives the provider's address."""
+    """Return the error for a provider without an address."""
     return ModelError(
         "No model is configured",
         "HttpConnectionFailed",
@@ -117,7 +117,7 @@ def no_address(provider: str) -> ModelError:
 
 
 def bad_key(provider: str) -> ModelError:
-    """The key has characters that no header may have. It is not shown: clients see errors."""
+    """Return the error for a key that no header can hold. The key is not shown to clients."""
     return ModelError(
         "The key of the model's provider cannot be sent",
         "Unauthorized",
@@ -127,7 +127,7 @@ def bad_key(provider: str) -> ModelError:
 
 
 def stream_broken(details: str) -> ModelError:
-    """The stream ended, broke or fell silent before the answer was complete."""
+    """Return the error for a stream that ended before the answer was complete."""
     return ModelError(
         "The model's response stream was disconnected",
         "ResponseStreamDisconnected",
@@ -137,21 +137,23 @@ def stream_broken(details: str) -> ModelError:
     )
 
 
-def not_a_stream(content_type: str, beginning: bytes, *, whole: bool) -> ModelError:
-    """The answer had a good status but no event: the page of a proxy, for example.
+def not_a_stream(content_type: str, beginning: bytes, *, is_complete: bool) -> ModelError:
+    """Return the error for an answer without events, such as the page of a proxy.
 
-    `whole`: `beginning` is the whole body.
+    `is_complete`: `beginning` is the whole body.
     """
-    shown = beginning.decode(errors="replace").strip()
-    what = f"the answer is no stream of events: {content_type or 'no type'}"
-    said = f"{what}, beginning " if shown else f"{what}, and empty"
+    excerpt = beginning.decode(errors="replace").strip()
+    problem = f"the answer is no stream of events: {content_type or 'no type'}"
+    description = f"{problem}, beginning " if excerpt else f"{problem}, and empty"
     return replace(
-        stream_broken(said + shown), limit=len(said) + SHOWN_OF_NO_STREAM, unfinished=not whole
+        stream_broken(description + excerpt),
+        limit=len(description) + MAX_QUOTED_CHARACTERS,
+        is_cut=not is_complete,
     )
 
 
-def encoded(encoding: str) -> ModelError:
-    """The answer had a good status, and an encoding that was not asked for and cannot be read."""
+def unreadable_encoding(encoding: str) -> ModelError:
+    """Return the error for an answer in an encoding that cannot be read."""
     return stream_broken(
         f"the answer is encoded as {encoding}, which was not asked for (Accept-Encoding: identity) "
         "and cannot be read; a proxy before the model must pass it on unchanged"
@@ -159,9 +161,9 @@ def encoded(encoding: str) -> ModelError:
 
 
 def http_failed(
-    status: int, headers: Mapping[str, str], body: bytes, *, whole: bool = True
+    status: int, headers: Mapping[str, str], body: bytes, *, is_complete: bool = True
 ) -> ModelError:
-    """The provider answered with an error status; `whole`: the whole body was read."""
+    """Return the error for an HTTP error status; `is_complete`: the whole body was read."""
     code, words = _error_of_body(body)
     info, retryable = _classify_status(status, code)
     if status < 400 and (target := headers.get("location")):
@@ -172,12 +174,12 @@ def http_failed(
         words or f"HTTP status {status} without a text",
         retryable=retryable,
         retry_after=_retry_after(headers),
-        unfinished=not whole,
+        is_cut=not is_complete,
     )
 
 
 def response_failed(error: Mapping[str, Any]) -> ModelError:
-    """The stream reported `response.failed`."""
+    """Return the error for `response.failed`."""
     code = _code_of(error) or "unknown"
     info, retryable = BY_CODE.get(code) or BY_KIND.get(code, ("Other", False))
     return ModelError(
@@ -190,7 +192,7 @@ def response_failed(error: Mapping[str, Any]) -> ModelError:
 
 
 def response_incomplete(reason: str) -> ModelError:
-    """The stream reported `response.incomplete`: the model will say no more."""
+    """Return the error for `response.incomplete`."""
     return ModelError("The model's answer is incomplete", "Other", reason, phase="stream")
 
 
@@ -224,10 +226,10 @@ def _error_of_body(body: bytes) -> tuple[str, str]:
 
 
 def _code_of(error: Mapping[str, Any]) -> str:
-    """Return the `code` of an error, or its `type` if there is no code or only the type is known."""
-    given = [str(error[key]) for key in ("code", "type") if error.get(key)]
-    known = [code for code in given if code in BY_CODE]
-    return next(iter(known or given), "")
+    """Return the `code` of an error, or its `type` if the code is missing or unknown."""
+    codes = [str(error[key]) for key in ("code", "type") if error.get(key)]
+    known_codes = [code for code in codes if code in BY_CODE]
+    return next(iter(known_codes or codes), "")
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -124,10 +124,10 @@ ModelEvent = (
 def read_event(data: bytes) -> ModelEvent | None:
     """Read one event; None for a type that is skipped.
 
-    Raises ModelError where the event reports a failure, or is no JSON object.
+    Raises ModelError if the event reports a failure, or is not a JSON object.
     """
     if b"\\ud" in data or b"\\uD" in data:
-        data = _SURROGATES.sub(_paired, data)
+        data = _SURROGATES.sub(_replace_lone_surrogate, data)
     try:
         value: Any = _decode(data.decode())
     except (ValueError, RecursionError) as error:
@@ -189,9 +189,9 @@ def _text(fields: Fields, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _paired(found: re.Match[bytes]) -> bytes:
+def _replace_lone_surrogate(match: re.Match[bytes]) -> bytes:
     """Replace a lone surrogate: it has no UTF-8 form, so it could be neither stored nor sent."""
-    return found[0] if found[1] or found[0] == b"\\\\" else b"?"
+    return match[0] if match[1] or match[0] == b"\\\\" else b"?"
 
 
 def without_lone_surrogates(value: Any) -> Any:
@@ -205,8 +205,10 @@ def _is_deep(value: Any) -> bool:
     level: list[Any] = [value]
     for _ in range(DEPTH_LIMIT):
         inner: list[Any] = []
-        for one in level:
-            inside: Iterable[Any] = cast("Fields", one).values() if _is_object(one) else one
+        for container in level:
+            inside: Iterable[Any] = (
+                cast("Fields", container).values() if _is_object(container) else container
+            )
             inner += [each for each in inside if isinstance(each, dict | list)]
         if not inner:
             return False

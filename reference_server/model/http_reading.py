@@ -27,7 +27,7 @@ class Head(NamedTuple):
     """Whether the connection may be used again when the body was read."""
 
 
-def malformed(words: str) -> TransportError:
+def malformed_answer(words: str) -> TransportError:
     """Return the error for an answer that is not HTTP."""
     return TransportError(f"RemoteProtocolError: {words}")
 
@@ -37,12 +37,12 @@ def read_head(data: bytes) -> tuple[Head, bytes] | None:
     end = _HEAD_END.search(data)
     if end is None:
         if len(data) > MAX_HEAD_BYTES:
-            raise malformed("Receive buffer too long")
+            raise malformed_answer("Receive buffer too long")
         return None
     first, *lines = data[: end.start()].replace(b"\r\n", b"\n").split(b"\n")
     status = _STATUS.fullmatch(first)
     if status is None:
-        raise malformed(f"illegal status line: {first[:80]!r}")
+        raise malformed_answer(f"illegal status line: {first[:80]!r}")
     headers: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -51,7 +51,7 @@ def read_head(data: bytes) -> tuple[Head, bytes] | None:
             continue
         field = _FIELD.fullmatch(line)
         if field is None:
-            raise malformed("illegal header line")
+            raise malformed_answer("illegal header line")
         name, value = field[1].decode().lower(), field[2].rstrip(b" \t").decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     words = {word.strip() for word in headers.get("connection", "").lower().split(",")}
@@ -65,7 +65,7 @@ class Body:
     def __init__(self) -> None:
         self.is_whole = False
         self.excess = b""
-        """What came after the end of the body."""
+        """Data after the end of the body."""
 
     def feed(self, data: bytes) -> bytes:
         """Return the bytes of the body in what was received. Raises TransportError."""
@@ -96,7 +96,7 @@ class CountedBody(Body):
     def end(self) -> None:
         """Note that the connection was closed. Raises TransportError if bytes are missing."""
         if not self.is_whole:
-            raise malformed(
+            raise malformed_answer(
                 "peer closed connection without sending complete message body "
                 f"(received {self._received} bytes, expected {self._length})"
             )
@@ -117,46 +117,46 @@ class ChunkedBody(Body):
         """Return the bytes of the body in what was received. Raises TransportError."""
         data = self._data + data
         pieces: list[bytes] = []
-        at = 0
+        offset = 0
         while True:
             if self._left:
-                pieces.append(data[at : at + self._left])
-                at += len(pieces[-1])
+                pieces.append(data[offset : offset + self._left])
+                offset += len(pieces[-1])
                 self._left -= len(pieces[-1])
                 if self._left:
                     break
             if self._after_chunk:
-                if len(data) < at + 2:
+                if len(data) < offset + 2:
                     break
-                if data[at : at + 2] != b"\r\n":
-                    raise malformed("illegal end of a chunk")
-                at += 2
+                if data[offset : offset + 2] != b"\r\n":
+                    raise malformed_answer("illegal end of a chunk")
+                offset += 2
                 self._after_chunk = False
-            end = data.find(b"\n", at)
+            end = data.find(b"\n", offset)
             if end < 0:
-                if len(data) - at > _MAX_LINE_BYTES:
-                    raise malformed("Receive buffer too long")
+                if len(data) - offset > _MAX_LINE_BYTES:
+                    raise malformed_answer("Receive buffer too long")
                 break
-            line = data[at:end].removesuffix(b"\r")
-            at = end + 1
+            line = data[offset:end].removesuffix(b"\r")
+            offset = end + 1
             if self._in_trailer:
                 if not line:
-                    self.is_whole, self.excess = True, data[at:]
+                    self.is_whole, self.excess = True, data[offset:]
                     break
                 continue
             size = _SIZE.fullmatch(line)
             if size is None:
-                raise malformed(f"illegal chunk header: {line[:80]!r}")
+                raise malformed_answer(f"illegal chunk header: {line[:80]!r}")
             self._left = int(size[1], 16)
             self._in_trailer = not self._left
             self._after_chunk = not self._in_trailer
-        self._data = data[at:]
+        self._data = data[offset:]
         return b"".join(pieces)
 
     def end(self) -> None:
         """Note that the connection was closed. Raises TransportError if a chunk is missing."""
         if not self.is_whole:
-            raise malformed(
+            raise malformed_answer(
                 "peer closed connection without sending complete message body "
                 "(incomplete chunked read)"
             )
@@ -169,15 +169,15 @@ def body_of(head: Head) -> Body:
     coding = head.headers.get("transfer-encoding")
     if coding is not None:
         if coding.strip().lower() != "chunked":
-            raise malformed("Sorry, I only support 'Transfer-Encoding: chunked'")
+            raise malformed_answer("Sorry, I only support 'Transfer-Encoding: chunked'")
         return ChunkedBody()
     length = head.headers.get("content-length")
     if length is None:
         return Body()
     values = {value.strip() for value in length.split(",")}
-    [value, *others] = values
-    if others:
-        raise malformed("conflicting Content-Length headers")
+    [value, *conflicting] = values
+    if conflicting:
+        raise malformed_answer("conflicting Content-Length headers")
     if not re.fullmatch(r"[0-9]{1,20}", value):
-        raise malformed("bad Content-Length")
+        raise malformed_answer("bad Content-Length")
     return CountedBody(int(value))

@@ -36,38 +36,38 @@ class AnswerLimits:
         """Count bytes of the stream."""
         self._bytes += count
         if self._bytes > MAX_BYTES:
-            raise _too_much(f"{MAX_BYTES // 2**20} MiB of events")
+            raise _limit_exceeded(f"{MAX_BYTES // 2**20} MiB of events")
 
     def take(self, event: ModelEvent, size: int) -> None:
-        """Count an event that took so many bytes."""
+        """Count an event of `size` bytes."""
         match event:
             case TextDelta() | SummaryDelta() | ReasoningDelta():
                 self._streamed += len(event.delta)
                 if self._streamed > MAX_TEXT:
-                    raise _too_much(f"{MAX_TEXT // 2**20} Mi characters of text")
+                    raise _limit_exceeded(f"{MAX_TEXT // 2**20} Mi characters of text")
             case OutputItemDone():
                 self._take_whole(event, size)
             case OutputItemAdded() | SummaryPartAdded():
                 self._begun += 1
                 if self._begun > MAX_ITEMS:
-                    raise _too_much(f"{MAX_ITEMS} items")
+                    raise _limit_exceeded(f"{MAX_ITEMS} items")
             case _:
                 pass
 
     def _take_whole(self, event: OutputItemDone, size: int) -> None:
         self._whole += size
         if self._whole > MAX_TEXT:
-            raise _too_much(f"{MAX_TEXT // 2**20} MiB of items")
+            raise _limit_exceeded(f"{MAX_TEXT // 2**20} MiB of items")
         # Counted apart from items that begin: an item may come complete, without a beginning.
         self._done += 1
         if self._done > MAX_ITEMS:
-            raise _too_much(f"{MAX_ITEMS} items")
+            raise _limit_exceeded(f"{MAX_ITEMS} items")
         self._calls += event.item.get("type") in _CALLS
         if self._calls > MAX_CALLS:
-            raise _too_much(f"{MAX_CALLS} calls of tools")
+            raise _limit_exceeded(f"{MAX_CALLS} calls of tools")
 
 
-def _too_much(what: str) -> ModelError:
+def _limit_exceeded(amount: str) -> ModelError:
     return ModelError(
-        "The model's answer is too long", "Other", f"it has more than {what}", phase="stream"
+        "The model's answer is too long", "Other", f"it has more than {amount}", phase="stream"
     )

@@ -35,7 +35,7 @@ class ConnectionPool:
 
     def __init__(self, transport: "MakeTransport | None") -> None:
         self._transport = transport
-        self._only: ModelConnection | None = None
+        self._shared: ModelConnection | None = None
         self._idle: dict[str, list[ModelConnection]] = {}
         self._tls: ssl.SSLContext | None = None
         self._closed = False
@@ -43,8 +43,8 @@ class ConnectionPool:
     def take(self, address: str) -> ModelConnection:
         """Return a connection for one call alone, open or still to be made. Raises BadSetting."""
         if self._transport is not None:
-            self._only = self._only or _connection_of(self._transport())
-            return self._only
+            self._shared = self._shared or _connection_of(self._transport())
+            return self._shared
         idle = self._idle.setdefault(address, [])
         if idle:
             return idle.pop()
@@ -52,7 +52,7 @@ class ConnectionPool:
 
     async def give_back(self, address: str, connection: ModelConnection) -> None:
         """Take a connection back when its call is over."""
-        if connection is self._only:
+        if connection is self._shared:
             return
         idle = self._idle.setdefault(address, [])
         if len(idle) < MAX_IDLE and not self._closed:
@@ -68,8 +68,8 @@ class ConnectionPool:
     async def close(self) -> None:
         """Close the idle connections, and from now on each that is given back."""
         self._closed = True
-        if self._only is not None:
-            await self._only.aclose()
+        if self._shared is not None:
+            await self._shared.aclose()
         for connections in self._idle.values():
             while connections:
                 await connections.pop().aclose()
@@ -81,7 +81,7 @@ class ConnectionPool:
         from reference_server.model.through_httpx import HttpxConnection, httpx
 
         secure = (proxy or "", address)
-        tls = self._secure() if any(map(is_secure, secure)) else False
+        tls = self._tls_settings() if any(map(is_secure, secure)) else False
         limits = httpx.Limits(
             max_connections=None, max_keepalive_connections=1, keepalive_expiry=KEEP_ALIVE_SECONDS
         )
@@ -92,13 +92,13 @@ class ConnectionPool:
         except (ImportError, ValueError, httpx.InvalidURL) as error:
             # An unknown kind of proxy, one that needs a package, or no address at all. The cause
             # may quote a part of the proxy's password, which could not be found to be hidden.
-            why = f": {error}" if "@" not in (proxy or "") else ""
+            reason = f": {error}" if "@" not in (proxy or "") else ""
             raise BadSetting(
                 f"the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY or ALL_PROXY) "
-                f"cannot be used{why}; it should read like http://host:port"
+                f"cannot be used{reason}; it should read like http://host:port"
             ) from error
 
-    def _secure(self) -> "ssl.SSLContext":
+    def _tls_settings(self) -> "ssl.SSLContext":
         """Make the TLS settings once; reading the certificates takes 20 ms. Raises BadSetting."""
         if self._tls is None:
             import httpx
@@ -110,9 +110,9 @@ class ConnectionPool:
                     os.listdir(folder)  # One that is not there would only be an empty one.
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
-                named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({folder})"
+                setting = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({folder})"
                 raise BadSetting(
-                    f"the certificates that {named} names cannot be read: "
+                    f"the certificates that {setting} names cannot be read: "
                     f"{error.strerror or error}; correct or unset it"
                 ) from error
         return self._tls

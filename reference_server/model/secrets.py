@@ -22,7 +22,7 @@ MIN_SECRET_CHARACTERS = 6
 """Characters of the shortest secret that is looked for in the whole text."""
 # The password in any URL, also one that is not in our settings: `scheme://user:password@host`.
 _PASSWORD = re.compile(r"(://[^\s/?#:@\"']*:)[^\s/?#\"']+@")
-# The names of variables that hold a secret, as far as names tell.
+# Names of variables that probably hold a secret.
 _OF_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|AUTH|CREDENTIAL", re.I)
 _BEGUN_ESCAPE = re.compile(
     r"%(?:25){0,4}[0-9a-f]?|\\{1,8}(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|&#?\w{0,6}", re.I
@@ -36,18 +36,18 @@ class Secrets:
     """A set of secrets, compiled for finding them in any text."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        whole = sorted(
+        long_secrets = sorted(
             {one for one in secrets if len(one) >= MIN_SECRET_CHARACTERS}, key=len, reverse=True
         )
         short = [one for one in secrets if 0 < len(one) < MIN_SECRET_CHARACTERS]
-        self._forms = [_units(one) for one in whole]
+        self._forms = [_units(one) for one in long_secrets]
         self._cores = [
-            [*map(_unit_of_base64, core)] for one in whole for core in _base64_cores(one)
+            [*map(_unit_of_base64, core)] for one in long_secrets for core in _base64_cores(one)
         ]
         patterns = [
-            *map(_joined, self._forms),
-            *(f"{_BASE64}{_joined(core)}{_BASE64}(?:=|%3d){{0,2}}" for core in self._cores),
-            *(rf"(?<=Bearer ){_joined(_units(one))}(?![\w-])" for one in short),
+            *map(_join, self._forms),
+            *(f"{_BASE64}{_join(core)}{_BASE64}(?:=|%3d){{0,2}}" for core in self._cores),
+            *(rf"(?<=Bearer ){_join(_units(one))}(?![\w-])" for one in short),
         ]
         self._pattern = re.compile("|".join(patterns)) if patterns else None
 
@@ -60,18 +60,22 @@ class Secrets:
     def of_config(cls, config: Config) -> "Secrets":
         """Return the secrets of all providers and MCP servers."""
         env = config.environment
-        found = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
-        named = (env.get("PROVIDER_BASE_URL"), env.get("OPENAI_BASE_URL"), config.openai_base_url)
-        for address in named:
-            found += _of_address(address)
+        secrets = [env.get("PROVIDER_API_KEY", ""), *_of_proxies()]
+        addresses = (
+            env.get("PROVIDER_BASE_URL"),
+            env.get("OPENAI_BASE_URL"),
+            config.openai_base_url,
+        )
+        for address in addresses:
+            secrets += _of_address(address)
         for provider in config.providers.values():
-            found += [env.get(provider.env_key or "", ""), *_of_address(provider.base_url)]
+            secrets += [env.get(provider.env_key or "", ""), *_of_address(provider.base_url)]
         for server in config.mcp_servers.values():
-            found += [env.get(server.token_variable or "", ""), *_of_address(server.url)]
-            found += [value for name, value in server.env.items() if _OF_SECRET.search(name)]
-        return cls(found)
+            secrets += [env.get(server.token_variable or "", ""), *_of_address(server.url)]
+            secrets += [value for name, value in server.env.items() if _OF_SECRET.search(name)]
+        return cls(secrets)
 
-    def hidden_in(self, text: str, *, cut: bool = False) -> str:
+    def redact(self, text: str, *, cut: bool = False) -> str:
         """Return the text with `[key]` in the place of each secret.
 
         `cut`: the text is the beginning of a longer one; if it ends with what may be the beginning
@@ -80,17 +84,17 @@ class Secrets:
         text = _PASSWORD.sub(rf"\1{HIDDEN}@", text)
         if self._pattern is not None:
             text = self._pattern.sub(HIDDEN, text)
-        return text[: self._begun(text)] if cut else text
+        return text[: self._cut_secret_start(text)] if cut else text
 
-    def _begun(self, text: str) -> int:
+    def _cut_secret_start(self, text: str) -> int:
         """Find where a secret begins that the end of the text may have cut, else that end."""
-        found = len(text)
+        position = len(text)
         for units in (*self._forms, *self._cores):
-            for start in range(max(0, len(text) - 12 * len(units)), found):
-                if _goes_on(units, text, start):
-                    found = start
+            for start in range(max(0, len(text) - 12 * len(units)), position):
+                if _ends_within(units, text, start):
+                    position = start
                     break
-        return found
+        return position
 
 
 def _of_address(address: str | None) -> Iterator[str]:
@@ -118,16 +122,16 @@ def _units(secret: str) -> list[Unit]:
 
 @cache
 def _unit(character: str) -> Unit:
-    return re.compile(_written(character))
+    return re.compile(_escape_pattern(character))
 
 
 @cache
 def _unit_of_base64(character: str) -> Unit:
-    """Letters and digits stand for themselves wherever base64 is written."""
-    return re.compile(character if character.isalnum() else _written(character))
+    """Return the pattern of a base64 character, in which letters and digits are never escaped."""
+    return re.compile(character if character.isalnum() else _escape_pattern(character))
 
 
-def _written(character: str) -> str:
+def _escape_pattern(character: str) -> str:
     plain = re.escape(character)
     if character in "\"'/\\":
         plain = rf"\\{{0,8}}{plain}" if character != "\\" else r"\\{1,8}"
@@ -135,13 +139,13 @@ def _written(character: str) -> str:
     octets = "".join(
         rf"%(?:25){{0,4}}{octet:02x}" for octet in character.encode("utf-8", "replace")
     )
-    ways = [rf"(?i:{octets})", rf"(?i:\\{{1,8}}u{code:04x})", rf"(?i:\\{{1,8}}x{code:02x})"]
+    patterns = [rf"(?i:{octets})", rf"(?i:\\{{1,8}}u{code:04x})", rf"(?i:\\{{1,8}}x{code:02x})"]
     if character in _ENTITIES:
-        ways.append(_ENTITIES[character])
+        patterns.append(_ENTITIES[character])
     if character == " ":
-        ways.append(r"\+")
+        patterns.append(r"\+")
     # The longest first: `%` is also the beginning of its own escape.
-    return f"(?:{'|'.join([*ways, plain])})"
+    return f"(?:{'|'.join([*patterns, plain])})"
 
 
 _ENTITIES = {
@@ -156,7 +160,7 @@ _ENTITIES = {
 }
 
 
-def _joined(units: list[Unit]) -> str:
+def _join(units: list[Unit]) -> str:
     return "".join(unit.pattern for unit in units)
 
 
@@ -174,14 +178,14 @@ def _base64_cores(secret: str) -> Iterator[str]:
             yield text.translate(str.maketrans("+/", "-_"))
 
 
-def _goes_on(units: list[Unit], text: str, start: int) -> bool:
+def _ends_within(units: list[Unit], text: str, start: int) -> bool:
     """Return whether the text ends within a secret that begins at `start`."""
-    at = start
+    position = start
     for unit in units:
-        if at == len(text) or _BEGUN_ESCAPE.fullmatch(text, at):
+        if position == len(text) or _BEGUN_ESCAPE.fullmatch(text, position):
             return True
-        found = unit.match(text, at)
-        if found is None:
+        match = unit.match(text, position)
+        if match is None:
             return False
-        at = found.end()
+        position = match.end()
     return False

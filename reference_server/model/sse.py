@@ -1,7 +1,7 @@
 """Server-sent events without I/O: bytes in, the data of whole events out.
 
 Of the HTML standard's format, `data` and `event` fields are read; comments and other fields are
-passed over. What the data means is not known here.
+passed over. The data is not interpreted.
 """
 
 EVENT_LIMIT = 8 << 20
@@ -22,7 +22,7 @@ class SseParser:
         self._rest: list[bytes] = []
         self._rest_size = 0
         self._data: list[bytes] = []
-        self._held = 0
+        self._data_size = 0
         self.began = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
@@ -44,18 +44,18 @@ class SseParser:
                 text, held_back = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = text.split(b"\n")
-        # What follows the last newline is not a whole line yet.
+        # The text after the last newline is not a whole line yet.
         self._rest, self._rest_size = [], 0
         self._hold(lines.pop() + held_back)
         events: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-                self._held += len(line)
+                self._data_size += len(line)
             elif not line and self._data:
                 events.append(b"\n".join(self._data))
                 self._data.clear()
-                self._held = 0
+                self._data_size = 0
         self._check_size()
         self.began = self.began or bool(events)
         return events
@@ -66,5 +66,5 @@ class SseParser:
             self._rest_size += len(piece)
 
     def _check_size(self) -> None:
-        if self._held + self._rest_size > EVENT_LIMIT:
+        if self._data_size + self._rest_size > EVENT_LIMIT:
             raise EventTooLong(f"an event is longer than {EVENT_LIMIT} bytes")

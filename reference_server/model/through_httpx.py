@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
-from reference_server.late_imports import importing
+from reference_server.late_imports import fast_imports
 from reference_server.model.answer import TransportError
 from reference_server.model.errors import describe
 
@@ -29,7 +29,7 @@ def _import_httpx() -> None:
         absent["httpx._main"] = None
     if "sniffio" not in absent and importlib.util.find_spec("sniffio") is None:
         absent["sniffio"] = None
-    with importing():
+    with fast_imports():
         importlib.import_module("httpx")
 
 

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 MIN_SECRET_CHARACTERS = 6
 """Characters of the shortest secret that is looked for."""
 HIDDEN = "[key]"
-LEAVING = 2.0
+RENEWAL_SECONDS = 2.0
 """Seconds that a renewal has to end when the agent does."""
 
 
@@ -43,28 +43,30 @@ class Bearer:
         self._keep(await to_thread.run_sync(self._store.load, self._server.name, self._server.url))
 
     async def token(self) -> str | None:
-        """Return the token, renewed if it has expired; None without a login. Raises OAuthFailure."""
-        held = self._credentials
-        if held is not None and held.expired:
-            held = await self._renewed(held)
-        return None if held is None else held.access_token
+        """Return the token, renewed if it expired; None without a login. Raises OAuthFailure."""
+        credentials = self._credentials
+        if credentials is not None and credentials.is_expired:
+            credentials = await self._renew(credentials)
+        return None if credentials is None else credentials.access_token
 
-    async def another(self, refused: str | None) -> str | None:
-        """Return another token than one that was refused (or than none); None if there is no way.
+    async def other_token(self, refused: str | None) -> str | None:
+        """Return a token other than the refused one (None: no token was sent), or None.
 
         Raises OAuthFailure.
         """
-        held = self._credentials
-        if held is None or held.access_token == refused:
+        credentials = self._credentials
+        if credentials is None or credentials.access_token == refused:
             await self.load()
-            held = self._credentials
-        if held is None or (held.access_token == refused and held.refresh_token is None):
+            credentials = self._credentials
+        if credentials is None or (
+            credentials.access_token == refused and credentials.refresh_token is None
+        ):
             return None
-        if held.access_token == refused or held.expired:
-            held = await self._renewed(held)
-        return held.access_token
+        if credentials.access_token == refused or credentials.is_expired:
+            credentials = await self._renew(credentials)
+        return credentials.access_token
 
-    def hidden_in(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Take every token that was ever held here out of a text, as it is or as in an address.
 
         Other escapes are not looked for: in the many MiB of an answer that takes seconds.
@@ -74,19 +76,19 @@ class Bearer:
         return text
 
     def close(self) -> None:
-        """Let a renewal that runs come to its end soon."""
+        """Make a running renewal end soon."""
         if self._renewal is not None:
             self._renewal.hurry()
 
     def _keep(self, credentials: Credentials | None) -> None:
         self._credentials = credentials
         if credentials is not None:
-            # What is shorter is part of ordinary words.
-            found = [one for one in credentials.secrets if len(one) >= MIN_SECRET_CHARACTERS]
-            self._seen.update(found, (quote(one, safe="") for one in found))
+            # A shorter secret would match parts of ordinary words.
+            secrets = [one for one in credentials.secrets if len(one) >= MIN_SECRET_CHARACTERS]
+            self._seen.update(secrets, (quote(one, safe="") for one in secrets))
             self._hidden = sorted(self._seen, key=len, reverse=True)
 
-    async def _renewed(self, old: Credentials) -> Credentials:
+    async def _renew(self, old: Credentials) -> Credentials:
         if (renewal := self._renewal) is None:
             renewal = self._renewal = _Renewal(self._store, old)
             self._tasks.start_soon(self._run, renewal)
@@ -125,32 +127,32 @@ class _Renewal:
 
     def hurry(self) -> None:
         """End soon."""
-        self._scope.deadline = min(self._scope.deadline, anyio.current_time() + LEAVING)
+        self._scope.deadline = min(self._scope.deadline, anyio.current_time() + RENEWAL_SECONDS)
 
     def _renew(self) -> Credentials:
         """Renew, in a worker thread; the request itself is made by the event loop."""
         from reference_server.oauth.tokens import NotRenewed, renew
 
         old = self._old
-        with self._store.renewing(old.server, old.url):
+        with self._store.renewal_lock(old.server, old.url):
             stored = self._store.load(old.server, old.url)
             if stored is None:
                 raise OAuthFailure("its login has ended")
-            if stored.access_token != old.access_token and not stored.expired:
+            if stored.access_token != old.access_token and not stored.is_expired:
                 return stored  # Another process has renewed it, or somebody has logged in again.
             try:
                 new = from_thread.run(renew, stored)
             except NotRenewed as error:
-                if error.over:
+                if error.is_final:
                     self._store.replace(stored, replace(stored, refresh_token=None, expires_at=0))
                 raise
             try:
-                kept = self._store.replace(stored, new)
+                was_stored = self._store.replace(stored, new)
             except OAuthFailure as error:
                 # The old one is used up. The new one serves as long as this process lasts.
                 _log.warning("MCP server %s: its token is not kept: %s", old.server, error)
                 return new
-            if not kept:
+            if not was_stored:
                 raise OAuthFailure("its login has ended")
             return new
 

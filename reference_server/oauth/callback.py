@@ -17,16 +17,16 @@ import h11
 from anyio.abc import SocketAttribute, SocketStream
 
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.web import plain
+from reference_server.oauth.web import one_line
 
 PATH = "/callback"
-PATIENCE = 10.0
+REQUEST_SECONDS = 10.0
 """Seconds that a browser has to send its request."""
 MAX_CONNECTIONS = 20
 """Browsers, or others, that are listened to at once."""
 MAX_REQUEST_BYTES = 32_768
 """Bytes of the largest request line and headers."""
-LAST_WORDS = 2.0
+FAREWELL_SECONDS = 2.0
 """Seconds that the browser has to take how the login ended."""
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>
@@ -36,7 +36,7 @@ PAGE = """<!doctype html>
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The authorization server's answer; `issuer` is its name, if it tells (RFC 9207)."""
+    """The authorization server's answer; `issuer` is its name, if given (RFC 9207)."""
 
     code: str = field(repr=False)
     issuer: str | None
@@ -51,7 +51,7 @@ class Callback:
         self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         self._answered = anyio.Event()
         self._ended = anyio.Event()
-        self._told = anyio.Event()
+        self._page_sent = anyio.Event()
         self._code: Code | None = None
         self._failure = ""
         self.strays = 0
@@ -70,20 +70,20 @@ class Callback:
         self._failure = failure
         self._ended.set()
         if self._answered.is_set():
-            with anyio.move_on_after(LAST_WORDS, shield=True):
-                await self._told.wait()
+            with anyio.move_on_after(FAREWELL_SECONDS, shield=True):
+                await self._page_sent.wait()
 
     async def serve(self, stream: SocketStream) -> None:
         """Answer one connection."""
         async with stream, self._limit:
             try:
                 request = None
-                with anyio.move_on_after(PATIENCE):
+                with anyio.move_on_after(REQUEST_SECONDS):
                     request = await _request(stream)
                 if request is not None:
                     await self._answer(stream, request)
             except (OSError, anyio.BrokenResourceError, anyio.EndOfStream, h11.ProtocolError):
-                pass  # It left, or it is no browser.
+                pass  # It left, or is not a browser.
 
     async def _answer(self, stream: SocketStream, request: h11.Request) -> None:
         target = urlsplit(request.target.decode("ascii", "replace"))
@@ -96,7 +96,7 @@ class Callback:
         if "code" not in query and "error" not in query:
             return await _page(stream, 400, "Not a login", "This is no answer to a login.")
         if not self._is_ours(query):
-            # Not the end of the login: whoever finds the port could end it.
+            # Do not end the login: anybody who finds the port could do that.
             self.strays += 1
             words = "This answer belongs to another login (wrong state)."
             return await _page(stream, 400, "Not a login", words)
@@ -104,7 +104,7 @@ class Callback:
             return await _page(stream, 400, "Not a login", "The login has had its answer.")
         self._take(query)
         self._answered.set()
-        # The browser is told how it ended, which the exchange of the code decides.
+        # The page shows how the login ended, which the exchange of the code decides.
         await self._ended.wait()
         try:
             if self._failure:
@@ -112,20 +112,20 @@ class Callback:
             else:
                 await _page(stream, 200, "You are logged in", "The agent has what it needs.")
         finally:
-            self._told.set()
+            self._page_sent.set()
 
     def _is_ours(self, query: dict[str, list[str]]) -> bool:
-        given = query.get("state", [])
-        state = given[0].encode("utf-8", "surrogateescape") if given else b""
-        return len(given) == 1 and secrets.compare_digest(state, self._state.encode())
+        states = query.get("state", [])
+        state = states[0].encode("utf-8", "surrogateescape") if states else b""
+        return len(states) == 1 and secrets.compare_digest(state, self._state.encode())
 
     def _take(self, query: dict[str, list[str]]) -> None:
         if "error" in query:
-            words = plain(query.get("error_description", [""])[0])
-            error = plain(query["error"][0])
+            words = one_line(query.get("error_description", [""])[0])
+            error = one_line(query["error"][0])
             denied = error == "access_denied"
-            said = "the login was refused" if denied else "the authorization server failed"
-            self._failure = f"{said}: `{error}`" + (f", {words}" if words else "")
+            problem = "the login was refused" if denied else "the authorization server failed"
+            self._failure = f"{problem}: `{error}`" + (f", {words}" if words else "")
         elif len(query["code"]) != 1 or len(query.get("iss", [])) > 1 or not query["code"][0]:
             self._failure = "the answer in the browser is not one code"
         else:
@@ -133,7 +133,7 @@ class Callback:
 
 
 @asynccontextmanager
-async def listening(port: int) -> AsyncGenerator[tuple[str, Callback]]:
+async def login_callback(port: int) -> AsyncGenerator[tuple[str, Callback]]:
     """Listen on 127.0.0.1 for the block and yield the state of the login. Raises OAuthFailure."""
     state = secrets.token_urlsafe(32)
     try:
@@ -142,8 +142,8 @@ async def listening(port: int) -> AsyncGenerator[tuple[str, Callback]]:
         raise OAuthFailure(
             f"port {port} of 127.0.0.1 cannot be listened on: {error.strerror or error}"
         ) from None
-    bound: int = listener.extra(SocketAttribute.local_port)
-    callback = Callback(state, bound)
+    actual_port: int = listener.extra(SocketAttribute.local_port)
+    callback = Callback(state, actual_port)
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, callback.serve)
         try:

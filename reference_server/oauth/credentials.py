@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from reference_server.oauth.failure import OAuthFailure
 
-EARLY = 30.0
+EXPIRY_MARGIN_SECONDS = 30.0
 """Seconds before its end at which a token is taken to have expired: a request takes a while."""
 
 
@@ -23,7 +23,7 @@ class Credentials:
     `server` and `url` say whose they are; `issuer` is the authorization server, at whose
     `token_endpoint` the client `client_id` renews them. `client_auth` is the method of RFC 7591 by
     which the client shows its secret, `resource` the parameter of RFC 8707. `expires_at` is in
-    seconds since 1970, None where the authorization server does not tell.
+    seconds since 1970, None if the authorization server does not say.
     """
 
     server: str
@@ -40,20 +40,20 @@ class Credentials:
     scopes: tuple[str, ...] = ()
 
     @property
-    def expired(self) -> bool:
+    def is_expired(self) -> bool:
         """Return whether the access token has ended, or is about to."""
-        return self.expires_at is not None and time.time() > self.expires_at - EARLY
+        return self.expires_at is not None and time.time() > self.expires_at - EXPIRY_MARGIN_SECONDS
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Return whether a request can be made with them, if need be after a renewal."""
-        return not self.expired or self.refresh_token is not None
+        return not self.is_expired or self.refresh_token is not None
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Return the secrets, which must be shown nowhere."""
-        found = (self.access_token, self.refresh_token, self.client_secret)
-        return tuple(one for one in found if one)
+        secrets = (self.access_token, self.refresh_token, self.client_secret)
+        return tuple(one for one in secrets if one)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of the store."""
@@ -68,18 +68,18 @@ class Credentials:
         for name in ("server", "url", "issuer", "token_endpoint", "client_id", "access_token"):
             if not isinstance(members.get(name), str):
                 raise OAuthFailure(f"its `{name}` is not a string")
-        known = {name: members[name] for name in cls.__dataclass_fields__ if name in members}
+        fields = {name: members[name] for name in cls.__dataclass_fields__ if name in members}
         for name in ("refresh_token", "client_secret", "resource"):
-            if not isinstance(known.get(name), str | None):
+            if not isinstance(fields.get(name), str | None):
                 raise OAuthFailure(f"its `{name}` is not a string")
-        if not isinstance(known.get("expires_at"), int | float | None):
+        if not isinstance(fields.get("expires_at"), int | float | None):
             raise OAuthFailure("its `expires_at` is not a number")
-        scopes = known.get("scopes", ())
+        scopes = fields.get("scopes", ())
         if not isinstance(scopes, list | tuple):
             raise OAuthFailure("its `scopes` is not an array")
-        known["scopes"] = tuple(str(one) for one in cast("list[object]", scopes))
-        known["client_auth"] = str(known.get("client_auth", "none"))
-        return cls(**known)
+        fields["scopes"] = tuple(str(one) for one in cast("list[object]", scopes))
+        fields["client_auth"] = str(fields.get("client_auth", "none"))
+        return cls(**fields)
 
 
 def key_of(server: str, url: str) -> str:
@@ -87,7 +87,7 @@ def key_of(server: str, url: str) -> str:
     return f"{server}|{hashlib.sha256(url.encode()).hexdigest()[:32]}"
 
 
-def parsed(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Parse JSON. Raises OAuthFailure."""
     try:
         return json.loads(text)

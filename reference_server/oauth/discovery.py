@@ -22,7 +22,7 @@ from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_serv
 from pydantic import BaseModel, ValidationError
 
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.web import Answer, ask, check_address, plain
+from reference_server.oauth.web import Answer, check_address, one_line, send_request
 
 PATIENCE = 30.0
 """Seconds that all of it may take."""
@@ -30,7 +30,7 @@ Document = TypeVar("Document", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuthorizationServer:
     """An authorization server that protects an MCP server.
 
     `resource`: what tokens are asked for (RFC 8707); `scopes`: what the MCP server says that its
@@ -47,7 +47,7 @@ class Found:
     names_issuer: bool
 
 
-async def discover(url: str) -> Found:
+async def discover(url: str) -> AuthorizationServer:
     """Find the authorization server of the MCP server at an address. Raises OAuthFailure."""
     check_address(url, "the MCP server", of=url)
     try:
@@ -55,12 +55,12 @@ async def discover(url: str) -> Found:
             return await _discover(url)
     except TimeoutError:
         raise OAuthFailure(
-            f"the authorization server of {plain(url)} was not found within {PATIENCE:g} seconds"
+            f"the authorization server of {one_line(url)} was not found within {PATIENCE:g} seconds"
         ) from None
 
 
-async def _discover(url: str) -> Found:
-    challenge = _challenge(await ask(url, "the MCP server", head_only=True))
+async def _discover(url: str) -> AuthorizationServer:
+    challenge = _challenge(await send_request(url, "the MCP server", head_only=True))
     resource = await _resource(url, challenge.get("resource_metadata"))
     if resource is None:
         issuer, metadata = await _own_metadata(url)
@@ -71,58 +71,62 @@ async def _discover(url: str) -> Found:
         metadata = await _metadata(issuer, url)
         scopes, target = resource.scopes_supported, str(resource.resource)
     words = challenge["scope"].split() if "scope" in challenge else scopes or []
-    known = metadata.scopes_supported or []
-    if words and "offline_access" in known and "offline_access" not in words:
+    supported = metadata.scopes_supported or []
+    if words and "offline_access" in supported and "offline_access" not in words:
         words = [*words, "offline_access"]
-    return _checked(url, issuer, target, metadata, tuple(words))
+    return _check_metadata(url, issuer, target, metadata, tuple(words))
 
 
 def _challenge(answer: Answer) -> dict[str, str]:
     """Return the parameters of the challenge of an answer that wants a token."""
     if answer.status not in (401, 403):
         return {}
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for header in answer.headers.get_list("www-authenticate"):
         for name in ("resource_metadata", "scope"):
             pattern = rf'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,"]+))'
             if match := re.search(pattern, header):
-                found.setdefault(name, match[1] or match[2] or "")
-    return {name: value for name, value in found.items() if value}
+                parameters.setdefault(name, match[1] or match[2] or "")
+    return {name: value for name, value in parameters.items() if value}
 
 
-async def _resource(url: str, named: str | None) -> ProtectedResourceMetadata | None:
-    what = "the metadata of the MCP server"
-    for address in build_protected_resource_metadata_discovery_urls(named, url):
-        check_address(address, f"the address of {what}", of=url)
-        found = await _document(address, what, ProtectedResourceMetadata, must=address == named)
-        if found is None:
+async def _resource(url: str, advertised_url: str | None) -> ProtectedResourceMetadata | None:
+    description = "the metadata of the MCP server"
+    for address in build_protected_resource_metadata_discovery_urls(advertised_url, url):
+        check_address(address, f"the address of {description}", of=url)
+        metadata = await _document(
+            address, description, ProtectedResourceMetadata, must=address == advertised_url
+        )
+        if metadata is None:
             continue
-        wanted = resource_url_from_server_url(url)
-        if not check_resource_allowed(wanted, str(found.resource)):
-            raise OAuthFailure(f"{what} is of another one, {plain(str(found.resource))}")
-        return found
+        expected = resource_url_from_server_url(url)
+        if not check_resource_allowed(expected, str(metadata.resource)):
+            raise OAuthFailure(
+                f"{description} is of another one, {one_line(str(metadata.resource))}"
+            )
+        return metadata
     return None
 
 
 async def _metadata(issuer: str, url: str) -> OAuthMetadata:
-    what = f"the metadata of the authorization server {plain(issuer)}"
+    description = f"the metadata of the authorization server {one_line(issuer)}"
     for address in build_oauth_authorization_server_metadata_discovery_urls(issuer, url):
-        found = await _document(address, what, OAuthMetadata)
-        if found is not None:
-            _check_issuer(found, issuer)
-            return found
-    raise OAuthFailure(f"{what} is not there")
+        metadata = await _document(address, description, OAuthMetadata)
+        if metadata is not None:
+            _check_issuer(metadata, issuer)
+            return metadata
+    raise OAuthFailure(f"{description} is not there")
 
 
 async def _own_metadata(url: str) -> tuple[str, OAuthMetadata]:
-    what = f"the metadata of the authorization server of {plain(url)}"
+    description = f"the metadata of the authorization server of {one_line(url)}"
     for issuer, address in _own_addresses(url):
-        found = await _document(address, what, OAuthMetadata)
-        if found is not None:
-            _check_issuer(found, issuer)
-            return str(found.issuer), found
+        metadata = await _document(address, description, OAuthMetadata)
+        if metadata is not None:
+            _check_issuer(metadata, issuer)
+            return str(metadata.issuer), metadata
     raise OAuthFailure(
-        f"{plain(url)} names no authorization server, and is none itself: it has no OAuth login"
+        f"{one_line(url)} names no authorization server, and is none itself: it has no OAuth login"
     )
 
 
@@ -140,19 +144,21 @@ def _own_addresses(url: str) -> Iterator[tuple[str, str]]:
 def _check_issuer(metadata: OAuthMetadata, issuer: str) -> None:
     if not issuers_match(str(metadata.issuer), issuer):
         raise OAuthFailure(
-            f"the authorization server {plain(issuer)} calls itself {plain(str(metadata.issuer))}: "
-            "its metadata may be another server's"
+            f"the authorization server {one_line(issuer)} calls itself "
+            f"{one_line(str(metadata.issuer))}: its metadata may be another server's"
         )
 
 
 async def _document(
-    address: str, what: str, model: type[Document], *, must: bool = False
+    address: str, description: str, model: type[Document], *, must: bool = False
 ) -> Document | None:
-    """Ask for a document; None if there is none there, unless it `must` be. Raises OAuthFailure."""
-    answer = await ask(address, what)
+    """Request a document; None if it is missing and not a `must`. Raises OAuthFailure."""
+    answer = await send_request(address, description)
     if answer.status != 200:
         if must or answer.status == 429 or answer.status >= 500:
-            raise OAuthFailure(f"{what}: {plain(address)} answers with HTTP status {answer.status}")
+            raise OAuthFailure(
+                f"{description}: {one_line(address)} answers with HTTP status {answer.status}"
+            )
         return None
     try:
         return model.model_validate(answer.json())
@@ -160,28 +166,32 @@ async def _document(
         # Some servers have a page at every address.
         if not must and not answer.is_json:
             return None
-        raise OAuthFailure(f"{what}, from {plain(address)}, cannot be read: {error}") from None
+        raise OAuthFailure(
+            f"{description}, from {one_line(address)}, cannot be read: {error}"
+        ) from None
     except ValidationError as error:
         raise OAuthFailure(
-            f"{what}, from {plain(address)}, cannot be read: {_first_mistake(error)}"
+            f"{description}, from {one_line(address)}, cannot be read: {_first_mistake(error)}"
         ) from None
 
 
 def _first_mistake(error: ValidationError) -> str:
     first: Any = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(step) for step in first["loc"])
-    return plain(f"`{where}`: {first['msg']}" if where else first["msg"])
+    path = ".".join(str(step) for step in first["loc"])
+    return one_line(f"`{path}`: {first['msg']}" if path else first["msg"])
 
 
-def _checked(
+def _check_metadata(
     url: str, issuer: str, resource: str, metadata: OAuthMetadata, scopes: tuple[str, ...]
-) -> Found:
+) -> AuthorizationServer:
     challenges = metadata.code_challenge_methods_supported
     if challenges is not None and "S256" not in challenges:
-        raise OAuthFailure(f"the authorization server {plain(issuer)} does not know PKCE with S256")
+        raise OAuthFailure(
+            f"the authorization server {one_line(issuer)} does not know PKCE with S256"
+        )
     registration = metadata.registration_endpoint
     methods = metadata.token_endpoint_auth_methods_supported
-    return Found(
+    return AuthorizationServer(
         issuer=str(metadata.issuer),
         resource=resource,
         authorization_endpoint=check_address(

@@ -1,4 +1,4 @@
-"""Reasons why there is no token."""
+"""Errors of OAuth."""
 
 
 class OAuthFailure(Exception):

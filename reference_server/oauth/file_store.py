@@ -1,8 +1,8 @@
-"""A file of the home that nobody else may read.
+"""A private file of the home with entries in JSON.
 
 The file is a JSON object of entries, mode 0600, replaced as a whole under a lock, so that neither a
 crash nor a second process leaves half of it or loses an entry. The last entry takes the file with
-it. What an entry says is the matter of `store`.
+it. `store` interprets the entries.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from reference_server.oauth.credentials import parsed
+from reference_server.oauth.credentials import parse_json
 from reference_server.oauth.failure import OAuthFailure
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
 
@@ -36,13 +36,13 @@ class FileStore:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise OAuthFailure(f"{self._path}: cannot be read: {_why(error)}") from None
+            raise OAuthFailure(f"{self._path}: cannot be read: {_error_text(error)}") from None
         if len(text) > MAX_FILE_BYTES:
             raise OAuthFailure(
                 f"{self._path}: is larger than {MAX_FILE_BYTES // 2**20} MiB; remove it"
             )
         try:
-            entries = parsed(text)
+            entries = parse_json(text)
         except OAuthFailure as error:
             raise OAuthFailure(f"{self._path}: {error}; remove it, and log in again") from None
         if not isinstance(entries, dict):
@@ -50,11 +50,11 @@ class FileStore:
         return cast("Entries", entries)
 
     def change(self, change: Callable[[Entries], None]) -> None:
-        """Change the entries; nobody else does meanwhile. Nothing is written if nothing changes."""
+        """Change the entries under a lock. Nothing is written if nothing changes."""
         try:
-            with locked(self._path.with_name(f"{self._path.name}.lock")):
-                # Whoever was killed while it wrote left a copy.
-                self._beside.unlink(missing_ok=True)
+            with file_lock(self._path.with_name(f"{self._path.name}.lock")):
+                # A process that was killed while it wrote left a copy.
+                self._new_path.unlink(missing_ok=True)
                 before = self.read()
                 entries = dict(before)
                 change(entries)
@@ -65,25 +65,25 @@ class FileStore:
                 else:
                     self._path.unlink(missing_ok=True)
         except OSError as error:
-            raise OAuthFailure(f"{self._path}: cannot be written: {_why(error)}") from None
+            raise OAuthFailure(f"{self._path}: cannot be written: {_error_text(error)}") from None
 
     @property
-    def _beside(self) -> Path:
+    def _new_path(self) -> Path:
         """Return the path for the next content; used only under the lock."""
         return self._path.with_name(f"{self._path.name}.new")
 
     def _write(self, content: bytes) -> None:
-        beside = self._beside
-        descriptor = open_regular(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        new_path = self._new_path
+        descriptor = open_regular(new_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             with open(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, self._path)
+            os.replace(new_path, self._path)
         except BaseException:
             with contextlib.suppress(OSError):
-                beside.unlink()
+                new_path.unlink()
             raise
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -93,7 +93,7 @@ class FileStore:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
+def file_lock(path: Path) -> Generator[None]:
     """Hold a lock against other processes for the block. Blocks; raises OSError."""
     make_private(path.parent)
     descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -104,5 +104,5 @@ def locked(path: Path) -> Generator[None]:
         os.close(descriptor)
 
 
-def _why(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or str(error)

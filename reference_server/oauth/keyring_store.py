@@ -19,7 +19,7 @@ SERVICE = "agent MCP credentials"
 Answer = TypeVar("Answer")
 
 
-class NoKeyring(OAuthFailure):
+class KeyringUnavailable(OAuthFailure):
     """The keyring cannot be used. `there`: whether there is one at all."""
 
     def __init__(self, words: str, *, there: bool) -> None:
@@ -28,7 +28,7 @@ class NoKeyring(OAuthFailure):
 
 
 class KeyringStore:
-    """Texts by name; all methods block for up to `PATIENCE` seconds, and raise NoKeyring.
+    """Texts by name; all methods block for up to `PATIENCE` seconds, and raise KeyringUnavailable.
 
     After a failure it is not asked again by this process: each wait is seconds long.
     """
@@ -36,7 +36,7 @@ class KeyringStore:
     def __init__(self, home: Path) -> None:
         # The keyring is the user's; another home is another set of logins.
         self._home = hashlib.sha256(str(home).encode()).hexdigest()[:16]
-        self._failure: NoKeyring | None = None
+        self._failure: KeyringUnavailable | None = None
 
     def load(self, key: str) -> str | None:
         """Return a text."""
@@ -51,7 +51,7 @@ class KeyringStore:
 
         # There is a keyring that keeps nothing, for tests of other programs.
         if not self._ask(put):
-            raise NoKeyring("it does not keep what it is given", there=False)
+            raise KeyringUnavailable("it does not keep what it is given", there=False)
 
     def remove(self, key: str) -> None:
         """Remove a text, if it is there."""
@@ -70,7 +70,7 @@ class KeyringStore:
         if self._failure is not None:
             raise self._failure
         answers: list[Answer] = []
-        failures: list[NoKeyring] = []
+        failures: list[KeyringUnavailable] = []
 
         def ask() -> None:
             try:
@@ -80,13 +80,13 @@ class KeyringStore:
             except BaseException as error:
                 absent = type(error).__name__ in ("NoKeyringError", "ModuleNotFoundError")
                 words = "there is none" if absent else f"it fails ({type(error).__name__})"
-                failures.append(NoKeyring(words, there=not absent))
+                failures.append(KeyringUnavailable(words, there=not absent))
 
         thread = threading.Thread(target=ask, name="keyring", daemon=True)
         thread.start()
         thread.join(PATIENCE)
         if answers:
             return answers[0]
-        late = NoKeyring(f"it does not answer within {PATIENCE:g} seconds", there=True)
-        self._failure = failures[0] if failures else late
+        timeout = KeyringUnavailable(f"it does not answer within {PATIENCE:g} seconds", there=True)
+        self._failure = failures[0] if failures else timeout
         raise self._failure

@@ -1,6 +1,6 @@
 """One login, from the address of an MCP server to its credentials.
 
-What is printed, and whether a browser is opened, is the caller's.
+Printing, and opening a browser, are up to the caller.
 """
 
 import base64
@@ -12,12 +12,12 @@ from urllib.parse import urlencode, urlsplit
 import anyio
 
 from reference_server.config.mcp import McpServer
-from reference_server.oauth.callback import Callback, Code, listening
+from reference_server.oauth.callback import Callback, Code, login_callback
 from reference_server.oauth.credentials import Credentials
-from reference_server.oauth.discovery import Found, discover
+from reference_server.oauth.discovery import AuthorizationServer, discover
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.tokens import Client, Granted, exchange, register
-from reference_server.oauth.web import plain
+from reference_server.oauth.tokens import Client, Grant, exchange, register
+from reference_server.oauth.web import one_line
 
 
 async def login(
@@ -29,24 +29,24 @@ async def login(
     show: Callable[[str], None],
     keep: Callable[[Credentials], None],
 ) -> None:
-    """Log in to a server, and `keep` what comes of it. Raises OAuthFailure.
+    """Log in to a server, and pass the credentials to `keep`. Raises OAuthFailure.
 
     `show` is given the address to visit. Without `scopes` those of config.toml are asked for, else
     those that the server names. The browser is waited for `patience` seconds, on `port`, 0 for any.
     """
-    found = await discover(server.url)
-    wanted = tuple(scopes) or server.scopes or found.scopes
+    authority = await discover(server.url)
+    requested = tuple(scopes) or server.scopes or authority.scopes
     failure: OAuthFailure | None = None
-    async with listening(port) as (state, callback):
+    async with login_callback(port) as (state, callback):
         words = "the login was ended"
         try:
-            client = await _client(server, found, callback, wanted)
+            client = await _client(server, authority, callback, requested)
             verifier = secrets.token_urlsafe(64)
-            show(_address(found, client, callback.redirect_uri, state, verifier, wanted))
+            show(_address(authority, client, callback.redirect_uri, state, verifier, requested))
             code = await _code(callback, patience)
-            _check_issuer(found, code)
-            given = await exchange(found, client, code.code, verifier, callback.redirect_uri)
-            credentials = _credentials(server, found, client, given, wanted)
+            _check_issuer(authority, code)
+            grant = await exchange(authority, client, code.code, verifier, callback.redirect_uri)
+            credentials = _credentials(server, authority, client, grant, requested)
             await anyio.to_thread.run_sync(keep, credentials)
             words = ""
         except OAuthFailure as error:
@@ -59,29 +59,33 @@ async def login(
 
 
 async def _client(
-    server: McpServer, found: Found, callback: Callback, scopes: Sequence[str]
+    server: McpServer, authority: AuthorizationServer, callback: Callback, scopes: Sequence[str]
 ) -> Client:
     if server.client_id is not None:
         return Client(server.client_id)
-    return await register(found, callback.redirect_uri, scopes)
+    return await register(authority, callback.redirect_uri, scopes)
 
 
 def _credentials(
-    server: McpServer, found: Found, client: Client, given: Granted, scopes: tuple[str, ...]
+    server: McpServer,
+    authority: AuthorizationServer,
+    client: Client,
+    grant: Grant,
+    scopes: tuple[str, ...],
 ) -> Credentials:
     return Credentials(
         server=server.name,
         url=server.url,
-        issuer=found.issuer,
-        token_endpoint=found.token_endpoint,
+        issuer=authority.issuer,
+        token_endpoint=authority.token_endpoint,
         client_id=client.id,
-        access_token=given.access_token,
-        refresh_token=given.refresh_token,
+        access_token=grant.access_token,
+        refresh_token=grant.refresh_token,
         client_secret=client.secret,
         client_auth=client.auth,
-        resource=found.resource,
-        expires_at=given.expires_at,
-        scopes=scopes if given.scopes is None else given.scopes,
+        resource=authority.resource,
+        expires_at=grant.expires_at,
+        scopes=scopes if grant.scopes is None else grant.scopes,
     )
 
 
@@ -97,7 +101,7 @@ async def _code(callback: Callback, patience: float) -> Code:
 
 
 def _address(
-    found: Found,
+    authority: AuthorizationServer,
     client: Client,
     redirect_uri: str,
     state: str,
@@ -112,22 +116,22 @@ def _address(
         "state": state,
         "code_challenge": challenge.decode().rstrip("="),
         "code_challenge_method": "S256",
-        "resource": found.resource,
+        "resource": authority.resource,
     }
     if scopes:
         parameters["scope"] = " ".join(scopes)
     if "offline_access" in scopes:
         parameters["prompt"] = "consent"  # OpenID Connect Core, 11
-    between = "&" if urlsplit(found.authorization_endpoint).query else "?"
-    return f"{found.authorization_endpoint}{between}{urlencode(parameters)}"
+    between = "&" if urlsplit(authority.authorization_endpoint).query else "?"
+    return f"{authority.authorization_endpoint}{between}{urlencode(parameters)}"
 
 
-def _check_issuer(found: Found, code: Code) -> None:
+def _check_issuer(authority: AuthorizationServer, code: Code) -> None:
     """Refuse the answer of another authorization server (RFC 9207, 2.4). Raises OAuthFailure."""
-    if code.issuer is None and found.names_issuer:
+    if code.issuer is None and authority.names_issuer:
         raise OAuthFailure("the answer in the browser does not name the authorization server")
-    if code.issuer is not None and code.issuer != found.issuer:
+    if code.issuer is not None and code.issuer != authority.issuer:
         raise OAuthFailure(
-            f"the answer in the browser comes from {plain(code.issuer)}, not from "
-            f"{plain(found.issuer)}"
+            f"the answer in the browser comes from {one_line(code.issuer)}, not from "
+            f"{one_line(authority.issuer)}"
         )

@@ -18,13 +18,13 @@ def auth_status(server: McpServer, store: Store) -> AuthStatus:
 
     `bearer token`: config.toml names a variable for it, which takes the place of a login.
     `unsupported`: a stdio server. Credentials that have expired and cannot be renewed, or cannot be
-    read, are as good as none.
+    read, do not count.
     """
     if not server.url:
         return "unsupported"
     if server.token_variable is not None:
         return "bearer token"
     try:
-        return "authenticated" if store.usable(server.name, server.url) else "not logged in"
+        return "authenticated" if store.has_usable(server.name, server.url) else "not logged in"
     except OAuthFailure:
         return "not logged in"

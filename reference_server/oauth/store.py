@@ -1,8 +1,8 @@
 """The store of credentials: the keyring of the system, or a file of the home.
 
 The file says for each login where they are, so that the keyring is asked only for what is in it:
-nobody is asked to unlock it for a server that needs no login. An entry is the credentials, or,
-where the keyring has them, what is known of them that is no secret.
+no user has to unlock it for a server that needs no login. An entry is the credentials, or, if those
+are in the keyring, their members that are not secret.
 """
 
 import json
@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 from reference_server.config.home import Home
-from reference_server.oauth.credentials import Credentials, key_of, parsed
+from reference_server.oauth.credentials import Credentials, key_of, parse_json
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.file_store import Entries, FileStore, locked
-from reference_server.oauth.keyring_store import KeyringStore, NoKeyring
+from reference_server.oauth.file_store import Entries, FileStore, file_lock
+from reference_server.oauth.keyring_store import KeyringStore, KeyringUnavailable
 
 Choice = Literal["auto", "file", "keyring"]
-KEPT = "kept_in_keyring"
+IN_KEYRING = "kept_in_keyring"
 
 
 class Store:
@@ -39,22 +39,22 @@ class Store:
         entry = self._file.read().get(key_of(server, url))
         return None if entry is None else self._read(entry, server, url)
 
-    def usable(self, server: str, url: str) -> bool:
-        """Return whether there are credentials that have not ended for good; asks no keyring."""
+    def has_usable(self, server: str, url: str) -> bool:
+        """Return whether there are credentials that are valid or renewable, without the keyring."""
         entry = self._file.read().get(key_of(server, url))
         if not isinstance(entry, dict):
             return False
         members = cast("dict[str, Any]", entry)
-        if members.get(KEPT) is not True:
-            found = self._read(members, server, url)
-            return found is not None and found.usable
+        if members.get(IN_KEYRING) is not True:
+            credentials = self._read(members, server, url)
+            return credentials is not None and credentials.is_usable
         ends = members.get("expires_at")
         return bool(members.get("renewable")) or not (
             isinstance(ends, int | float) and time.time() > ends
         )
 
     def save(self, credentials: Credentials) -> str:
-        """Keep the credentials of a login and return why they are not in the keyring, if one is there.
+        """Store the credentials of a login; return why an existing keyring could not hold them.
 
         They take the place of those of that name, whatever their address.
         """
@@ -64,25 +64,27 @@ class Store:
             try:
                 self._keyring.save(key, json.dumps(entry))
                 entry = _marker(credentials)
-            except NoKeyring as error:
+            except KeyringUnavailable as error:
                 if self._choice == "keyring":
                     raise OAuthFailure(
                         f"the keyring of the system cannot be used ({error}); with "
                         'mcp_oauth_credentials_store = "file" a file of the home is used'
                     ) from None
                 words = f"the keyring cannot be used ({error})" if error.there else ""
-        others: list[str] = []
+        replaced_keys: list[str] = []
 
         def put(entries: Entries) -> None:
-            others.extend(_drop(entries, credentials.server))
+            replaced_keys.extend(_remove_entries(entries, credentials.server))
             entries[key] = entry
 
         self._file.change(put)
-        self._clear([one for one in others if one != key or not _is_marker(entry)])
+        self._remove_from_keyring(
+            [one for one in replaced_keys if one != key or not _is_marker(entry)]
+        )
         return words
 
     def replace(self, old: Credentials, new: Credentials) -> bool:
-        """Keep renewed credentials in the place of the old ones and return whether they were there.
+        """Replace the old credentials by renewed ones; return whether the old ones were there.
 
         Else somebody has logged out, or in again, since `old` was read.
         """
@@ -97,7 +99,7 @@ class Store:
             if _is_marker(entry):
                 try:
                     self._keyring.save(key, json.dumps(new.to_json()))
-                except NoKeyring as error:
+                except KeyringUnavailable as error:
                     raise _in_keyring(old.server, error) from None
                 entries[key] = _marker(new)
             else:
@@ -110,7 +112,7 @@ class Store:
     def remove(self, server: str) -> tuple[bool, str]:
         """Remove all credentials of a server, whatever their address, wherever they are.
 
-        Tells whether there were any, and why some may be left in the keyring ("" if none are).
+        Returns whether there were any, and why some may be left in the keyring (else "").
         """
         if not self._file.read():
             return False, ""
@@ -119,19 +121,19 @@ class Store:
 
         def drop(entries: Entries) -> None:
             nonlocal removed
-            found = {key for key in entries if key.partition("|")[0] == server}
-            removed = bool(found)
-            marked.extend(_drop(entries, server))
+            keys = {key for key in entries if key.partition("|")[0] == server}
+            removed = bool(keys)
+            marked.extend(_remove_entries(entries, server))
 
         self._file.change(drop)
-        return removed, self._clear(marked)
+        return removed, self._remove_from_keyring(marked)
 
     @contextmanager
-    def renewing(self, server: str, url: str) -> Generator[None]:
+    def renewal_lock(self, server: str, url: str) -> Generator[None]:
         """Keep other processes from renewing the same token, which can be used only once."""
         name = key_of(server, url).partition("|")[2]
         try:
-            with locked(self._home.root / "oauth" / f"{name}.lock"):
+            with file_lock(self._home.root / "oauth" / f"{name}.lock"):
                 yield
         except OSError as error:
             raise OAuthFailure(f"the token cannot be renewed: {error}") from None
@@ -142,23 +144,23 @@ class Store:
                 text = self._keyring.load(key_of(server, url))
                 if text is None:
                     return None
-                entry = parsed(text)
-            found = Credentials.from_json(entry)
-        except NoKeyring as error:
+                entry = parse_json(text)
+            credentials = Credentials.from_json(entry)
+        except KeyringUnavailable as error:
             raise _in_keyring(server, error) from None
         except OAuthFailure as error:
             raise OAuthFailure(
                 f"the credentials of `{server}` cannot be used: {error}; log in again"
             ) from None
         # The key is a digest, and somebody may have edited the file.
-        return found if (found.server, found.url) == (server, url) else None
+        return credentials if (credentials.server, credentials.url) == (server, url) else None
 
-    def _clear(self, keys: list[str]) -> str:
-        """Remove what the keyring has of these and return why it could not be."""
+    def _remove_from_keyring(self, keys: list[str]) -> str:
+        """Remove these from the keyring; return why that failed, else ""."""
         try:
             for key in keys:
                 self._keyring.remove(key)
-        except NoKeyring as error:
+        except KeyringUnavailable as error:
             return str(error)
         return ""
 
@@ -169,21 +171,21 @@ def _marker(credentials: Credentials) -> dict[str, Any]:
         "url": credentials.url,
         "expires_at": credentials.expires_at,
         "renewable": credentials.refresh_token is not None,
-        KEPT: True,
+        IN_KEYRING: True,
     }
 
 
 def _is_marker(entry: object) -> bool:
-    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get(KEPT) is True
+    return isinstance(entry, dict) and cast("dict[str, Any]", entry).get(IN_KEYRING) is True
 
 
-def _drop(entries: Entries, server: str) -> list[str]:
+def _remove_entries(entries: Entries, server: str) -> list[str]:
     """Drop all entries of a name and return the keys of those that the keyring has."""
     keys = [key for key in entries if key.partition("|")[0] == server]
     return [key for key in keys if _is_marker(entries.pop(key))]
 
 
-def _in_keyring(server: str, error: NoKeyring) -> OAuthFailure:
+def _in_keyring(server: str, error: KeyringUnavailable) -> OAuthFailure:
     return OAuthFailure(
         f"the credentials of `{server}` are in the keyring of the system, which cannot be used: "
         f"{error}"

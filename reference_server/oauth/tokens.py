@@ -20,9 +20,9 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from reference_server.oauth.credentials import Credentials
-from reference_server.oauth.discovery import Found
+from reference_server.oauth.discovery import AuthorizationServer
 from reference_server.oauth.failure import OAuthFailure
-from reference_server.oauth.web import Answer, ask, plain, refusal
+from reference_server.oauth.web import Answer, one_line, refusal, send_request
 
 MAX_LIFETIME_SECONDS = 10 * 365 * 86_400
 """Seconds of the longest time for which a token is believed to be good."""
@@ -32,11 +32,11 @@ HIDDEN = "[key]"
 
 
 class NotRenewed(OAuthFailure):
-    """The authorization server refused to renew a token; `over`: and will always."""
+    """The authorization server refused to renew a token; `is_final`: and will always."""
 
-    def __init__(self, words: str, *, over: bool) -> None:
+    def __init__(self, words: str, *, is_final: bool) -> None:
         super().__init__(words)
-        self.over = over
+        self.is_final = is_final
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class Grant:
     """The grant of an authorization server."""
 
     access_token: str = field(repr=False)
@@ -58,21 +58,25 @@ class Granted:
     scopes: tuple[str, ...] | None
 
 
-async def register(found: Found, redirect_uri: str, scopes: Iterable[str]) -> Client:
+async def register(
+    authority: AuthorizationServer, redirect_uri: str, scopes: Iterable[str]
+) -> Client:
     """Register a client for one login. Raises OAuthFailure."""
-    if found.registration_endpoint is None:
+    if authority.registration_endpoint is None:
         raise OAuthFailure(
-            f"the authorization server {plain(found.issuer)} does not let clients register "
+            f"the authorization server {one_line(authority.issuer)} does not let clients register "
             "themselves; register one by hand, and set `oauth_client_id` of the server"
         )
-    wanted = OAuthClientMetadata(
+    metadata = OAuthClientMetadata(
         client_name="agent",
         redirect_uris=[AnyUrl(redirect_uri)],
-        token_endpoint_auth_method=_method(found),
+        token_endpoint_auth_method=_method(authority),
         scope=" ".join(scopes) or None,
     )
-    message = wanted.model_dump(by_alias=True, mode="json", exclude_none=True)
-    answer = await ask(found.registration_endpoint, "the registration endpoint", message=message)
+    message = metadata.model_dump(by_alias=True, mode="json", exclude_none=True)
+    answer = await send_request(
+        authority.registration_endpoint, "the registration endpoint", message=message
+    )
     if answer.status not in (200, 201):
         raise OAuthFailure(f"the client could not be registered: {refusal(answer)}")
     try:
@@ -82,37 +86,37 @@ async def register(found: Found, redirect_uri: str, scopes: Iterable[str]) -> Cl
         raise OAuthFailure("the answer to the registration names no client") from None
     except (OAuthFailure, OAuthRegistrationError) as error:
         raise OAuthFailure(
-            f"the answer to the registration cannot be used: {plain(str(error))}"
+            f"the answer to the registration cannot be used: {one_line(str(error))}"
         ) from None
     return Client(
         client.client_id, client.client_secret, client.token_endpoint_auth_method or "none"
     )
 
 
-def _method(found: Found) -> TokenEndpointAuthMethod:
+def _method(authority: AuthorizationServer) -> TokenEndpointAuthMethod:
     """Choose how the client shows who it is; a program on somebody's machine keeps no secret."""
-    known = found.methods
-    if known is None or "none" in known:
+    methods = authority.methods
+    if methods is None or "none" in methods:
         return "none"
-    return "client_secret_basic" if "client_secret_basic" in known else "client_secret_post"
+    return "client_secret_basic" if "client_secret_basic" in methods else "client_secret_post"
 
 
 async def exchange(
-    found: Found, client: Client, code: str, verifier: str, redirect_uri: str
-) -> Granted:
+    authority: AuthorizationServer, client: Client, code: str, verifier: str, redirect_uri: str
+) -> Grant:
     """Exchange the code of a login for tokens. Raises OAuthFailure."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": redirect_uri,
         "code_verifier": verifier,
-        "resource": found.resource,
+        "resource": authority.resource,
     }
-    answer = await _post(found.token_endpoint, form, client)
+    answer = await _post(authority.token_endpoint, form, client)
     if answer.status not in (200, 201):
-        words = _without(refusal(answer), (code, verifier, client.secret))
+        words = _redact(refusal(answer), (code, verifier, client.secret))
         raise OAuthFailure(f"the authorization server gave no token: {words}")
-    return _granted(answer)
+    return _read_grant(answer)
 
 
 async def renew(old: Credentials) -> Credentials:
@@ -125,11 +129,11 @@ async def renew(old: Credentials) -> Credentials:
     client = Client(old.client_id, old.client_secret, old.client_auth)
     answer = await _post(old.token_endpoint, form, client)
     if answer.status not in (200, 201):
-        words = _without(refusal(answer), old.secrets)
+        words = _redact(refusal(answer), old.secrets)
         # RFC 6749, 5.2: the refresh token is over, or was never of this client.
-        over = answer.status in (400, 401) and "`invalid_grant`" in words
-        raise NotRenewed(f"the token was not renewed: {words}", over=over)
-    new = _granted(answer)
+        is_final = answer.status in (400, 401) and "`invalid_grant`" in words
+        raise NotRenewed(f"the token was not renewed: {words}", is_final=is_final)
+    new = _read_grant(answer)
     return replace(
         old,
         access_token=new.access_token,
@@ -141,42 +145,42 @@ async def renew(old: Credentials) -> Credentials:
 
 async def _post(endpoint: str, form: Mapping[str, str], client: Client) -> Answer:
     headers: dict[str, str] = {}
-    sent = {**form, "client_id": client.id}
+    fields = {**form, "client_id": client.id}
     if client.secret is not None and client.auth == "client_secret_basic":
         pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
         headers["authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     elif client.secret is not None and client.auth == "client_secret_post":
-        sent["client_secret"] = client.secret
-    return await ask(endpoint, "the token endpoint", form=sent, headers=headers)
+        fields["client_secret"] = client.secret
+    return await send_request(endpoint, "the token endpoint", form=fields, headers=headers)
 
 
-def _granted(answer: Answer) -> Granted:
+def _read_grant(answer: Answer) -> Grant:
     try:
         token = OAuthToken.model_validate(answer.json())
     except OAuthFailure as error:
         raise OAuthFailure(f"the answer of the token endpoint cannot be used: {error}") from None
     except ValidationError as error:
         # The value of a wrong member may be a token.
-        names = sorted({str(one["loc"][0]) for one in error.errors() if one["loc"]})
-        what = f"its `{names[0]}` is missing or wrong" if names else "it is no JSON object"
-        raise OAuthFailure(f"the answer of the token endpoint cannot be used: {what}") from None
-    for one in (token.access_token, token.refresh_token):
-        if one is not None and not (
-            0 < len(one) <= MAX_TOKEN_CHARACTERS and one.isascii() and one.isprintable()
+        names = sorted({str(problem["loc"][0]) for problem in error.errors() if problem["loc"]})
+        problem = f"its `{names[0]}` is missing or wrong" if names else "it is no JSON object"
+        raise OAuthFailure(f"the answer of the token endpoint cannot be used: {problem}") from None
+    for secret in (token.access_token, token.refresh_token):
+        if secret is not None and not (
+            0 < len(secret) <= MAX_TOKEN_CHARACTERS and secret.isascii() and secret.isprintable()
         ):
             raise OAuthFailure("the authorization server gave a token that no header can hold")
-    lasts = token.expires_in
-    return Granted(
+    lifetime = token.expires_in
+    return Grant(
         access_token=token.access_token,
         refresh_token=token.refresh_token,
         expires_at=None
-        if lasts is None
-        else time.time() + min(max(lasts, 0), MAX_LIFETIME_SECONDS),
+        if lifetime is None
+        else time.time() + min(max(lifetime, 0), MAX_LIFETIME_SECONDS),
         scopes=None if token.scope is None else tuple(token.scope.split()),
     )
 
 
-def _without(words: str, secrets: Iterable[str | None]) -> str:
+def _redact(words: str, secrets: Iterable[str | None]) -> str:
     for secret in secrets:
         if secret:
             words = words.replace(secret, HIDDEN)

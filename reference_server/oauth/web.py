@@ -1,6 +1,6 @@
-"""Requests of a login: bounded, to addresses that tokens may be sent to, following nothing.
+"""Requests of a login: bounded, only to safe addresses, without following redirects.
 
-What the answers mean is in `discovery` and `tokens`.
+`discovery` and `tokens` interpret the answers.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ import httpx2
 from reference_server import VERSION
 from reference_server.brief import brief
 from reference_server.model.pool import is_secure, proxy_for
-from reference_server.oauth.credentials import parsed
+from reference_server.oauth.credentials import parse_json
 from reference_server.oauth.failure import OAuthFailure
 
 PATIENCE = 10.0
@@ -44,16 +44,16 @@ class Answer:
         return kind == "application/json" or kind.endswith("+json")
 
     def json(self) -> Any:
-        """Return what it says. Raises OAuthFailure."""
-        return parsed(self.body)
+        """Return the parsed body. Raises OAuthFailure."""
+        return parse_json(self.body)
 
 
-def plain(text: str) -> str:
-    """Return somebody else's words as one short line without control characters."""
+def one_line(text: str) -> str:
+    """Return a foreign text as one short line without control characters."""
     return brief("".join(one if one.isprintable() else " " for one in text).strip(), 300)
 
 
-def on_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Return whether an address is of this machine."""
     host = (urlsplit(url).hostname or "").lower()
     if host == "localhost":
@@ -64,7 +64,7 @@ def on_loopback(url: str) -> bool:
         return False
 
 
-def in_this_machine(url: str) -> bool:
+def is_this_machine(url: str) -> bool:
     """Return whether an address is of this machine in any way of writing it that a system knows.
 
     Such are `127.1`, `0.0.0.0` and `::ffff:127.0.0.1`. Names are not looked up: a server at a name
@@ -79,41 +79,41 @@ def in_this_machine(url: str) -> bool:
         address = ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, UnicodeEncodeError):
         try:
-            found = ipaddress.IPv6Address(host)
+            ipv6 = ipaddress.IPv6Address(host)
         except ValueError:
             return False
-        address = found.ipv4_mapped or found
+        address = ipv6.ipv4_mapped or ipv6
     return address.is_loopback or address.is_unspecified
 
 
-def check_address(url: str, what: str, *, of: str) -> str:
+def check_address(url: str, name: str, *, of: str) -> str:
     """Return an address that requests with secrets may be sent to. Raises OAuthFailure.
 
     It is https; plain http is taken on loopback only. An MCP server, at the address `of`, that is
     elsewhere must not name addresses inside this machine: programs there trust who reaches them.
     """
-    said = f"{what} is {plain(url)}, which"
+    subject = f"{name} is {one_line(url)}, which"
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise OAuthFailure(f"{said} is no address") from None
+        raise OAuthFailure(f"{subject} is no address") from None
     if not parts.hostname or parts.scheme not in ("http", "https"):
-        raise OAuthFailure(f"{said} is not an https address")
-    if in_this_machine(url) and not in_this_machine(of):
-        raise OAuthFailure(f"{said} is inside this machine, and the MCP server is not")
-    if parts.scheme == "http" and not on_loopback(url):
-        raise OAuthFailure(f"{said} is not an https address: tokens would be sent in the open")
+        raise OAuthFailure(f"{subject} is not an https address")
+    if is_this_machine(url) and not is_this_machine(of):
+        raise OAuthFailure(f"{subject} is inside this machine, and the MCP server is not")
+    if parts.scheme == "http" and not is_loopback(url):
+        raise OAuthFailure(f"{subject} is not an https address: tokens would be sent in the open")
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise OAuthFailure(f"{what} has a login or a fragment in its address")
+        raise OAuthFailure(f"{name} has a login or a fragment in its address")
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise OAuthFailure(f"{said} has characters that an address cannot have")
+        raise OAuthFailure(f"{subject} has characters that an address cannot have")
     return url
 
 
-async def ask(
+async def send_request(
     url: str,
-    what: str,
+    name: str,
     *,
     form: Mapping[str, str] | None = None,
     message: Mapping[str, Any] | None = None,
@@ -124,7 +124,7 @@ async def ask(
 
     Redirects are not followed. `head_only` leaves the body, which may never end, alone.
     """
-    sent = {
+    all_headers = {
         "user-agent": f"agent/{VERSION}",
         "accept": "application/json",
         "accept-encoding": "identity",
@@ -135,17 +135,17 @@ async def ask(
             # Reading the certificates of the machine may take a while.
             transport = await anyio.to_thread.run_sync(_transport, url)
             async with httpx2.AsyncClient(
-                transport=transport, headers=sent, trust_env=False, timeout=None
+                transport=transport, headers=all_headers, trust_env=False, timeout=None
             ) as client:
                 method = "GET" if form is None and message is None else "POST"
                 async with client.stream(method, url, data=form, json=message) as response:
-                    body = b"" if head_only else await _bounded(response, what)
+                    body = b"" if head_only else await _read_body(response, name)
                     return Answer(response.status_code, response.headers, body)
     except TimeoutError:
-        raise OAuthFailure(f"{what} does not answer within {PATIENCE:g} seconds") from None
+        raise OAuthFailure(f"{name} does not answer within {PATIENCE:g} seconds") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-        words = plain(str(error)) or type(error).__name__
-        raise OAuthFailure(f"{what} cannot be reached: {words}") from None
+        words = one_line(str(error)) or type(error).__name__
+        raise OAuthFailure(f"{name} cannot be reached: {words}") from None
 
 
 def _transport(url: str) -> httpx2.AsyncHTTPTransport:
@@ -154,7 +154,7 @@ def _transport(url: str) -> httpx2.AsyncHTTPTransport:
 
 
 def tls_for(url: str, proxy: str | None) -> ssl.SSLContext:
-    """Return the TLS settings for requests to `url`, which trust nobody where TLS is not used.
+    """Return the TLS settings for requests to `url`, which trust nothing if TLS is not used.
 
     The machine's certificates are read where they are needed, and once: it takes 20 ms. Raises
     OSError where those that the environment names cannot be read.
@@ -170,28 +170,28 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-async def _bounded(response: httpx2.Response, what: str) -> bytes:
+async def _read_body(response: httpx2.Response, name: str) -> bytes:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise OAuthFailure(f"{what} sent a compressed answer, which was not asked for")
+        raise OAuthFailure(f"{name} sent a compressed answer, which was not asked for")
     body = b""
     async for part in response.aiter_raw():
         body += part
         if len(body) > MAX_ANSWER_BYTES:
-            raise OAuthFailure(f"{what} sent more than {MAX_ANSWER_BYTES // 2**20} MiB")
+            raise OAuthFailure(f"{name} sent more than {MAX_ANSWER_BYTES // 2**20} MiB")
     return body
 
 
 def refusal(answer: Answer) -> str:
     """Say how an endpoint of OAuth refused: its words where it has them (RFC 6749, 5.2)."""
-    said = f"HTTP status {answer.status}"
+    status = f"HTTP status {answer.status}"
     if 300 <= answer.status < 400:
-        return f"{said}: a redirect, which is not followed"
+        return f"{status}: a redirect, which is not followed"
     try:
         members = json.loads(answer.body)
         error, description = members.get("error"), members.get("error_description")
     except (ValueError, RecursionError, AttributeError):
-        return said
+        return status
     if not isinstance(error, str):
-        return said
-    words = f": {plain(description)}" if isinstance(description, str) and description else ""
-    return f"{said}, `{plain(error)}`{words}"
+        return status
+    words = f": {one_line(description)}" if isinstance(description, str) and description else ""
+    return f"{status}, `{one_line(error)}`{words}"

@@ -59,7 +59,7 @@ def apply_plan(plan: Plan, journal: Journal | None = None) -> None:
 class _Target:
     """A write, with the names that it uses in its folder, which is open once it is staged.
 
-    `source` is the file whose attributes are copied, `made` the status of the new file.
+    `source` is the file whose attributes are copied, `new_status` the status of the new file.
     """
 
     def __init__(self, write: Write, source: str) -> None:
@@ -69,10 +69,10 @@ class _Target:
         self.name = os.path.basename(write.real)
         self.fresh = _temporary_name()
         self.old = _temporary_name()
-        self.made: os.stat_result | None = None
+        self.new_status: os.stat_result | None = None
 
-    def noted(self) -> JournaledWrite:
-        """Return what the journal says of it."""
+    def journal_entry(self) -> JournaledWrite:
+        """Return its entry in the journal."""
         write = self.write
         return JournaledWrite(
             folder=os.path.dirname(write.real),
@@ -85,10 +85,10 @@ class _Target:
 
 
 def _targets(plan: Plan) -> list[_Target]:
-    moved = {
+    sources = {
         change.moved_place.real: change.place.real for change in plan.changes if change.moved_place
     }
-    return [_Target(write, moved.get(write.real, write.real)) for write in plan.writes()]
+    return [_Target(write, sources.get(write.real, write.real)) for write in plan.writes()]
 
 
 class _Run:
@@ -105,7 +105,9 @@ class _Run:
         """Do every step. Raises OSError or PatchError; then the caller must call `undo`."""
         self.doing = "cannot write the journal of the patch in the server's home"
         if self._journal is not None:
-            self._journal.begin([target.noted() for target in targets], _missing(targets))
+            self._journal.begin(
+                [target.journal_entry() for target in targets], _missing_folders(targets)
+            )
         for target in targets:
             self._open(target)
         # Checked before any file is written, so that a patch that cannot be applied leaves none.
@@ -119,7 +121,7 @@ class _Run:
             self._commit(target)
         for target in targets:
             if target.write.before is not None:
-                # If somebody saved the file meanwhile, what they saved has the temporary name now.
+                # If another program saved the file meanwhile, that now has the temporary name.
                 self._check(target, target.old)
         self._mark(State.COMMITTED)
         self._forget([target for target in targets if target.write.before is not None])
@@ -133,7 +135,7 @@ class _Run:
             except OSError as error:
                 lost.append(f"{words}: {error.strerror}")
         self._undo.clear()
-        # The user is told what could not be restored; no later server tries again.
+        # The user learns what could not be restored; no later server tries again.
         with contextlib.suppress(OSError):
             self._mark(State.UNDONE)
         return lost
@@ -173,7 +175,7 @@ class _Run:
         finally:
             os.close(descriptor)
         # Some file systems set the time only when a file is closed.
-        target.made = os.stat(fresh, dir_fd=folder, follow_symlinks=False)
+        target.new_status = os.stat(fresh, dir_fd=folder, follow_symlinks=False)
 
     def _take_attributes_over(self, target: _Target, descriptor: int) -> None:
         folder, name = os.path.split(target.source)
@@ -193,70 +195,72 @@ class _Run:
     def _check(self, target: _Target, name: str) -> None:
         write = target.write
         self.doing = f"cannot read {write.real}"
-        found = read_file(name, target.folder)
-        same = found.content == write.before if found else write.before is None
-        if not same or (found and found.mode != write.mode):
-            raise _changed(write)
+        current = read_file(name, target.folder)
+        is_same = current.content == write.before if current else write.before is None
+        if not is_same or (current and current.mode != write.mode):
+            raise _changed_error(write)
 
     def _commit(self, target: _Target) -> None:
         write, folder, name, old = target.write, target.folder, target.name, target.old
         self.doing = f"cannot {'remove' if write.after is None else 'replace'} {write.real}"
 
         def restore() -> None:
-            _only_ours(target, folder)
+            _check_unchanged(target, folder)
             os.replace(old, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-        kept = f"{write.real} could not be restored, its content is in {old} beside it"
-        linked = write.before is not None and write.after is not None and self._linked(target)
-        if write.before is not None and not linked:
+        restore_failed = f"{write.real} could not be restored, its content is in {old} beside it"
+        was_linked = (
+            write.before is not None and write.after is not None and self._link_old_file(target)
+        )
+        if write.before is not None and not was_linked:
             os.replace(name, old, src_dir_fd=folder, dst_dir_fd=folder)
-            self._on_undo(kept, restore)
-        if linked:
+            self._on_undo(restore_failed, restore)
+        if was_linked:
             os.replace(target.fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
             # From now on the old content has only its second name, which must not just be removed.
-            self._undo[-1] = (kept, restore)
+            self._undo[-1] = (restore_failed, restore)
         elif write.after is not None:
-            self._put_in(target)
+            self._add_new_file(target)
 
-    def _put_in(self, target: _Target) -> None:
+    def _add_new_file(self, target: _Target) -> None:
         """Put a new file where none is. Raises PatchError if there is one now."""
         folder, fresh, name = target.folder, target.fresh, target.name
         try:
             os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            raise _changed(target.write) from None
+            raise _changed_error(target.write) from None
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            made = target.made
-            self._take_name(target)
+            new_status = target.new_status
+            self._reserve_name(target)
             os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-            target.made = made
+            target.new_status = new_status
         else:
             self._remove_on_undo(target)
             os.unlink(fresh, dir_fd=folder)
 
-    def _take_name(self, target: _Target) -> None:
+    def _reserve_name(self, target: _Target) -> None:
         """Reserve the name with an empty file of mode 0, for file systems without hard links."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(target.name, flags, 0, dir_fd=target.folder)
         except FileExistsError:
-            raise _changed(target.write) from None
-        target.made = os.fstat(descriptor)
+            raise _changed_error(target.write) from None
+        target.new_status = os.fstat(descriptor)
         self._remove_on_undo(target)
         os.close(descriptor)
 
     def _remove_on_undo(self, target: _Target) -> None:
         def remove() -> None:
-            _only_ours(target, target.folder)
+            _check_unchanged(target, target.folder)
             _remove(target.name, target.folder)
 
         # If there was a file before, another step puts that back instead.
         if target.write.before is None:
             self._on_undo(f"{target.write.real} stays", remove)
 
-    def _linked(self, target: _Target) -> bool:
+    def _link_old_file(self, target: _Target) -> bool:
         """Give the old file a second name by a hard link, so that its own is never missing.
 
         Tells whether the file system allows that.
@@ -290,10 +294,10 @@ class _Run:
         """Open a folder by way of its open parents; with `make`, make it if it is missing."""
         if path in self._folders:
             return self._folders[path]
-        above, name = os.path.split(path)
+        parent, name = os.path.split(path)
         if not name:
-            return self._opened(path, path, None)
-        folder = self._folder(above, make=make)
+            return self._open_folder(path, path, None)
+        folder = self._folder(parent, make=make)
         if make:
             # Opened first: making one that exists may fail in a read-only parent.
             try:
@@ -301,11 +305,11 @@ class _Run:
             except FileNotFoundError:
                 os.mkdir(name, dir_fd=folder)
                 self._on_undo(f"{path} could not be removed", lambda: os.rmdir(name, dir_fd=folder))
-        return self._opened(path, name, folder)
+        return self._open_folder(path, name, folder)
 
-    def _opened(self, path: str, name: str, above: int | None) -> int:
+    def _open_folder(self, path: str, name: str, parent: int | None) -> int:
         try:
-            descriptor = os.open(name, FOLDER_FLAGS, dir_fd=above)
+            descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
@@ -318,40 +322,44 @@ class _Run:
         return descriptor
 
     def _on_undo(self, words: str, step: Callable[[], None]) -> None:
-        """Remember how to undo a step, and what to say if that fails."""
+        """Remember how to undo a step, and the message if that fails."""
         self._undo.append((words, step))
 
 
-def _missing(targets: list[_Target]) -> list[str]:
-    """The folders that are to be made, the innermost first."""
+def _missing_folders(targets: list[_Target]) -> list[str]:
+    """Return the folders that are to be made, the innermost first."""
     missing: set[str] = set()
     for target in targets:
-        above = os.path.dirname(target.write.real)
-        while target.write.before is None and not os.path.lexists(above):
-            missing.add(above)
-            above = os.path.dirname(above)
+        folder = os.path.dirname(target.write.real)
+        while target.write.before is None and not os.path.lexists(folder):
+            missing.add(folder)
+            folder = os.path.dirname(folder)
     return sorted(missing, key=len, reverse=True)
 
 
-def _changed(write: Write) -> PatchError:
+def _changed_error(write: Write) -> PatchError:
     return PatchError(
         f"{write.real} has changed since the patch was checked, so nothing was changed; "
         "read it again and write a new patch"
     )
 
 
-def _only_ours(target: _Target, folder: int) -> None:
+def _check_unchanged(target: _Target, folder: int) -> None:
     """Check that a name has no other file than the one that was made for it. Raises OSError."""
     try:
         now = os.stat(target.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    made = target.made
-    if made is None or not os.path.samestat(now, made) or _saved(now) != _saved(made):
+    new_status = target.new_status
+    if (
+        new_status is None
+        or not os.path.samestat(now, new_status)
+        or _save_stamp(now) != _save_stamp(new_status)
+    ):
         raise OSError(errno.EEXIST, "somebody has made or changed it since")
 
 
-def _saved(status: os.stat_result) -> tuple[int, int]:
+def _save_stamp(status: os.stat_result) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 

@@ -26,10 +26,10 @@ _ABSENT = "0" * 40
 
 
 def file_changes(plan: Plan) -> list[FileUpdateChange]:
-    """The changes of the item, by path.
+    """Return the changes of the item, by path.
 
     `diff` is the whole content of an added or a deleted file; of an updated one the hunks, without
-    file names, and `Moved to: path` if it moves. Bytes that are no UTF-8 are shown as U+FFFD. Of a
+    file names, and `Moved to: path` if it moves. Bytes that are not UTF-8 are shown as U+FFFD. Of a
     diff that is too long the beginning is shown, and a line says how much is left out.
     """
     budget = WorkBudget(PAIRS_OF_ALL)
@@ -44,20 +44,20 @@ def _file_change(change: Change, budget: WorkBudget) -> FileUpdateChange:
             diff = _content(change.before)
             return FileUpdateChange(path=change.path, kind=DeleteKind(), diff=diff)
         case "update":
-            moved = f"\n\nMoved to: {change.moved_to}" if change.moved_to else ""
+            move_line = f"\n\nMoved to: {change.moved_to}" if change.moved_to else ""
             return FileUpdateChange(
                 path=change.path,
                 kind=UpdateKind(move_path=change.moved_to),
-                diff=_hunks(change.before, change.after, budget) + moved,
+                diff=_hunks(change.before, change.after, budget) + move_line,
             )
 
 
 def _content(content: bytes | None) -> str:
-    """A whole file, or its beginning."""
+    """Return a whole file, or its beginning."""
     content = content or b""
     rest = len(content) - MAX_SHOWN_BYTES
     if rest <= 0:
-        return _shown(content)
+        return _decode(content)
     # Not cut within a character.
     beginning = content[:MAX_SHOWN_BYTES].decode(errors="ignore")
     return f"{beginning}\n[... {rest} bytes more are not shown ...]\n"
@@ -67,13 +67,13 @@ def _hunks(before: bytes | None, after: bytes | None, budget: WorkBudget) -> str
     if before == after:
         return ""
     try:
-        return unified_hunks(_shown(before), _shown(after), budget)
+        return unified_hunks(_decode(before), _decode(after), budget)
     except TooMuchToShow:
         sizes = f"{len(before or b'')} bytes before, {len(after or b'')} after"
         return f"[... too much differs to be shown: {sizes} ...]\n"
 
 
-def _shown(content: bytes | None) -> str:
+def _decode(content: bytes | None) -> str:
     return (content or b"").decode(errors="replace")
 
 
@@ -118,14 +118,14 @@ class TurnDiff:
         """
         for write in plan.writes():
             if write.real not in self._baseline:
-                self._baseline[write.real] = self._kept(write.before, write.mode or 0)
+                self._baseline[write.real] = self._keep_state(write.before, write.mode or 0)
 
-    def _kept(self, content: bytes | None, mode: int) -> _State:
+    def _keep_state(self, content: bytes | None, mode: int) -> _State:
         if content is None:
             return _State(None)
-        kept = len(content) <= min(MAX_SHOWN_BYTES, self._room)
-        self._room -= len(content) if kept else 0
-        return _State(_blob(content), content if kept else None, bool(mode & 0o100))
+        is_kept = len(content) <= min(MAX_SHOWN_BYTES, self._room)
+        self._room -= len(content) if is_kept else 0
+        return _State(_blob(content), content if is_kept else None, bool(mode & 0o100))
 
     def text(self, forbids: Forbids = lambda _real, _status: None) -> str:
         """Return the diff in git's form, sorted by path; "" if every file is as it was. Blocks.
@@ -148,35 +148,35 @@ class TurnDiff:
         # The old content may not be kept: comparing the hashes is enough.
         if replace(before, content=None) == replace(now, content=None):
             return ""
-        known = self._pieces.get(path)
+        cached = self._pieces.get(path)
         brief = replace(now, content=None)
-        if known is None or known[0] != brief:
-            known = (brief, _file_diff(self._named(path), before, now, budget))
-            self._pieces[path] = known
-        if len(known[1]) <= room:
-            return known[1]
-        return _file_diff(self._named(path), replace(before, content=None), now, budget)
+        if cached is None or cached[0] != brief:
+            cached = (brief, _file_diff(self._relative_name(path), before, now, budget))
+            self._pieces[path] = cached
+        if len(cached[1]) <= room:
+            return cached[1]
+        return _file_diff(self._relative_name(path), replace(before, content=None), now, budget)
 
-    def _named(self, path: str) -> str:
-        below = os.path.join(self._cwd, "")
-        return path.removeprefix(below)
+    def _relative_name(self, path: str) -> str:
+        prefix = os.path.join(self._cwd, "")
+        return path.removeprefix(prefix)
 
 
 def _on_disk(path: str, forbids: Forbids) -> _State:
     try:
-        found = read_in_place(path, forbids)
+        file = read_in_place(path, forbids)
     except OSError:
         # A folder or a link that has taken its place is not the file.
         gone = os.path.islink(path) or os.path.isdir(path)
         return _State(None, unreadable=not gone)
-    if found is None:
+    if file is None:
         return _State(None)
-    kept = found.content if len(found.content) <= MAX_SHOWN_BYTES else None
-    return _State(_blob(found.content), kept, bool(found.mode & 0o100))
+    content = file.content if len(file.content) <= MAX_SHOWN_BYTES else None
+    return _State(_blob(file.content), content, bool(file.mode & 0o100))
 
 
 def _file_diff(name: str, before: _State, now: _State, budget: WorkBudget) -> str:
-    lines = [f"diff --git {_quoted(f'a/{name}')} {_quoted(f'b/{name}')}"]
+    lines = [f"diff --git {_quote(f'a/{name}')} {_quote(f'b/{name}')}"]
     same_mode = before.mode == now.mode
     if not before.exists:
         lines.append(f"new file mode {now.mode}")
@@ -184,8 +184,8 @@ def _file_diff(name: str, before: _State, now: _State, budget: WorkBudget) -> st
         lines.append(f"deleted file mode {before.mode}")
     elif not same_mode and not now.unreadable:
         lines += [f"old mode {before.mode}", f"new mode {now.mode}"]
-    old = _quoted(f"a/{name}") if before.exists else "/dev/null"
-    new = _quoted(f"b/{name}") if now.exists else "/dev/null"
+    old = _quote(f"a/{name}") if before.exists else "/dev/null"
+    new = _quote(f"b/{name}") if now.exists else "/dev/null"
     if before.blob != now.blob or before.exists != now.exists:
         both = before.exists and now.exists
         mode = f" {now.mode}" if both and same_mode else ""
@@ -194,25 +194,25 @@ def _file_diff(name: str, before: _State, now: _State, budget: WorkBudget) -> st
     if hunks is None:
         return "\n".join([*lines, f"Binary files {old} and {new} differ\n"])
     if hunks:
-        lines += [f"--- {_ended(old)}", f"+++ {_ended(new)}"]
+        lines += [f"--- {_with_tab(old)}", f"+++ {_with_tab(new)}"]
     return "\n".join([*lines, hunks])
 
 
 def _hunks_of(before: _State, now: _State, budget: WorkBudget) -> str | None:
-    """The hunks; None if the contents are not shown."""
+    """Return the hunks; None if the contents are not shown."""
     if before.blob == now.blob and not now.unreadable:
         return ""
-    for one in (before, now):
-        if one.exists and (one.content is None or not is_text(one.content)):
+    for state in (before, now):
+        if state.exists and (state.content is None or not is_text(state.content)):
             return None
     try:
-        return unified_hunks(_shown(before.content), _shown(now.content), budget)
+        return unified_hunks(_decode(before.content), _decode(now.content), budget)
     except TooMuchToShow:
         return None
 
 
 def _blob(content: bytes) -> str:
-    """The hash by which git names the content."""
+    """Return the hash by which git names the content."""
     name = hashlib.sha1(b"blob %d\0" % len(content), usedforsecurity=False)
     name.update(content)
     return name.hexdigest()
@@ -221,8 +221,8 @@ def _blob(content: bytes) -> str:
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def _quoted(path: str) -> str:
-    """A path as git writes it: as it is, or in quotes where a character needs them."""
+def _quote(path: str) -> str:
+    """Return a path as git writes it: as it is, or in quotes where a character needs them."""
     if not any(char in _ESCAPES or char < " " or char == "\x7f" for char in path):
         return path
     escaped = (
@@ -232,6 +232,6 @@ def _quoted(path: str) -> str:
     return f'"{"".join(escaped)}"'
 
 
-def _ended(path: str) -> str:
+def _with_tab(path: str) -> str:
     """Put a tab after a path that has a space, as git does to mark its end."""
     return f"{path}\t" if " " in path and not path.startswith('"') else path

@@ -22,7 +22,7 @@ It is called before the file is opened, and again before it is read, with the op
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileContent:
     """A file on disk: content, permission bits, user and group."""
 
     content: bytes
@@ -34,35 +34,35 @@ def open_folder(path: str) -> int:
     """Open a folder, from the root on, through no link. Raises OSError."""
     folder = os.open("/", FOLDER_FLAGS)
     for name in filter(None, path.split("/")):
-        above = folder
+        parent = folder
         try:
-            folder = os.open(name, FOLDER_FLAGS, dir_fd=above)
+            folder = os.open(name, FOLDER_FLAGS, dir_fd=parent)
         finally:
-            os.close(above)
+            os.close(parent)
     return folder
 
 
-def read_in_place(real: str, forbids: Forbids) -> Found | None:
+def read_in_place(real: str, forbids: Forbids) -> FileContent | None:
     """Read the file with a resolved path; None if there is none, or a link has taken its place.
 
     The check is made on the open file, since its name may lead to another one at any moment.
     Raises OSError as `read_file` does, also for a file that `forbids` names.
     """
-    above, name = os.path.split(real)
+    parent, name = os.path.split(real)
     try:
-        folder = open_folder(above)
+        folder = open_folder(parent)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return None
         raise
 
     def judge(descriptor: int, status: os.stat_result) -> None:
-        where = real
+        path = real
         if sys.platform == "linux":
             # Its folder may have been moved after the folder was opened.
-            where = os.readlink(f"/proc/self/fd/{descriptor}")
-        if why := forbids(where, status):
-            raise OSError(errno.EACCES, why)
+            path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if reason := forbids(path, status):
+            raise OSError(errno.EACCES, reason)
 
     try:
         return read_file(name, folder, judge)
@@ -74,14 +74,14 @@ def read_file(
     path: str,
     folder: int | None = None,
     judge: Callable[[int, os.stat_result], None] = lambda _descriptor, _status: None,
-) -> Found | None:
+) -> FileContent | None:
     """Read a file, with `path` relative to the open folder if one is given; None if there is none.
 
     `judge` is called with the open file before it is read, and may raise. Raises OSError, also for
-    what is no regular file, with the reason in `strerror`.
+    anything but a regular file, with the reason in `strerror`.
     """
     try:
-        _check(os.stat(path, dir_fd=folder, follow_symlinks=False))
+        _check_regular(os.stat(path, dir_fd=folder, follow_symlinks=False))
         # Not blocking: a pipe may have taken its place meanwhile.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags, dir_fd=folder)
@@ -89,18 +89,18 @@ def read_file(
         return None
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        _check(status)
+        _check_regular(status)
         judge(descriptor, status)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise OSError(errno.EFBIG, _TOO_LARGE)
-    return Found(content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+    return FileContent(content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
 
 
 _TOO_LARGE = f"is too large for a patch (more than {MAX_BYTES // 2**20} MiB)"
 
 
-def _check(status: os.stat_result) -> None:
+def _check_regular(status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, "is a symbolic link; name the file that it points to")
     if stat.S_ISDIR(status.st_mode):

@@ -1,7 +1,7 @@
 """Finding a block of lines in a text, in linear time.
 
 The search is tried three times: with lines as they are, without white space at their ends, and with
-all white space taken as equal. What is done with the place is in `match`.
+all white space taken as equal. `match` uses the place.
 
 Each line is represented by a number of four bytes, so that a block is found by searching a byte
 string, which takes linear time and little memory; the place is then compared line by line.
@@ -34,10 +34,10 @@ class Lines:
     def __init__(self, content: bytes) -> None:
         self._content = content
         self._ends = array("I")
-        at = 0
+        offset = 0
         for line in io.BytesIO(content):
-            at += len(line)
-            self._ends.append(at)
+            offset += len(line)
+            self._ends.append(offset)
         self._marks: list[bytes] = []
         self._effort = WorkBudget(MAX_SEARCHED_BYTES)
 
@@ -52,28 +52,28 @@ class Lines:
         return self._content[self._ends[first - 1] if first else 0 : self._ends[end - 1]]
 
     def find(self, block: Sequence[str], start: int, last: int | None = None) -> int | None:
-        """The first index at which the block is, from `start` to `last`. Raises TooMuchWork."""
+        """Return the first index of the block, from `start` to `last`. Raises TooMuchWork."""
         fitting = len(self) - len(block)
         last = fitting if last is None else min(last, fitting)
         for level in range(len(FORMS)):
             if start > last:
                 return None
-            at = self._find(level, [FORMS[level](line) for line in block], start, last)
-            if at is not None:
-                return at
+            index = self._find(level, [FORMS[level](line) for line in block], start, last)
+            if index is not None:
+                return index
         return None
 
-    def _find(self, level: int, want: list[str], start: int, last: int) -> int | None:
+    def _find(self, level: int, wanted_lines: list[str], start: int, last: int) -> int | None:
         marks = self._marks_of(level)
-        needle = array("I", map(_mark, want)).tobytes()
-        at, end = start * _WIDTH, (last + len(want)) * _WIDTH
-        while (found := marks.find(needle, at, end)) >= 0:
-            self._spend(found - at)
-            place, between = divmod(found, _WIDTH)
-            if not between and self._is_at(level, want, place):
+        needle = array("I", map(_mark, wanted_lines)).tobytes()
+        offset, end = start * _WIDTH, (last + len(wanted_lines)) * _WIDTH
+        while (position := marks.find(needle, offset, end)) >= 0:
+            self._spend(position - offset)
+            place, between = divmod(position, _WIDTH)
+            if not between and self._is_at(level, wanted_lines, place):
                 return place
-            at = found + 1
-        self._spend(end - at)
+            offset = position + 1
+        self._spend(end - offset)
         return None
 
     def _spend(self, size: int) -> None:
@@ -81,17 +81,19 @@ class Lines:
         if not self._effort.take(size):
             raise TooMuchWork
 
-    def _is_at(self, level: int, want: list[str], place: int) -> bool:
+    def _is_at(self, level: int, wanted_lines: list[str], place: int) -> bool:
         # Two different lines may have the same number.
         form = FORMS[level]
-        return all(form(_text(self.raw(at, at + 1))) == line for at, line in enumerate(want, place))
+        return all(
+            form(_text(self.raw(at, at + 1))) == line for at, line in enumerate(wanted_lines, place)
+        )
 
     def _marks_of(self, level: int) -> bytes:
         while level >= len(self._marks):
             stop_if_abandoned()
             form = FORMS[len(self._marks)]
-            every = io.BytesIO(self._content)
-            marks = array("I", (_mark(form(_text(line))) for line in every))
+            lines = io.BytesIO(self._content)
+            marks = array("I", (_mark(form(_text(line))) for line in lines))
             self._marks.append(marks.tobytes())
         return self._marks[level]
 
@@ -101,7 +103,7 @@ def _mark(line: str) -> int:
 
 
 def _text(line: bytes) -> str:
-    """A line without its end; a CR at the end of the text without LF is part of the line."""
+    """Return a line without its end; a CR at the end of the text without LF is part of the line."""
     if line.endswith(b"\n"):
         line = line[: -2 if line.endswith(b"\r\n") else -1]
     return line.decode()

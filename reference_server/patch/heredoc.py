@@ -1,7 +1,7 @@
 """A patch that comes as a shell command: `apply_patch <<'EOF' … EOF`.
 
-A command that does anything else too, or whose words the shell would expand, is no patch: the shell
-has to run it.
+A command that does anything else too, or whose words the shell would expand, does not count as a
+patch: the shell has to run it.
 """
 
 import re
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"\\([\"\\$`\n])")
 
 
 def heredoc_patch(command: str) -> tuple[str, str | None] | None:
-    """The text of the patch, and the folder to apply it in (None: that of the command).
+    """Return the text of the patch, and the folder to apply it in (None: that of the command).
 
     Recognised: `apply_patch <<'EOF'` with any word, quoted or not; `applypatch`; the patch as one
     quoted argument; `cd folder && ` before it; all of it as the script of `bash -lc`. The text
@@ -58,7 +58,7 @@ def heredoc_patch(command: str) -> tuple[str, str | None] | None:
 
 
 def _document(command: str, start: int) -> str | None:
-    """The text of a heredoc, if the command has nothing else from `start` on."""
+    """Return the text of a heredoc, if the command has nothing else from `start` on."""
     opening = _HEREDOC.match(command, start)
     if opening is None:
         return None
@@ -80,14 +80,14 @@ def _argument(command: str, start: int) -> str | None:
 
 
 def _word(text: str, start: int) -> tuple[str, int] | None:
-    """The word that begins at `start`, and where it ends; None if the shell would expand it."""
+    """Return the word at `start` and its end; None if the shell would expand it."""
     parts: list[str] = []
-    at = start
-    while piece := _PIECE.match(text, at):
+    end = start
+    while piece := _PIECE.match(text, end):
         if piece["double"] is not None:
             parts.append(_ESCAPE.sub(lambda found: found[1].strip("\n"), piece["double"]))
         else:
             parts.append(piece["single"] or piece["escaped"] or piece["bare"] or "")
-        at = piece.end()
-    whole = at > start and (at == len(text) or text[at] in " \t\n&")
-    return ("".join(parts), at) if whole else None
+        end = piece.end()
+    is_complete = end > start and (end == len(text) or text[end] in " \t\n&")
+    return ("".join(parts), end) if is_complete else None

@@ -1,4 +1,4 @@
-"""The journal of a patch: what it will do, written to disk before it does it.
+"""The journal of a patch: its changes, written to disk before they are made.
 
 If the server is killed while it applies the patch, a later server reads the journal and completes
 or undoes the patch (`settle`). One line has the state, another which files change, with their old
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 TEMPORARY = re.compile(r"\.patch-[0-9a-f]{16}\.tmp")
 VERSION = 1
 MAX_JOURNAL_BYTES = 1 << 27
-"""Bytes of the longest journal that is read; no patch needs so many."""
+"""Bytes of the longest journal that is read, far more than a patch needs."""
 
 
 class State(Enum):
@@ -68,12 +68,12 @@ class JournaledWrite:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The content of a journal. `heading` is free for whoever makes the patch."""
+    """The content of a journal. `heading` belongs to the caller."""
 
     state: State
     heading: dict[str, Any]
     writes: tuple[JournaledWrite, ...]
-    made: tuple[str, ...]
+    made_folders: tuple[str, ...]
     """Folders that the patch makes, the innermost first."""
 
 
@@ -91,13 +91,13 @@ class Journal:
         self._required = required
         self._path: Path | None = None
 
-    def begin(self, writes: list[JournaledWrite], made: list[str]) -> None:
+    def begin(self, writes: list[JournaledWrite], folders: list[str]) -> None:
         """Write the journal. Raises OSError."""
-        said = {
+        content = {
             "version": VERSION,
             "heading": self._heading,
             "writes": [asdict(write) for write in writes],
-            "made": made,
+            "made": folders,
         }
         try:
             path = self._name()
@@ -108,7 +108,7 @@ class Journal:
             return
         self._path = path
         try:
-            rest = memoryview(State.PREPARED.value + json.dumps(said).encode() + b"\n")
+            rest = memoryview(State.PREPARED.value + json.dumps(content).encode() + b"\n")
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         except OSError as error:
@@ -145,23 +145,23 @@ def digest(content: bytes | None) -> str | None:
 
 
 def read_journal(path: Path) -> Entry:
-    """Read a journal. Raises OSError, or ValueError if it is incomplete or is none."""
+    """Read a journal. Raises OSError, or ValueError if it is incomplete or not a journal."""
     with open_for_reading(path) as file:
         status = os.fstat(file.fileno())
         if status.st_uid != os.geteuid():
             raise ValueError("belongs to another user")
         state, line = State(file.readline(MAX_JOURNAL_BYTES)), file.readline(MAX_JOURNAL_BYTES)
     try:
-        said = json.loads(line)
-        if said["version"] != VERSION:
+        content = json.loads(line)
+        if content["version"] != VERSION:
             raise ValueError("is of another version")
-        heading: dict[str, Any] = dict(said["heading"])
-        made: list[str] = list(said["made"])
-        writes = tuple(JournaledWrite(**write) for write in said["writes"])
-        for one in made:
-            _check_place(one)
-        if not all(os.path.isabs(one) for one in made):
+        heading: dict[str, Any] = dict(content["heading"])
+        folders: list[str] = list(content["made"])
+        writes = tuple(JournaledWrite(**write) for write in content["writes"])
+        for folder in folders:
+            _check_place(folder)
+        if not all(os.path.isabs(one) for one in folders):
             raise ValueError("is no journal")
     except (LookupError, TypeError, RecursionError) as error:
         raise ValueError("is no journal") from error
-    return Entry(state, heading, writes, tuple(made))
+    return Entry(state, heading, writes, tuple(folders))

@@ -29,15 +29,15 @@ def is_text(content: bytes) -> bool:
     return b"\0" not in content
 
 
-def edited(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
+def apply_hunks(content: bytes, hunks: Sequence[Hunk], name: str) -> bytes:
     """Apply hunks to a text (see `is_text`). Raises PatchError, which names `name`."""
     if len(content) > MAX_TEXT_BYTES or content.count(b"\n") > MAX_TEXT_LINES:
-        most = f"{MAX_TEXT_BYTES // 2**20} MiB or {MAX_TEXT_LINES:,} lines"
-        words = f"{name}: is too long for hunks (more than {most})"
+        limit = f"{MAX_TEXT_BYTES // 2**20} MiB or {MAX_TEXT_LINES:,} lines"
+        words = f"{name}: is too long for hunks (more than {limit})"
         raise PatchError(f"{words}; change it with a command")
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     try:
-        return mark + _Text(content[len(mark) :], name).edited(hunks)
+        return mark + _Text(content[len(mark) :], name).apply(hunks)
     except TooMuchWork:
         words = f"{name}: so many hunks in so long a file take too long to find"
         raise PatchError(f"{words}; make them in several smaller patches") from None
@@ -49,13 +49,13 @@ class _Text:
     def __init__(self, content: bytes, name: str) -> None:
         self._lines = Lines(content)
         self._find = self._lines.find
-        windows, ended = content.count(b"\r\n"), content.count(b"\n")
-        self._ending = b"\r\n" if windows * 2 > ended else b"\n"
+        windows, newlines = content.count(b"\r\n"), content.count(b"\n")
+        self._ending = b"\r\n" if windows * 2 > newlines else b"\n"
         self._ends = not content or content.endswith(b"\n")
         self._name = name
         self._at = 0
 
-    def edited(self, hunks: Sequence[Hunk]) -> bytes:
+    def apply(self, hunks: Sequence[Hunk]) -> bytes:
         """Return the new text."""
         result = _Result(self._ending)
         appended: list[str] = []
@@ -77,10 +77,10 @@ class _Text:
         result.keep(self._lines.raw(self._at, len(self._lines)))
         for text in appended:
             result.add(text)
-        return result.joined(ends=self._ends)
+        return result.text(ends=self._ends)
 
     def _place(self, hunk: Hunk) -> tuple[Sequence[tuple[str, str]], int]:
-        """The hunk's lines, perhaps without the loose ones, and where they are in the file."""
+        """Return the hunk's lines, perhaps without the loose ones, and their place in the file."""
         start, header = self._start(hunk)
         firm = hunk.lines[: len(hunk.lines) - hunk.loose]
         if all(mark == "+" for mark, _ in firm):
@@ -101,23 +101,23 @@ class _Text:
         if hunk.at_end or not hunk.headers:
             return len(self._lines)
         if header is None:
-            line = _named(hunk.headers[-1])
+            line = _quote(hunk.headers[-1])
             words = f"{self._name}: the line {line} of `@@` is above the hunk before"
             raise PatchError(f"{words}; write the hunks in the order of the file", hunk.line)
         return header + 1
 
     def _start(self, hunk: Hunk) -> tuple[int, int | None]:
-        """From where to search, and the line of the last header unless it is above that."""
-        start, found = self._at, None
+        """Return where to search from, and the line of the last header unless it is above."""
+        start, header_line = self._at, None
         for header in hunk.headers:
-            found = self._find([header.removesuffix("\r")], start)
-            if found is not None:
-                start = found + 1
+            header_line = self._find([header.removesuffix("\r")], start)
+            if header_line is not None:
+                start = header_line + 1
             # Several hunks may repeat the same header.
             elif self._find([header.removesuffix("\r")], 0) is None:
-                words = f"{self._name} has no line {_named(header)} for `@@`"
+                words = f"{self._name} has no line {_quote(header)} for `@@`"
                 raise PatchError(f"{words}; copy it from the file, or write `@@` alone", hunk.line)
-        return start, found
+        return start, header_line
 
     def _find_at_end(self, block: list[str]) -> int | None:
         last = len(self._lines) - len(block)
@@ -127,20 +127,20 @@ class _Text:
         block = [text for mark, text in hunk.lines[: len(hunk.lines) - hunk.loose] if mark != "+"]
         anywhere = self._find(block, 0)
         if anywhere is None:
-            why, todo = "are not in it", "read the file and copy its lines as they are"
+            reason, todo = "are not in it", "read the file and copy its lines as they are"
         elif hunk.at_end:
-            why = f"are not at its end (they are at line {anywhere + 1})"
+            reason = f"are not at its end (they are at line {anywhere + 1})"
             todo = "leave out `*** End of File`"
         else:
-            why = f"are at line {anywhere + 1}, but not after line {start}"
+            reason = f"are at line {anywhere + 1}, but not after line {start}"
             todo = "write the hunks in the order of the file, below the `@@` lines they name"
-        shown = [line[:_SHOWN_WIDTH] for line in block[:_SHOWN_LINES]]
-        shown += ["…"] * (len(block) > _SHOWN_LINES)
-        lines = "\n".join(f"  {line}" for line in shown)
-        return PatchError(f"{self._name}: lines to change {why}; {todo}:\n{lines}", hunk.line)
+        excerpt = [line[:_SHOWN_WIDTH] for line in block[:_SHOWN_LINES]]
+        excerpt += ["…"] * (len(block) > _SHOWN_LINES)
+        lines = "\n".join(f"  {line}" for line in excerpt)
+        return PatchError(f"{self._name}: lines to change {reason}; {todo}:\n{lines}", hunk.line)
 
 
-def _named(header: str) -> str:
+def _quote(header: str) -> str:
     return repr(header[:_SHOWN_WIDTH])
 
 
@@ -162,7 +162,7 @@ class _Result:
         """Add a line of the patch, with the line ending of the file."""
         self._take(line.removesuffix("\r").encode() + self._ending, self._ending)
 
-    def joined(self, *, ends: bool) -> bytes:
+    def text(self, *, ends: bool) -> bytes:
         """Return the whole text; `ends`: its last line has an end."""
         if self._pieces and not ends:
             self._pieces[-1] = self._pieces[-1].removesuffix(self._last_end)

@@ -134,9 +134,9 @@ class _Reader:
             raise PatchError(f"the patch is empty; it begins with `{BEGIN}`")
         first, last = filled[0], filled[-1]
         if lines[first].strip() != BEGIN:
-            raise PatchError(f"expected `{BEGIN}`, found {_shown(lines[first])}", first + 1)
+            raise PatchError(f"expected `{BEGIN}`, found {_excerpt(lines[first])}", first + 1)
         if lines[last].strip() != END:
-            words = f"expected `{END}` at the end, found {_shown(lines[last])}; is it cut off?"
+            words = f"expected `{END}` at the end, found {_excerpt(lines[last])}; is it cut off?"
             raise PatchError(words, last + 1)
         self._lines = lines
         self._at = first + 1
@@ -148,11 +148,11 @@ class _Reader:
             raise PatchError(f"the patch has no files; expected {_SECTIONS}", self._at + 1)
         while not self._skip_blank():
             line = self._at + 1
-            found = _FILE.fullmatch(self._lines[self._at].strip())
-            if found is None:
-                raise self._unexpected(_SECTIONS)
-            path = self._path(found[2])
-            match found[1]:
+            match = _FILE.fullmatch(self._lines[self._at].strip())
+            if match is None:
+                raise self._unexpected_line(_SECTIONS)
+            path = self._path(match[2])
+            match match[1]:
                 case "Add":
                     yield AddFile(line, path, self._content())
                 case "Delete":
@@ -161,7 +161,7 @@ class _Reader:
                     yield self._update(line, path)
 
     def _skip_blank(self) -> bool:
-        """Go to the next line that is not blank and return whether there is none."""
+        """Skip blank lines and return whether the end is reached."""
         while self._at < self._end and not self._lines[self._at].strip():
             self._at += 1
         return self._at == self._end
@@ -177,8 +177,10 @@ class _Reader:
         self._at += 1
         return path
 
-    def _unexpected(self, wanted: str) -> PatchError:
-        return PatchError(f"expected {wanted}, found {_shown(self._lines[self._at])}", self._at + 1)
+    def _unexpected_line(self, expected: str) -> PatchError:
+        return PatchError(
+            f"expected {expected}, found {_excerpt(self._lines[self._at])}", self._at + 1
+        )
 
     def _content(self) -> str:
         start = self._at
@@ -189,7 +191,7 @@ class _Reader:
         if not self._skip_blank() and not self._lines[self._at].lstrip().startswith("***"):
             if blank < self._at:
                 raise PatchError("an empty line of a new file is written `+`", blank + 1)
-            raise self._unexpected("each line of a new file to begin with `+`")
+            raise self._unexpected_line("each line of a new file to begin with `+`")
         return content
 
     def _update(self, line: int, path: str) -> UpdateFile:
@@ -218,7 +220,7 @@ class _Reader:
             elif line.startswith(("@@", "***")):
                 break
             elif line and line[0] not in " +-":
-                raise self._unexpected(
+                raise self._unexpected_line(
                     "a line of a hunk to begin with ` ` (context), `-` (removed) or `+` (added)"
                 )
             else:
@@ -232,9 +234,9 @@ class _Reader:
     def _header(self) -> Iterator[str]:
         text = self._lines[self._at][2:]
         if text.strip() and not text.startswith((" ", "\t")):
-            raise self._unexpected("a space after `@@`")
+            raise self._unexpected_line("a space after `@@`")
         if _LINE_NUMBERS.match(text.strip()):
-            raise self._unexpected(
+            raise self._unexpected_line(
                 "`@@` alone or with a line of the file that comes before the hunk (line numbers "
                 "are not read)"
             )
@@ -243,5 +245,5 @@ class _Reader:
             yield text[1:]
 
 
-def _shown(line: str) -> str:
+def _excerpt(line: str) -> str:
     return repr(line if len(line) <= _SHOWN else line[:_SHOWN] + "…")

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from reference_server.patch.files import Forbids, Found, read_in_place
-from reference_server.patch.match import edited, is_text
+from reference_server.patch.files import FileContent, Forbids, read_in_place
+from reference_server.patch.match import apply_hunks, is_text
 from reference_server.patch.parse import AddFile, DeleteFile, FilePatch, Patch, PatchError
 
 MAX_CONTENT_BYTES = 32 * 2**20
@@ -29,7 +29,7 @@ MAX_FOLDERS = 256
 class Place:
     """The path of a file: as the patch has it, absolute, and with links to folders resolved."""
 
-    named: str
+    patch_path: str
     path: str
     real: str
 
@@ -72,7 +72,7 @@ class Change:
         return self.moved_place.path if self.moved_place else None
 
     def writes(self) -> Iterator[Write]:
-        """The writes that the change consists of, one for each path."""
+        """Yield the writes that the change consists of, one for each path."""
         if self.moved_place is None:
             yield Write(self.place.real, self.before, self.after, self.mode, self.owner)
         else:
@@ -97,14 +97,14 @@ class Plan:
         lines = ["Success. Updated the following files:"]
         for mark, kind in (("A", "add"), ("M", "update"), ("D", "delete")):
             lines += [
-                f"{mark} {(change.moved_place or change.place).named}"
+                f"{mark} {(change.moved_place or change.place).patch_path}"
                 for change in self.changes
                 if change.kind == kind
             ]
         return "\n".join(lines) + "\n"
 
     def writes(self) -> list[Write]:
-        """All writes: new contents first, deletions after them."""
+        """Return all writes: new contents first, deletions after them."""
         every = [write for change in self.changes for write in change.writes()]
         return sorted(every, key=lambda write: write.after is None)
 
@@ -116,7 +116,7 @@ def make_plan(
 
     Raises PatchError. Nothing is written.
     """
-    taken: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     changes: list[Change] = []
     size = 0
     for file in patch.files:
@@ -124,20 +124,21 @@ def make_plan(
         for place in (change.place, change.moved_place):
             if place is None:
                 continue
-            if place.real in taken:
-                words = f"{place.named} is named twice in the patch; put all hunks under one header"
+            if place.real in places:
+                twice = f"{place.patch_path} is named twice in the patch"
+                words = f"{twice}; put all hunks under one header"
                 raise PatchError(words, file.line)
-            taken[place.real] = place
+            places[place.real] = place
         changes.append(change)
         size += len(change.before or b"") + len(change.after or b"")
         if size > MAX_CONTENT_BYTES:
             limit = f"{MAX_CONTENT_BYTES // 2**20} MiB, before and after"
             words = f"the files together have more than {limit}; change fewer of them in one patch"
             raise PatchError(words, file.line)
-    for real, place in taken.items():
-        for above in _parents(real):
-            if above in taken:
-                words = f"{taken[above].named} and {place.named} cannot be in one patch"
+    for real, place in places.items():
+        for parent in _parents(real):
+            if parent in places:
+                words = f"{places[parent].patch_path} and {place.patch_path} cannot be in one patch"
                 raise PatchError(f"{words}: one is a folder of the other")
     return Plan(tuple(sorted(changes, key=lambda change: change.path)))
 
@@ -154,32 +155,32 @@ class _Planning:
         """Work the section out."""
         file = self._file
         place = self._place(file.path)
-        found = self._read(place)
-        mode, owner = (found.mode, found.owner) if found else (None, None)
-        before = found.content if found else None
+        current = self._read(place)
+        mode, owner = (current.mode, current.owner) if current else (None, None)
+        before = current.content if current else None
         if isinstance(file, AddFile):
             self._check_folder(place)
-            self._check_writable(place, found)
+            self._check_writable(place, current)
             after = file.content.encode()
             return Change("add", place, None, before, after, mode, owner)
-        if found is None:
+        if current is None:
             verb = "deleted" if isinstance(file, DeleteFile) else "updated"
             todo = "check the path" if verb == "deleted" else "check the path, or use Add File"
             raise self._error(place, f"does not exist, so it cannot be {verb}; {todo}")
         if isinstance(file, DeleteFile):
             return Change("delete", place, None, before, None, mode, owner)
-        self._check_writable(place, found)
+        self._check_writable(place, current)
         moved_place = self._moved_place(file.move_to, place)
-        if file.hunks and not is_text(found.content):
+        if file.hunks and not is_text(current.content):
             raise self._error(place, "is not UTF-8 text; a patch can only add, move or delete it")
-        content = found.content
-        after = edited(content, file.hunks, place.named) if file.hunks else content
+        content = current.content
+        after = apply_hunks(content, file.hunks, place.patch_path) if file.hunks else content
         return Change("update", place, moved_place, before, after, mode, owner)
 
-    def _moved_place(self, named: str | None, source: Place) -> Place | None:
-        if named is None:
+    def _moved_place(self, path: str | None, source: Place) -> Place | None:
+        if path is None:
             return None
-        place = self._place(named)
+        place = self._place(path)
         if place.real == source.real:
             return None
         self._check_folder(place)
@@ -187,58 +188,58 @@ class _Planning:
             raise self._error(place, "exists already; delete it first, or move to another path")
         return place
 
-    def _place(self, named: str) -> Place:
-        joined = os.path.join(self._cwd, named)
+    def _place(self, patch_path: str) -> Place:
+        joined = os.path.join(self._cwd, patch_path)
         head, tail = os.path.split(joined)
         if tail in ("", ".", ".."):
-            raise PatchError(f"{named} names a folder; a patch changes files", self._file.line)
+            raise PatchError(f"{patch_path} names a folder; a patch changes files", self._file.line)
         # Resolved as the system does: `link/..` is the parent of the link's target.
-        real = os.path.join(self._resolved(head), tail)
+        real = os.path.join(self._resolve(head), tail)
         if real.count("/") > MAX_FOLDERS:
-            brief = named if len(named) <= 80 else f"{named[:80]}..."
+            brief = patch_path if len(patch_path) <= 80 else f"{patch_path[:80]}..."
             words = f"{brief} lies too deep (in more than {MAX_FOLDERS} folders)"
             raise PatchError(words, self._file.line)
-        if why := self._forbids(real, None):
-            raise PatchError(f"{named}: {why}", self._file.line)
+        if reason := self._forbids(real, None):
+            raise PatchError(f"{patch_path}: {reason}", self._file.line)
         path = os.path.normpath(joined)
-        same = os.path.join(self._resolved(os.path.dirname(path)), tail) == real
-        return Place(named, path if same else real, real)
+        same = os.path.join(self._resolve(os.path.dirname(path)), tail) == real
+        return Place(patch_path, path if same else real, real)
 
-    def _resolved(self, folder: str) -> str:
+    def _resolve(self, folder: str) -> str:
         try:
             return os.path.realpath(folder)
         except OSError as error:
             # A link was removed while it was being resolved.
             raise PatchError(f"{folder}: {error.strerror}; try again", self._file.line) from None
 
-    def _read(self, place: Place) -> Found | None:
+    def _read(self, place: Place) -> FileContent | None:
         try:
             return read_in_place(place.real, self._forbids)
         except OSError as error:
             raise self._error(place, error.strerror or str(error)) from None
 
     def _check_folder(self, place: Place) -> None:
-        for above in _parents(place.real):
+        for parent in _parents(place.real):
             try:
-                status = os.stat(above, follow_symlinks=False)
+                status = os.stat(parent, follow_symlinks=False)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 raise self._error(place, error.strerror or str(error)) from None
             if not stat.S_ISDIR(status.st_mode):
-                raise self._error(place, f"cannot be made: {above} is a file, not a folder")
+                raise self._error(place, f"cannot be made: {parent} is a file, not a folder")
             return
 
-    def _check_writable(self, place: Place, found: Found | None) -> None:
+    def _check_writable(self, place: Place, current: FileContent | None) -> None:
         # Replacing a file needs only the permissions of its folder: its own are checked here.
-        if found is not None and not os.access(place.real, os.W_OK):
+        if current is not None and not os.access(place.real, os.W_OK):
             raise self._error(place, "is read-only")
 
     def _error(self, place: Place, words: str) -> PatchError:
-        return PatchError(f"{place.named}: {words}", self._file.line)
+        return PatchError(f"{place.patch_path}: {words}", self._file.line)
 
 
 def _parents(path: str) -> Iterator[str]:
-    while (above := os.path.dirname(path)) != path:
-        yield above
-        path = above
+    while (parent := os.path.dirname(path)) != path:
+        yield parent
+        path = parent

@@ -1,8 +1,8 @@
 """Settling a patch whose server was killed while it applied it.
 
-A committed patch is completed, any other is undone. Only files that the patch has left are touched.
-If a file has neither its old nor its new content, somebody has changed it since, and it stays; its
-old content then stays beside it, and the user is told where.
+A committed patch is completed, any other is undone. Only files of the patch are touched. If a file
+has neither its old nor its new content, another program has changed it since, and it stays; its old
+content then stays beside it, and a message to the user says where.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from reference_server.patch.journal import Entry, JournaledWrite, State, digest
 
 def settle(entry: Entry) -> list[str]:
     """Settle a patch and return sentences for the user. Raises OSError: then try again later."""
-    told: list[str] = []
+    messages: list[str] = []
     for write in reversed(entry.writes):
         try:
             folder = open_folder(write.folder)
@@ -24,54 +24,56 @@ def settle(entry: Entry) -> list[str]:
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
             # The patch may not have come to making this folder.
-            if write.folder not in entry.made:
-                told.append(f"{write.folder} is no longer the folder that it was")
+            if write.folder not in entry.made_folders:
+                messages.append(f"{write.folder} is no longer the folder that it was")
             continue
         try:
-            _settle(write, folder, entry.state, told)
+            _settle_write(write, folder, entry.state, messages)
         finally:
             os.close(folder)
     if entry.state is State.PREPARED:
-        for path in entry.made:
-            # Fails if somebody has put something into the folder, or has removed it: that is fine.
+        for path in entry.made_folders:
+            # It may have been removed or filled since, which is fine.
             with contextlib.suppress(OSError):
                 os.rmdir(path)
-    return told
+    return messages
 
 
-def _settle(write: JournaledWrite, folder: int, state: State, told: list[str]) -> None:
+def _settle_write(write: JournaledWrite, folder: int, state: State, messages: list[str]) -> None:
     if state is State.COMMITTED:
         _remove(write.old, folder)
     elif state is State.PREPARED:
-        _take_back(write, folder, told)
+        _undo_write(write, folder, messages)
     _remove(write.fresh, folder)
 
 
-def _take_back(write: JournaledWrite, folder: int, told: list[str]) -> None:
+def _undo_write(write: JournaledWrite, folder: int, messages: list[str]) -> None:
     name, old = write.name, write.old
     path = os.path.join(write.folder, name)
-    now, kept = _status(name, folder), _status(old, folder)
+    now, old_status = _status(name, folder), _status(old, folder)
     fresh = _status(write.fresh, folder)
     # The new content has its temporary name until it is renamed; for a moment it may have both.
     both = now is not None and fresh is not None and os.path.samestat(now, fresh)
     replaced = write.after is not None and (fresh is None or both)
-    ours = replaced and now is not None and _digest(name, folder) == write.after
+    is_new_content = replaced and now is not None and _digest(name, folder) == write.after
     # Or the name is reserved by an empty file of mode 0.
-    ours = ours or (now is not None and fresh is not None and _keeps_a_name(now))
-    if kept is not None:
-        if now is not None and os.path.samestat(now, kept):
+    is_new_content = is_new_content or (
+        now is not None and fresh is not None and _keeps_a_name(now)
+    )
+    if old_status is not None:
+        if now is not None and os.path.samestat(now, old_status):
             os.unlink(old, dir_fd=folder)
-        elif now is None or ours:
+        elif now is None or is_new_content:
             os.replace(old, name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            told.append(
+            messages.append(
                 f"{path} was changed by somebody else since, and stays; its content before the "
                 f"patch is in {old} beside it"
             )
-    elif write.before is None and ours:
+    elif write.before is None and is_new_content:
         os.unlink(name, dir_fd=folder)
     elif write.before is None and replaced and now is not None:
-        told.append(f"{path} was made or changed by somebody else since, and stays")
+        messages.append(f"{path} was made or changed by somebody else since, and stays")
 
 
 def _keeps_a_name(status: os.stat_result) -> bool:
@@ -79,12 +81,12 @@ def _keeps_a_name(status: os.stat_result) -> bool:
 
 
 def _digest(name: str, folder: int) -> str | None:
-    """Return the digest of a file; None for what is no regular file: no patch has made it."""
+    """Return the digest of a file; None if it is not a regular file, which no patch makes."""
     try:
-        found = read_file(name, folder)
+        file = read_file(name, folder)
     except OSError:
         return None
-    return digest(found.content) if found else None
+    return digest(file.content) if file else None
 
 
 def _status(name: str, folder: int) -> os.stat_result | None:

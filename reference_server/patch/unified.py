@@ -33,7 +33,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> str:
-    """The hunks, each with three lines of context; "" for equal texts. Raises TooMuchToShow.
+    """Return the hunks, each with three lines of context; "" for equal texts. Raises TooMuchToShow.
 
     `budget`: the pairs of lines that may still be compared, for several texts together.
     """
@@ -45,13 +45,15 @@ def unified_hunks(before: str, after: str, budget: WorkBudget | None = None) -> 
     if old_end + new_end - 2 * head > MAX_CHARACTERS:
         raise TooMuchToShow
     # Only the lines from the first difference to the last are split and compared.
-    above = split_lines(before[_lines_back(before, head) : head])
+    lines_before = split_lines(before[_lines_back(before, head) : head])
     old, new = split_lines(before[head:old_end]), split_lines(after[head:new_end])
-    below = split_lines(before[old_end : _lines_on(before, old_end)])
-    opcodes = _opcodes(old, new, len(above), len(below), budget or WorkBudget(_MAX_PAIRS))
-    first = before.count("\n", 0, head) - len(above)
+    lines_after = split_lines(before[old_end : _lines_on(before, old_end)])
+    opcodes = _opcodes(
+        old, new, len(lines_before), len(lines_after), budget or WorkBudget(_MAX_PAIRS)
+    )
+    first = before.count("\n", 0, head) - len(lines_before)
     groups = _Opcodes(opcodes).get_grouped_opcodes(_CONTEXT)
-    old, new = above + old + below, above + new + below
+    old, new = lines_before + old + lines_after, lines_before + new + lines_after
     return "".join(line for group in groups for line in _hunk(group, old, new, first))
 
 
@@ -71,13 +73,13 @@ def _equal_ends(before: str, after: str) -> tuple[int, int]:
     return head, same
 
 
-def _begins_a_line(text: str, at: int) -> bool:
-    return at == 0 or text[at - 1] == "\n"
+def _begins_a_line(text: str, offset: int) -> bool:
+    return offset == 0 or text[offset - 1] == "\n"
 
 
-def _longest(most: int, equal: Callable[[int, int], bool]) -> int:
-    """The largest length up to which two texts are equal; `equal` compares one stretch."""
-    low, high = 0, most
+def _longest(upper: int, equal: Callable[[int, int], bool]) -> int:
+    """Return the largest length up to which two texts are equal; `equal` compares one stretch."""
+    low, high = 0, upper
     while low < high:
         middle = (low + high + 1) // 2
         if equal(low, middle):
@@ -87,26 +89,26 @@ def _longest(most: int, equal: Callable[[int, int], bool]) -> int:
     return low
 
 
-def _lines_back(text: str, at: int) -> int:
+def _lines_back(text: str, offset: int) -> int:
     for _ in range(_CONTEXT + 1):
-        at = text.rfind("\n", 0, at)
-        if at < 0:
+        offset = text.rfind("\n", 0, offset)
+        if offset < 0:
             return 0
-    return at + 1
+    return offset + 1
 
 
-def _lines_on(text: str, at: int) -> int:
+def _lines_on(text: str, offset: int) -> int:
     for _ in range(_CONTEXT):
-        at = text.find("\n", at) + 1
-        if not at:
+        offset = text.find("\n", offset) + 1
+        if not offset:
             return len(text)
-    return at
+    return offset
 
 
 def _opcodes(
     old: Sequence[str], new: Sequence[str], above: int, below: int, budget: WorkBudget
 ) -> list[_Opcode]:
-    """The opcodes of difflib from the old lines to the new ones, which equal lines surround."""
+    """Return difflib's opcodes from the old lines to the new ones, between equal lines."""
     middle: Sequence[_Opcode] = [("replace", 0, len(old), 0, len(new))]
     pairs = len(old) * len(new)
     if pairs <= _MAX_PAIRS and budget.take(pairs):
@@ -124,11 +126,11 @@ class _Opcodes(SequenceMatcher[str]):
 
     def __init__(self, opcodes: list[_Opcode]) -> None:
         super().__init__()
-        self._known = opcodes
+        self._opcodes = opcodes
 
     def get_opcodes(self) -> list[_Opcode]:  # type: ignore[override]
         """Return them."""
-        return list(self._known)
+        return list(self._opcodes)
 
 
 def _hunk(
@@ -139,10 +141,10 @@ def _hunk(
     yield f"@@ -{old_range} +{_range(before + first[3], before + last[4])} @@\n"
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
-            yield from _marked(" ", old[i1:i2])
+            yield from _prefix_lines(" ", old[i1:i2])
         else:
-            yield from _marked("-", old[i1:i2])
-            yield from _marked("+", new[j1:j2])
+            yield from _prefix_lines("-", old[i1:i2])
+            yield from _prefix_lines("+", new[j1:j2])
 
 
 def _range(start: int, end: int) -> str:
@@ -153,6 +155,6 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
+def _prefix_lines(mark: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         yield mark + (line if line.endswith("\n") else line + _NO_NEWLINE)

@@ -1,4 +1,4 @@
-"""Limiting the work for one patch, and stopping it when nobody waits for it.
+"""Limiting the work for one patch, and stopping it when its caller was cancelled.
 
 A limit for each file is not enough: a patch may have many files. The caller decides what happens
 when the budget is used up.

@@ -31,7 +31,7 @@ def move(old: Path, new: Path) -> None:
     It is the same file, whole in one place at each moment; both folders are on the disk afterwards.
     Nothing is overwritten.
     """
-    # A link or a pipe of that name is no rollout.
+    # A link or a pipe of that name is not a rollout.
     descriptor = open_regular(old, os.O_RDONLY)
     try:
         make_private(new.parent)

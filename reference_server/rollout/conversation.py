@@ -35,10 +35,10 @@ class Conversation:
         self._unheard: list[UserMessageItem | AgentMessageItem] = []
 
     def extend(self, record: HistoryRecord) -> None:
-        """Add what a record says."""
+        """Add the items of a record."""
         self._add(record.items)
         if self._unheard and any(not item["type"].endswith(_OUTPUT) for item in record.items):
-            # What was shown until now belongs to these items.
+            # Everything shown until now belongs to these items.
             self._unheard.clear()
         for item_id in record.steered or []:
             self._steered.pop(item_id, None)
@@ -57,7 +57,7 @@ class Conversation:
         self._steered[record.item.id] = record.history
 
     def note(self, item: ThreadItem) -> None:
-        """Note what the client is shown, which a later HistoryRecord adds, or else `settle`."""
+        """Note an item that the client saw; a later HistoryRecord, or else `settle`, adds it."""
         if isinstance(item, UserMessageItem) or (isinstance(item, AgentMessageItem) and item.text):
             self._unheard.append(item)
 
@@ -69,7 +69,7 @@ class Conversation:
         self._unheard.clear()
 
     def settle(self) -> None:
-        """Add what a server that died could not."""
+        """Add the items that a server that died could not add."""
         for call_id, call in self._open.items():
             output = {"type": f"{call['type']}_output", "call_id": call_id, "output": ABORTED}
             self.items.append(output)
@@ -98,8 +98,8 @@ class Conversation:
             self.items.append(item)
 
 
-def _message(shown: UserMessageItem | AgentMessageItem) -> Fields:
-    if isinstance(shown, AgentMessageItem):
-        return assistant_message(shown.text)
-    images = [unread_image(path, _ENDED) for path in local_images(shown.content)]
-    return user_message(shown.content, images)
+def _message(item: UserMessageItem | AgentMessageItem) -> Fields:
+    if isinstance(item, AgentMessageItem):
+        return assistant_message(item.text)
+    images = [unread_image(path, _ENDED) for path in local_images(item.content)]
+    return user_message(item.content, images)

@@ -35,10 +35,10 @@ class Original:
         self._lines: list[tuple[re.Match[bytes] | None, bytes]] = []
         self._foreign = False
         for number, line in enumerate(lines, start=1):
-            if found := _TURN_ID.match(line):
+            if match := _TURN_ID.match(line):
                 if self.first is None and (record := record_in(path, number, line)) is not None:
                     self.first = lost_beginning(path, record)
-                self._keep(found, line)
+                self._keep(match, line)
             elif (record := record_in(path, number, line)) is not None:
                 self._take(record)
 
@@ -71,10 +71,10 @@ class Original:
         """Set the ids of the copied turns, as many as there are turns."""
         self.turns = dict(zip(self.turns, (turn.encode() for turn in turns), strict=True))
 
-    def copied(self) -> Iterator[tuple[bytes, Record]]:
+    def copied_records(self) -> Iterator[tuple[bytes, Record]]:
         """Yield the records of the copy, but the first one, each with its line."""
         for number, (turn, line) in enumerate(self._lines, start=1):
-            copy = line if turn is None else self._renamed(turn, line)
+            copy = line if turn is None else self._rename_turn(turn, line)
             if copy.startswith(_TURN_STARTED):
                 # No server runs the copy.
                 copy = _SERVER.sub(b"}\n", copy)
@@ -82,7 +82,7 @@ class Original:
             if record is not None:
                 yield copy, record
 
-    def _renamed(self, turn: re.Match[bytes], line: bytes) -> bytes:
+    def _rename_turn(self, turn: re.Match[bytes], line: bytes) -> bytes:
         start, end = turn.span(1)
         return line[:start] + self.turns[turn[1]] + line[end:]
 
@@ -95,14 +95,14 @@ def write_copy(original: Original, first: ThreadRecord, path: Path) -> StoredThr
     folding = Fold()
     folding.take(first)
     make_private(path.parent)
-    # Not the name of a rollout: nobody reads it before it is whole.
+    # Not the name of a rollout, so no server reads it before it is complete.
     draft = path.with_suffix(".new")
     with contextlib.ExitStack() as undo:
         descriptor = open_regular(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         undo.callback(draft.unlink, missing_ok=True)
         with open(descriptor, "wb") as file:
             file.write(first.encode() + b"\n")
-            for line, record in original.copied():
+            for line, record in original.copied_records():
                 file.write(line)
                 folding.take(record)
         draft.rename(path)

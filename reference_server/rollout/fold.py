@@ -1,6 +1,6 @@
-"""From the records of a rollout back to a thread.
+"""Rebuilding a thread from the records of its rollout.
 
-Where the records come from is the caller's matter.
+The caller supplies the records.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ Fields = dict[str, Any]
 
 
 class UnreadableRollout(Exception):
-    """The file holds no thread."""
+    """The file does not hold a thread."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class StoredThread:
     """A thread as its rollout has it; times are seconds since 1970.
 
     `tokens`: those of each model call. `context_tokens`: the size of the conversation as the model
-    last counted it, 0 if it was compacted since. `unended`: for each turn whose end is not
+    last counted it, 0 if it was compacted since. `unfinished_turns`: for each turn whose end is not
     recorded, the id of the server that runs or ran it. `ends_with_another`: the last records of the
     file are of another thread, so what is added must begin with a ThreadRecord.
     """
@@ -57,11 +57,11 @@ class StoredThread:
     history: list[Fields] = field(default_factory=list[Fields])
     tokens: list[TokenCounts] = field(default_factory=list[TokenCounts])
     context_tokens: int = 0
-    unended: dict[str, str] = field(default_factory=dict[str, str])
+    unfinished_turns: dict[str, str] = field(default_factory=dict[str, str])
     ends_with_another: bool = False
 
 
-class _Before(NamedTuple):
+class _ConversationState(NamedTuple):
     """The conversation before a turn: the first `length` items of `items`."""
 
     items: list[Fields]
@@ -86,7 +86,7 @@ class Fold:
         self._dropped: set[str] = set()
         self._ended: set[str] = set()
         # For each turn of the thread.
-        self._before: list[_Before] = []
+        self._before: list[_ConversationState] = []
         self._conversation = Conversation()
 
     def take(self, record: Record) -> None:
@@ -120,13 +120,13 @@ class Fold:
                 if self._turn(thread, record.turn_id) is not None:
                     thread.settings = record.settings
                     if record.server is not None:
-                        thread.unended = {record.turn_id: record.server}
+                        thread.unfinished_turns = {record.turn_id: record.server}
             case SteeredRecord():
                 if self._add_item(thread, record.turn_id, record.item):
                     self._conversation.steer(record)
             case TurnCompletedRecord():
                 if turn := self._turn(thread, record.turn_id):
-                    thread.unended.pop(record.turn_id, None)
+                    thread.unfinished_turns.pop(record.turn_id, None)
                     turn.status = record.status
                     turn.error = record.error
                     self._ended.add(turn.id)
@@ -137,7 +137,7 @@ class Fold:
                 self._roll_back(thread, record.num_turns)
 
     def finish(self) -> StoredThread:
-        """Return the thread. Raises UnreadableRollout where there was no ThreadRecord."""
+        """Return the thread. Raises UnreadableRollout if there was no ThreadRecord."""
         if (thread := self._thread) is None:
             raise UnreadableRollout("does not begin with a thread record")
         self._conversation.settle()
@@ -156,21 +156,21 @@ class Fold:
 
     def _turn(self, thread: StoredThread, turn_id: str) -> Turn | None:
         """Return a turn, which begins here if it is new; None if it was dropped."""
-        known = self._turns.get(turn_id)
-        if known is not None or turn_id in self._dropped:
-            return known
+        existing = self._turns.get(turn_id)
+        if existing is not None or turn_id in self._dropped:
+            return existing
         # A thread has one active turn: the one before has ended, recorded or not.
-        thread.unended.clear()
+        thread.unfinished_turns.clear()
         self._conversation.settle()
         talk = self._conversation
-        self._before.append(_Before(talk.items, len(talk.items), talk.context_tokens))
+        self._before.append(_ConversationState(talk.items, len(talk.items), talk.context_tokens))
         turn = self._turns[turn_id] = Turn(id=turn_id, items=[], status="interrupted", error=None)
         self._places[turn_id] = {}
         thread.turns.append(turn)
         return turn
 
     def _add_item(self, thread: StoredThread, turn_id: str, item: ThreadItem) -> bool:
-        """Add an item, or put it in the place of the one with its id and return whether it is new."""
+        """Add an item, or replace the one with its id, and return whether it is new."""
         if (turn := self._turn(thread, turn_id)) is None:
             return False
         places = self._places[turn_id]
@@ -191,7 +191,7 @@ class Fold:
         for turn in dropped:
             self._turns.pop(turn.id, None)
             self._dropped.add(turn.id)
-            thread.unended.pop(turn.id, None)
+            thread.unfinished_turns.pop(turn.id, None)
 
 
 def fold(records: Iterable[Record]) -> StoredThread:

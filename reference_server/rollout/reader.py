@@ -21,7 +21,7 @@ from reference_server.rollout.records import (
     TurnStartedRecord,
     parse_record,
 )
-from reference_server.rollout.store import thread_named
+from reference_server.rollout.store import thread_id_of
 from reference_server.safe_files import LINE_LIMIT, lines_of, open_for_reading
 
 _log = logging.getLogger(__name__)
@@ -41,18 +41,18 @@ class _Beginning:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._early: list[Record] = []
-        self._begun = False
+        self._has_begun = False
 
     def feed(self, record: Record) -> Iterable[Record]:
         """Return the records that can be taken now."""
-        if self._begun:
+        if self._has_begun:
             return (record,)
         first = record if isinstance(record, ThreadRecord) else lost_beginning(self._path, record)
         if first is not record:
             self._early.append(record)
         if first is None:
             return ()
-        self._begun = True
+        self._has_begun = True
         return first, *self._early
 
 
@@ -61,7 +61,7 @@ def lost_beginning(path: Path | str, record: Record) -> ThreadRecord | None:
 
     The file's name says which thread it is, and the turn has the settings.
     """
-    thread_id = thread_named(path) if isinstance(path, Path) else None
+    thread_id = thread_id_of(path) if isinstance(path, Path) else None
     if thread_id is None or not isinstance(record, TurnStartedRecord):
         return None
     return ThreadRecord(at=record.at, id=thread_id, settings=record.settings)
@@ -111,8 +111,8 @@ class RolloutReader:
         if line == before or not line.strip():
             return
         if (record := record_in(self._path, self._lines, line)) is not None:
-            for one in self._beginning.feed(record):
-                self._fold.take(one)
+            for ready in self._beginning.feed(record):
+                self._fold.take(ready)
 
     def finish(self) -> StoredThread:
         """Return the thread; nothing can be read afterwards. Raises UnreadableRollout."""
@@ -139,7 +139,7 @@ def whole_lines_of(path: Path, given_up: Event) -> Iterator[bytes]:
 
 
 def record_in(path: Path | str, number: int, line: bytes) -> Record | None:
-    """Read a line; None, and a word in the log, if it is no record. Raises UnreadableRollout."""
+    """Read a line; log it and return None if it is not a record. Raises UnreadableRollout."""
     try:
         return parse_record(line)
     except NewerFormat as error:

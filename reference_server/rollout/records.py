@@ -35,7 +35,7 @@ _MEMBERS = {
 }
 
 
-def _sendable(item: dict[str, Any]) -> dict[str, Any]:
+def _check_sendable(item: dict[str, Any]) -> dict[str, Any]:
     """Refuse an item that no provider takes: it would fail each later turn of its thread.
 
     An item of another type is as a provider sent it, and is kept as it is.
@@ -49,7 +49,7 @@ def _sendable(item: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-ModelItem = Annotated[dict[str, Any], AfterValidator(_sendable)]
+ModelItem = Annotated[dict[str, Any], AfterValidator(_check_sendable)]
 """A Responses API item, as it is sent to the model."""
 
 
@@ -78,10 +78,14 @@ class ThreadRecord(WireModel):
 
 
 def first_record(
-    at: float, thread_id: str, source: str, settings: ThreadSettings, tools: list[DynamicTool]
+    timestamp: float,
+    thread_id: str,
+    source: str,
+    settings: ThreadSettings,
+    tools: list[DynamicTool],
 ) -> ThreadRecord:
     """Return the record with which the records of a thread begin."""
-    first = ThreadRecord(at=at, id=thread_id, source=source, settings=settings)
+    first = ThreadRecord(at=timestamp, id=thread_id, source=source, settings=settings)
     return first.model_copy(update={"tools": tools}) if tools else first
 
 

@@ -28,15 +28,15 @@ _TURN = re.compile(f'"turnId":"turn_({NUMBER})"'.encode())
 
 _DEPTH = 3
 """Year, month, day. Folders may be links, even in a circle: the search goes no deeper."""
-_SETTLED = 2_000_000_000
+_SETTLED_NS = 2_000_000_000
 """Nanoseconds. A folder that changed less than this before it was read may change again without a
 new modification time, since clocks of file systems are coarse."""
 
 
-def thread_named(path: Path) -> str | None:
+def thread_id_of(path: Path) -> str | None:
     """Return the id of the thread that a file's name says it has; None for another name."""
-    named = _FILE.fullmatch(path.name)
-    return None if named is None else named[1]
+    match = _FILE.fullmatch(path.name)
+    return None if match is None else match[1]
 
 
 class RolloutStore:
@@ -46,11 +46,11 @@ class RolloutStore:
         self._home = home
         self._lock = Lock()
         self._folders: dict[str, _Folder] = {}
-        self._found: dict[str, Path] = {}
+        self._paths: dict[str, Path] = {}
 
-    def new_path(self, thread_id: str, at: float) -> Path:
+    def new_path(self, thread_id: str, timestamp: float) -> Path:
         """Name the file of a thread that starts now (seconds since 1970; UTC in the name)."""
-        when = datetime.fromtimestamp(at, UTC)
+        when = datetime.fromtimestamp(timestamp, UTC)
         name = f"rollout-{when:%Y-%m-%dT%H-%M-%S}-{thread_id}.jsonl"
         return self._home.sessions / f"{when:%Y/%m/%d}" / name
 
@@ -59,53 +59,53 @@ class RolloutStore:
         if not is_thread_id(thread_id):
             return None
         with self._lock:
-            found = self._found.get(thread_id)
-            if found is None or not os.path.lexists(found):
-                self._found.pop(thread_id, None)
-                found = self._look(thread_id)
-                if found is not None:
-                    self._found[thread_id] = found
-            return found
+            path = self._paths.get(thread_id)
+            if path is None or not os.path.lexists(path):
+                self._paths.pop(thread_id, None)
+                path = self._search(thread_id)
+                if path is not None:
+                    self._paths[thread_id] = path
+            return path
 
-    def _look(self, thread_id: str) -> Path | None:
+    def _search(self, thread_id: str) -> Path | None:
         """Read the folders that have changed, and find the thread's file in all of them."""
-        known, self._folders = self._folders, {}
+        earlier, self._folders = self._folders, {}
         for root in (self._home.sessions, self._home.archived_sessions):
-            found = [
+            paths = [
                 os.path.join(folder, names[thread_id])
-                for folder, names in self._rollouts(str(root), known)
+                for folder, names in self._rollouts(str(root), earlier)
                 if thread_id in names
             ]
-            if found:
+            if paths:
                 # The other folders are as they were when they were read.
-                self._folders = known | self._folders
-                return Path(min(found))
+                self._folders = earlier | self._folders
+                return Path(min(paths))
         return None
 
     def _rollouts(
-        self, path: str, known: "dict[str, _Folder]", depth: int = _DEPTH
+        self, path: str, folders: "dict[str, _Folder]", depth: int = _DEPTH
     ) -> "Iterator[tuple[str, dict[str, str]]]":
         """Yield each folder at or below a path that holds rollouts, with its content."""
         try:
-            changed = os.stat(path).st_mtime_ns
-            folder = known.get(path)
-            if folder is None or folder.changed != changed:
-                settled = abs(time.time_ns() - changed) > _SETTLED
-                folder = _scanned(path, changed if settled else None)
+            changed_ns = os.stat(path).st_mtime_ns
+            folder = folders.get(path)
+            if folder is None or folder.changed_ns != changed_ns:
+                settled = abs(time.time_ns() - changed_ns) > _SETTLED_NS
+                folder = _scan_folder(path, changed_ns if settled else None)
         except (FileNotFoundError, NotADirectoryError):
             return
         self._folders[path] = folder
         if folder.names:
             yield path, folder.names
         for name in folder.folders if depth else ():
-            yield from self._rollouts(os.path.join(path, name), known, depth - 1)
+            yield from self._rollouts(os.path.join(path, name), folders, depth - 1)
 
     def highest_ids(self) -> Counters:
         """Search all rollouts, archived ones too, for the highest numbers in use. Slow."""
         threads = turns = 0
         for path in self._all():
-            if named := _FILE.fullmatch(path.name):
-                threads = max(threads, int(named[2]))
+            if match := _FILE.fullmatch(path.name):
+                threads = max(threads, int(match[2]))
             try:
                 with open_for_reading(path) as lines:
                     for line in lines_of(lines):
@@ -123,18 +123,18 @@ class RolloutStore:
 class _Folder:
     """The content of a folder, and when it had changed; None if it may change unnoticed."""
 
-    changed: int | None
+    changed_ns: int | None
     folders: list[str] = field(default_factory=list[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def _scanned(path: str, changed: int | None) -> _Folder:
-    folder = _Folder(changed)
+def _scan_folder(path: str, changed_ns: int | None) -> _Folder:
+    folder = _Folder(changed_ns)
     with os.scandir(path) as entries:
         for entry in entries:
-            if named := _FILE.fullmatch(entry.name):
-                earlier = folder.names.setdefault(named[1], entry.name)
-                folder.names[named[1]] = min(earlier, entry.name)
+            if match := _FILE.fullmatch(entry.name):
+                earlier = folder.names.setdefault(match[1], entry.name)
+                folder.names[match[1]] = min(earlier, entry.name)
             elif entry.is_dir():
                 folder.folders.append(entry.name)
     return folder

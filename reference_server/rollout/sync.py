@@ -23,17 +23,17 @@ class Syncer:
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Recorder | None] = SimpleQueue()
-        self._asked = anyio.Event()
+        self._has_requests = anyio.Event()
 
     def request(self, recorder: Recorder) -> None:
         """Ask for a sync; never waits."""
         if recorder.path is not None:
             self._waiting.put(recorder)
-            self._asked.set()
+            self._has_requests.set()
 
     async def run(self) -> None:
         """Serve requests until cancelled, then finish those that were made before."""
-        await self._asked.wait()
+        await self._has_requests.wait()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(to_thread.run_sync, self._work)
             try:

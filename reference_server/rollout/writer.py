@@ -1,7 +1,7 @@
 """Recorders of a thread: to a file, or to memory for an ephemeral thread.
 
-A record is one write(2), done before its notification is sent, so that what clients were told is in
-the file even if the server dies.
+A record is one write(2), done before its notification is sent, so that everything clients have seen
+is in the file even if the server dies.
 """
 
 import errno
@@ -32,7 +32,7 @@ class Recorder(Protocol):
         ...
 
     def records(self) -> list[Record] | None:
-        """Return what is held in memory; None when it is on disk."""
+        """Return the records in memory; None when they are on disk."""
         ...
 
     def sync(self) -> None:
@@ -56,22 +56,22 @@ class _OpenFiles:
 
     def descriptor(self, path: Path, *, create: bool = False) -> int:
         """Return the descriptor of a file, opening it if it is not open. Raises OSError."""
-        found = self._descriptors.get(path)
-        if found is None:
+        descriptor = self._descriptors.get(path)
+        if descriptor is None:
             flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0)
-            found = self._descriptors[path] = open_regular(path, flags)
+            descriptor = self._descriptors[path] = open_regular(path, flags)
             if len(self._descriptors) > MAX_OPEN:
                 _, oldest = self._descriptors.popitem(last=False)
                 os.close(oldest)
         else:
             self._descriptors.move_to_end(path)
-        return found
+        return descriptor
 
     def close(self, path: Path) -> None:
         """Close a file that may be open."""
-        found = self._descriptors.pop(path, None)
-        if found is not None:
-            os.close(found)
+        descriptor = self._descriptors.pop(path, None)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 _files = _OpenFiles()
@@ -87,7 +87,7 @@ class FileRecorder:
         with _files.lock:
             descriptor = _files.descriptor(path, create=create)
             self._identity = _identity(os.fstat(descriptor))
-            self._torn = _ends_in_a_torn_line(descriptor)
+            self._torn = _ends_in_torn_line(descriptor)
         self._synced = False
 
     @property
@@ -117,11 +117,11 @@ class FileRecorder:
     def _check_place(self) -> None:
         """Raise OSError if the file was removed or replaced: writes to it would be lost."""
         try:
-            found = os.stat(self._path, follow_symlinks=False)
+            status = os.stat(self._path, follow_symlinks=False)
         except FileNotFoundError:
             words = "was removed while its thread was in use; put it back, or start a new thread"
             raise FileNotFoundError(errno.ENOENT, words, str(self._path)) from None
-        if _identity(found) != self._identity:
+        if _identity(status) != self._identity:
             words = "was replaced while its thread was in use; start a new thread"
             raise OSError(errno.ESTALE, words, str(self._path))
 
@@ -177,6 +177,6 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _ends_in_a_torn_line(descriptor: int) -> bool:
+def _ends_in_torn_line(descriptor: int) -> bool:
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"

@@ -29,7 +29,7 @@ from harness.protocol.wire.item import (
     SearchAction,
     UnknownAction,
 )
-from reference_server.sandbox.shell_syntax import NotSimple, Simple, commands_of, script_of
+from reference_server.sandbox.shell_syntax import NotSimple, SimpleCommand, commands_of, script_of
 
 Action = ReadAction | ListFilesAction | SearchAction | UnknownAction
 
@@ -84,33 +84,33 @@ MAX_ACTIONS = 64
 
 
 def actions_of(argv: Sequence[str]) -> list[Action]:
-    """The actions of a command, in order; never raises, for any words."""
-    whole: list[Action] = [UnknownAction(command=script_of(argv) or shlex.join(argv))]
+    """Return the actions of a command, in order; never raises, for any words."""
+    unparsed: list[Action] = [UnknownAction(command=script_of(argv) or shlex.join(argv))]
     if sum(map(len, argv)) > MAX_COMMAND_CHARACTERS:
-        return whole
+        return unparsed
     try:
-        found = _found(commands_of(argv))
+        actions = _actions_of_all(commands_of(argv))
     except NotSimple:
-        return whole
-    return found if len(found) <= MAX_ACTIONS else whole
+        return unparsed
+    return actions if len(actions) <= MAX_ACTIONS else unparsed
 
 
-def _found(commands: Sequence[Simple]) -> list[Action]:
-    found: list[Action] = []
+def _actions_of_all(commands: Sequence[SimpleCommand]) -> list[Action]:
+    actions: list[Action] = []
     minor: list[Action] = []
     folder = ""
     piped = False
     for command in commands:
         words = [word.text for word in command.words]
         if words and words[0] == "cd" and not piped:
-            known = len(words) == 2 and not words[1].startswith("-")
-            folder = _joined(folder, words[1]) if known else folder
+            is_plain = len(words) == 2 and not words[1].startswith("-")
+            folder = _join(folder, words[1]) if is_plain else folder
         if words and words[0] in NO_ACTION and not _writes(command):
             minor.append(UnknownAction(command=command.source))
         elif not (piped and words and words[0] in SHAPING and _only_shapes(words)):
-            found += _actions(command, words, folder)
-        piped = command.then == "|"
-    return found or minor
+            actions += _actions(command, words, folder)
+        piped = command.joiner == "|"
+    return actions or minor
 
 
 def _only_shapes(words: list[str]) -> bool:
@@ -122,14 +122,14 @@ def _does_more(words: list[str]) -> bool:
     return more is not None and more(words[1:])
 
 
-def _writes(command: Simple) -> bool:
+def _writes(command: SimpleCommand) -> bool:
     return any(
         ">" in operator and target.text not in _HARMLESS_TARGETS
         for operator, target in command.redirects
     )
 
 
-def _actions(command: Simple, words: list[str], folder: str) -> list[Action]:
+def _actions(command: SimpleCommand, words: list[str], folder: str) -> list[Action]:
     understand = _UNDERSTOOD.get(PurePosixPath(words[0]).name if words else "")
     if understand is None or _writes(command) or _does_more(words):
         return [UnknownAction(command=command.source)]
@@ -137,7 +137,7 @@ def _actions(command: Simple, words: list[str], folder: str) -> list[Action]:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Options (with their values) and operands of a program's arguments."""
+    """Return options (with their values) and operands of a program's arguments."""
     takes = _VALUE_OPTIONS.get(PurePosixPath(words[0]).name, frozenset())
     options: list[str] = []
     operands: list[str] = []
@@ -155,22 +155,20 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _files_of(words: list[str]) -> list[str]:
-    """The files that a shaping command names itself."""
+    """Return the files that a shaping command names itself."""
     _, operands = _split(words)
     if words[0] == "tr":
         return []
     return operands[1:] if words[0] in ("awk", "grep", "sed") else operands
 
 
-def _joined(folder: str, path: str) -> str:
+def _join(folder: str, path: str) -> str:
     return str(PurePosixPath(folder, path)) if folder else path
 
 
 def _read(files: Sequence[str], source: str, folder: str) -> list[Action]:
     return [
-        ReadAction(
-            command=source, name=PurePosixPath(path).name or path, path=_joined(folder, path)
-        )
+        ReadAction(command=source, name=PurePosixPath(path).name or path, path=_join(folder, path))
         for path in files
         if path not in ("", "-")
     ]
@@ -180,7 +178,7 @@ def _reads(words: list[str], source: str, folder: str) -> list[Action]:
     return _read(_split(words)[1], source, folder)
 
 
-def _sed(words: list[str], source: str, folder: str) -> list[Action]:
+def _sed_actions(words: list[str], source: str, folder: str) -> list[Action]:
     options, operands = _split(words)
     if options != ["-n"] or len(operands) < 2:
         return []
@@ -193,8 +191,8 @@ def _lists(words: list[str], source: str, folder: str) -> list[Action]:
 
 
 def _listing(path: str | None, source: str, folder: str) -> Action:
-    where = (folder or None) if path is None else _joined(folder, path)
-    return ListFilesAction(command=source, path=where)
+    target = (folder or None) if path is None else _join(folder, path)
+    return ListFilesAction(command=source, path=target)
 
 
 def _find(words: list[str], source: str, folder: str) -> list[Action]:
@@ -216,16 +214,16 @@ def _searches(words: list[str], source: str, folder: str) -> list[Action]:
     if "--files" in options and PurePosixPath(words[0]).name == "rg":
         return [_listing(operands[0] if operands else None, source, folder)]
     query: str | None = None
-    for given in ("-e", "--regexp"):
-        if given in options:
+    for option in ("-e", "--regexp"):
+        if option in options:
             # An option that is not listed above: its value was taken for the first operand.
             query = operands.pop(0) if operands else None
             break
     else:
         query = operands.pop(0) if operands else None
     path = operands[0] if operands else None
-    where = (folder or None) if path is None else _joined(folder, path)
-    return [SearchAction(command=source, query=query, path=where)]
+    target = (folder or None) if path is None else _join(folder, path)
+    return [SearchAction(command=source, query=query, path=target)]
 
 
 def _git(words: list[str], source: str, folder: str) -> list[Action]:
@@ -242,7 +240,7 @@ _UNDERSTOOD: dict[str, Callable[[list[str], str, str], list[Action]]] = {
     **dict.fromkeys(("cat", "head", "tail", "nl", "less", "more", "bat", "batcat"), _reads),
     **dict.fromkeys(("ls", "tree", "dir", "exa", "eza"), _lists),
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack"), _searches),
-    "sed": _sed,
+    "sed": _sed_actions,
     "find": _find,
     "fd": _fd,
     "git": _git,

@@ -10,40 +10,52 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-PASSED = ("HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+PASSED_VARIABLES = (
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "USER",
+)
 """Of the server's variables, those that every command gets; `*` stands for any characters."""
 
 
 class CommandVariables(NamedTuple):
     """Additions by `[command_environment]` of config.toml.
 
-    `passed`: further names or patterns of the server's variables. `added`: variables with their
-    values. `withheld`: names that hold a key of a model's provider; no pattern passes them.
+    `passed_names`: further names or patterns of the server's variables. `set_values`: variables
+    with their values. `withheld_names`: names that hold a key of a model's provider; no pattern
+    passes them.
     """
 
-    passed: tuple[str, ...] = ()
-    added: Mapping[str, str] = MappingProxyType({})
-    withheld: Set[str] = frozenset()
+    passed_names: tuple[str, ...] = ()
+    set_values: Mapping[str, str] = MappingProxyType({})
+    withheld_names: Set[str] = frozenset()
 
 
 def command_environment(
-    environment: Mapping[str, str], wanted: CommandVariables, *, tty: bool
+    environment: Mapping[str, str], variables: CommandVariables, *, tty: bool
 ) -> dict[str, str]:
     """Make the environment of one command from the server's own.
 
     Without a terminal, TERM is `dumb` and pagers are `cat`, so that no program waits for a key.
     """
-    patterns = (*PASSED, *wanted.passed)
-    made = {
+    patterns = (*PASSED_VARIABLES, *variables.passed_names)
+    result = {
         name: value
         for name, value in environment.items()
-        if name not in wanted.withheld and any(fnmatchcase(name, one) for one in patterns)
+        if name not in variables.withheld_names and any(fnmatchcase(name, one) for one in patterns)
     }
     if tty:
-        made["TERM"] = environment.get("TERM", "xterm-256color")
+        result["TERM"] = environment.get("TERM", "xterm-256color")
     else:
-        made |= {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
-    return {**made, **wanted.added}
+        result |= {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat"}
+    return {**result, **variables.set_values}
 
 
 def path_without(path: str, folders: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """The server's side of the helper process, which forks a warden for each command.
 
-What the helper does is in `warden.py`, what a command is in `process.py`.
+The helper itself is in `warden.py`, commands are in `process.py`.
 """
 
 import atexit
@@ -60,43 +60,43 @@ class Launcher:
             if self._process.poll() is None:
                 return
             self.close()
-        ours, theirs = socket.socketpair()
-        with theirs:
+        server_end, helper_end = socket.socketpair()
+        with helper_end:
             try:
                 # Its working directory must keep no folder busy, and its streams no reader waiting.
                 self._process = subprocess.Popen(
-                    [sys.executable, *_AS_COMPILED, str(_PROGRAM), str(theirs.fileno())],
+                    [sys.executable, *_AS_COMPILED, str(_PROGRAM), str(helper_end.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
                     env=_environment(),
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[helper_end.fileno()],
                     start_new_session=True,
                 )
             except OSError as error:
-                ours.close()
+                server_end.close()
                 raise LaunchFailed(
                     f"the helper that starts commands ({sys.executable}) cannot be started: "
                     f"{error.strerror}"
                 ) from error
-        self._channel = ours
+        self._channel = server_end
 
     def hand_over(self, *streams: int) -> socket.socket:
-        """Return a new warden the descriptor of a command's output; returns its control socket.
+        """Hand a command's output descriptor to a new warden; return the warden's control socket.
 
         For a program that is spoken with: of its output, its input and its standard error. The
         caller keeps its own copies to close. Raises LaunchFailed.
         """
-        ours, theirs = socket.socketpair()
+        server_end, warden_end = socket.socketpair()
         try:
-            with theirs:
-                self._send(theirs.fileno(), *streams)
+            with warden_end:
+                self._send(warden_end.fileno(), *streams)
         except LaunchFailed:
-            ours.close()
+            server_end.close()
             raise
-        ours.setblocking(False)
-        return ours
+        server_end.setblocking(False)
+        return server_end
 
     def _send(self, *fds: int) -> None:
         for attempt in (1, 2):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from reference_server.sandbox.mounts import Refused
-from reference_server.sandbox.places import inside
+from reference_server.sandbox.places import is_inside
 
 _MAX_LINKS = 40
 """Links that are followed in one path: the kernel's own limit."""
@@ -19,51 +19,51 @@ def follow(path: str) -> tuple[str, list[str]]:
     Each link is given by its real path. A path with too many links ends at one of them.
     """
     rest = path.split("/")[::-1]
-    at = "/"
+    position = "/"
     links: list[str] = []
     while rest:
         name = rest.pop()
         if name in ("", "."):
             continue
         if name == "..":
-            at = os.path.dirname(at)
+            position = os.path.dirname(position)
             continue
-        here = os.path.join(at, name)
+        current = os.path.join(position, name)
         try:
-            target = os.readlink(here) if len(links) < _MAX_LINKS else ""
+            target = os.readlink(current) if len(links) < _MAX_LINKS else ""
         except OSError:
             target = ""
         if not target:
-            at = here
+            position = current
             continue
-        links.append(here)
+        links.append(current)
         rest += target.split("/")[::-1]
-        at = "/" if target.startswith("/") else at
-    return at, links
+        position = "/" if target.startswith("/") else position
+    return position, links
 
 
 class KnownRoots:
     """Targets of roots when they were first used, and the folders that commands may write."""
 
     def __init__(self) -> None:
-        self._led: dict[str, str] = {}
-        self._written: set[str] = set()
+        self._targets: dict[str, str] = {}
+        self._writable: set[str] = set()
 
-    def are_written(self, roots: Iterable[str]) -> None:
+    def add_writable(self, roots: Iterable[str]) -> None:
         """Remember that commands may write in these resolved folders, so links there are theirs."""
-        self._written |= set(roots)
+        self._writable |= set(roots)
 
-    def judge(self, folder: str, real: str) -> None:
+    def check(self, folder: str, real: str) -> None:
         """Raise Refused if a command may have changed where the folder leads."""
-        if self._led.get(folder) == real:
+        if self._targets.get(folder) == real:
             return
-        led, links = follow(folder)
-        if led != real:
+        target, links = follow(folder)
+        if target != real:
             raise Refused(f"the root {folder} leads to a different place each time it is followed")
         for link in links:
-            if any(inside(link, root) and link != root for root in self._written):
+            if any(is_inside(link, root) and link != root for root in self._writable):
                 raise Refused(
                     f"the root {folder} leads through the link {link}, which a command may have "
                     f"made or changed; name the folder that is meant ({real}?)"
                 )
-        self._led[folder] = real
+        self._targets[folder] = real

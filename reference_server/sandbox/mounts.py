@@ -10,7 +10,8 @@ How it holds:
 - every path is resolved first, so that no link leads elsewhere; a root inside another writable root
   is not resolved, since an earlier command could have put a link there;
 - bubblewrap resolves the paths again, and another running command may have made a link meanwhile;
-  so its mounts are compared with the plan (`expected`) before the command starts (`warden.py`);
+  so its mounts are compared with the plan (`expected_mounts`) before the command starts, in
+  `warden.py`;
 - a mount point cannot be renamed or removed, but the folders above it can; so each folder between
   a root and what is protected inside it is a mount of its own;
 - a hard link into a writable root fails by itself: roots and rest are different mounts.
@@ -23,7 +24,7 @@ from pathlib import Path
 
 from reference_server.limits import PATH_LIMIT, check_path
 from reference_server.safe_files import open_for_reading
-from reference_server.sandbox.places import KERNELS, inside, of_kernel
+from reference_server.sandbox.places import KERNELS, is_inside, is_kernel_path
 
 REPOSITORY = ".git"
 
@@ -73,28 +74,28 @@ class Plan:
 
         `judge` is called with each folder and what it leads to, and may raise Refused.
 
-        A path that does not exist, or is no folder, is left out with a note: nothing can be written
-        there anyway.
+        A path that does not exist, or is not a folder, is left out with a note: nothing can be
+        written there anyway.
         """
         refused = (*KERNELS, *protected)
         accepted: list[str] = []
-        for folder in sorted({_normal(one) for one in folders}, key=lambda one: one.count("/")):
-            if any(inside(folder, other) for other in accepted):
+        for folder in sorted({_normalize(one) for one in folders}, key=lambda one: one.count("/")):
+            if any(is_inside(folder, other) for other in accepted):
                 continue
-            real = resolved(folder)
+            real = resolve_links(folder)
             if real == "/":
                 raise Refused(
                     "the root / would make everything writable; use dangerFullAccess for that"
                 )
             for other in refused:
-                if inside(real, other):
+                if is_inside(real, other):
                     raise Refused(f"the root {folder} lies in {other}, which is never writable")
             if not os.path.isdir(real):
                 self.notes.append(f"the root {folder} is no folder that exists; it is left out")
                 continue
             judge(folder, real)
             accepted += [folder, real]
-            if not any(inside(real, other) for other in self._roots):
+            if not any(is_inside(real, other) for other in self._roots):
                 self._roots.append(real)
                 self.add(real, Kind.WRITABLE)
         for root in self.roots:
@@ -103,7 +104,7 @@ class Plan:
 
     def readable(self, path: str) -> bool:
         """Return whether a resolved path can be read, as a command would find it."""
-        return not of_kernel(path) and self._kind(path) <= Kind.READABLE
+        return not is_kernel_path(path) and self._kind(path) <= Kind.READABLE
 
     def writable(self, path: str) -> bool:
         """Return whether a resolved path can be written.
@@ -111,58 +112,58 @@ class Plan:
         This protects more than mounts can: also protected paths that do not exist yet, and
         repositories deeper inside a root.
         """
-        if of_kernel(path) or any(inside(path, absent) for absent in self._absent):
+        if is_kernel_path(path) or any(is_inside(path, absent) for absent in self._absent):
             return False
-        below = [path.removeprefix(root) for root in self._roots if inside(path, root)]
-        in_repository = any(REPOSITORY in Path(rest).parts for rest in below)
+        relative = [path.removeprefix(root) for root in self._roots if is_inside(path, root)]
+        in_repository = any(REPOSITORY in Path(rest).parts for rest in relative)
         return self._kind(path) is Kind.WRITABLE and not in_repository
 
     def _kind(self, path: str) -> Kind:
-        """The mount of a path, or of the nearest folder above it that has one."""
-        for above in (path, *map(str, Path(path).parents)):
-            if above in self._mounts:
-                return self._mounts[above]
+        """Return the mount of a path, or of the nearest folder above it that has one."""
+        for parent in (path, *map(str, Path(path).parents)):
+            if parent in self._mounts:
+                return self._mounts[parent]
         return Kind.READABLE
 
     def protect(self, path: str, kind: Kind) -> None:
         """Mount on a path and on each folder between it and its root, so that none can be moved."""
-        self.protect_resolved(resolved(path), kind)
+        self.protect_resolved(resolve_links(path), kind)
 
     def protect_resolved(self, real: str, kind: Kind) -> None:
         """Protect a path that is already resolved; most such paths do not exist."""
         if not os.path.exists(real):
             self._absent.add(real)
             return
-        real = resolved(real)
-        within = [root for root in self.roots if inside(real, root)]
-        if kind is Kind.READABLE and (not within or real in within):
+        real = resolve_links(real)
+        containing_roots = [root for root in self.roots if is_inside(real, root)]
+        if kind is Kind.READABLE and (not containing_roots or real in containing_roots):
             return
-        for above in [*map(str, Path(real).parents)][::-1]:
-            if not any(inside(above, root) for root in within):
+        for parent in [*map(str, Path(real).parents)][::-1]:
+            if not any(is_inside(parent, root) for root in containing_roots):
                 continue
-            if self._mounts.get(above, Kind.WRITABLE) > Kind.WRITABLE:
+            if self._mounts.get(parent, Kind.WRITABLE) > Kind.WRITABLE:
                 # Nothing below can be moved anyway, and a mount on a folder between would make that
                 # folder writable again.
                 if kind is not Kind.READABLE:
                     self.add(real, kind)
                 return
-            if above not in within:
-                self.add(above, Kind.WRITABLE)
+            if parent not in containing_roots:
+                self.add(parent, Kind.WRITABLE)
         self.add(real, kind)
 
     def hides(self, path: str) -> str | None:
-        """The folder or file that hides a resolved path; None where it can be seen."""
-        for above in (path, *map(str, Path(path).parents)):
-            if above in self._mounts:
-                return above if self._mounts[above] >= Kind.EMPTY else None
+        """Return the folder or file that hides a resolved path; None where it can be seen."""
+        for parent in (path, *map(str, Path(path).parents)):
+            if parent in self._mounts:
+                return parent if self._mounts[parent] >= Kind.EMPTY else None
         return None
 
-    def expected(self) -> tuple[tuple[str, str], ...]:
-        """The mounts that the command must find: pairs of a path and the path of its source.
+    def expected_mounts(self) -> tuple[tuple[str, str], ...]:
+        """Return the mounts that the command must find: pairs of a path and the path of its source.
 
         The source is empty for a mount that hides a folder.
         """
-        return tuple((path, self._source(path, kind)) for path, kind in self._ordered())
+        return tuple((path, self._source(path, kind)) for path, kind in self._mounts_in_order())
 
     def _source(self, path: str, kind: Kind) -> str:
         if kind < Kind.EMPTY:
@@ -170,8 +171,8 @@ class Plan:
             return self._sources.get(path, path)
         return "" if os.path.isdir(path) else os.devnull
 
-    def _ordered(self) -> list[tuple[str, Kind]]:
-        """The mounts, shallow ones first, without those that another one hides."""
+    def _mounts_in_order(self) -> list[tuple[str, Kind]]:
+        """Return the mounts, shallow ones first, without those that another one hides."""
         ordered = sorted(self._mounts.items(), key=lambda mount: mount[0].count("/"))
         return [
             (path, kind)
@@ -180,8 +181,8 @@ class Plan:
         ]
 
     def arguments(self, *, root: bool) -> list[str]:
-        """The options of bubblewrap, shallow mounts first; `root`: for a command run by root."""
-        ordered = self._ordered()
+        """Return the options of bubblewrap, shallow mounts first; `root`: a command run by root."""
+        ordered = self._mounts_in_order()
         result = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
         for path, kind in ordered:
             result += _mount(path, kind)
@@ -195,7 +196,7 @@ class Plan:
         return result
 
 
-def resolved(path: str) -> str:
+def resolve_links(path: str) -> str:
     """Follow the links of a path. Raises Refused where that is not allowed."""
     try:
         return os.path.realpath(path)
@@ -220,7 +221,7 @@ def _mount(path: str, kind: Kind) -> list[str]:
             return ["--perms", "0000", "--tmpfs", path]
 
 
-def _normal(folder: str) -> str:
+def _normalize(folder: str) -> str:
     if not os.path.isabs(folder):
         raise Refused(f"the root {folder!r} is not an absolute path")
     if "\0" in folder or ".." in Path(folder).parts:
@@ -230,20 +231,20 @@ def _normal(folder: str) -> str:
 
 
 def _repository(root: str) -> Iterator[str]:
-    """The `.git` of a root, and the folders that it refers to."""
+    """Yield the `.git` of a root, and the folders that it refers to."""
     path = Path(root, REPOSITORY)
     yield str(path)
     try:
-        folder = _pointed_to(path).removeprefix("gitdir:").strip()
+        folder = _read_pointer(path).removeprefix("gitdir:").strip()
         yield str(path.parent / folder)
         common = path.parent / folder / "commondir"
-        yield str(common.parent / _pointed_to(common))
+        yield str(common.parent / _read_pointer(common))
     except (OSError, ValueError):
         return
 
 
-def _pointed_to(path: Path) -> str:
-    """The path that a file contains; a command may have written it. Raises OSError, ValueError."""
+def _read_pointer(path: Path) -> str:
+    """Return the path in a file, which may be a command's. Raises OSError, ValueError."""
     with open_for_reading(path) as file:
         text = file.read(PATH_LIMIT).decode().strip()
     check_path(text)

@@ -13,7 +13,7 @@ TAIL_LIMIT = 512 * 1024
 
 
 def marker(cut: int) -> str:
-    """The line that stands for what was cut."""
+    """Return the line in place of the output that was cut."""
     return f"\n[... {cut} bytes of output cut ...]\n"
 
 
@@ -38,7 +38,7 @@ class Output:
         return "".join(self._pieces)
 
     def feed(self, data: bytes) -> str:
-        """Take bytes; returns the piece to pass on now, "" if there is none."""
+        """Take bytes and return the piece to pass on now, perhaps ""."""
         head = data[: self._head_left]
         self._head_left -= len(head)
         if len(head) < len(data):
@@ -58,7 +58,7 @@ class Output:
             del self._tail[:surplus]
 
     def finish(self) -> str:
-        """The end of the output; returns the last piece, "" if there is none."""
+        """Finish the output and return its last piece, perhaps ""."""
         self._trim()
         if not self.cut_bytes:
             return self._pass_on(self._decoder.decode(bytes(self._tail), final=True))

@@ -26,11 +26,11 @@ def may_read(real: str, status: os.stat_result | None = None) -> bool:
 
 
 def _folders(path: str) -> list[str]:
-    found: list[str] = []
-    while (above := os.path.dirname(path)) != path:
-        found.append(above)
-        path = above
-    return found
+    folders: list[str] = []
+    while (parent := os.path.dirname(path)) != path:
+        folders.append(parent)
+        path = parent
+    return folders
 
 
 def _can_be_searched(folder: str) -> bool:

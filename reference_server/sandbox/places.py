@@ -1,6 +1,6 @@
 """Places in the file system that are hidden from confined commands, or protected from them.
 
-What is mounted on them is in `mounts.py`.
+The mounts on them are in `mounts.py`.
 """
 
 import os
@@ -29,7 +29,7 @@ HISTORIES = (
     ".lesshst",
     ".local/share/fish/fish_history",
 )
-"""Histories of what the user typed, passwords included."""
+"""Histories of the user's input, passwords included."""
 SECRETS = (
     ".ssh",
     ".aws",
@@ -113,7 +113,7 @@ OPEN_IN_ENCLOSURE = "AGENT_OPEN_IN_ENCLOSURE"
 """A folder in which several servers of one process have theirs, and which folders in it are this
 server's, separated by colons. The server adds them too; confined commands see nothing else there.
 """
-_MOVED = (
+_SECRET_VARIABLES = (
     TOKEN_FILE,
     "GNUPGHOME",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -169,65 +169,65 @@ RUN_KEPT = (
 
 Of name servers only the files: the services that write them have sockets beside them.
 """
-_LOOKED_AT = 1000
+_MAX_ENTRIES = 1000
 """Entries of a folder in /run that are searched for sockets; programs put theirs near the top."""
 
 
-def inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
     """Return whether a normalised path is that folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def of_kernel(path: str) -> bool:
+def is_kernel_path(path: str) -> bool:
     """Return whether a resolved path is in a file system of the kernel."""
-    return any(inside(path, kernel) for kernel in KERNELS)
+    return any(is_inside(path, kernel) for kernel in KERNELS)
 
 
 def secrets_of(home: str) -> set[str]:
-    """The secrets of a user's home, resolved, whether they exist or not."""
-    return _resolved(os.path.join(home, name) for name in SECRETS)
+    """Return the secrets of a user's home, resolved, whether they exist or not."""
+    return _resolve_all(os.path.join(home, name) for name in SECRETS)
 
 
 def secrets_moved_by(environment: Mapping[str, str], homes: Iterable[str]) -> set[str]:
-    """The secrets that these variables move elsewhere, resolved, whether they exist or not.
+    """Return the secrets that these variables move elsewhere, resolved, whether they exist or not.
 
     Without folders that are or contain a home: hiding one would hide everything.
     """
-    named = [
+    paths = [
         os.path.join(environment[variable], name.removeprefix(base))
         for base, variable in _BASES.items()
         if environment.get(variable)
         for name in SECRETS
         if name.startswith(base)
     ]
-    for variable in _MOVED:
+    for variable in _SECRET_VARIABLES:
         # A cache of Kerberos has its kind before it, with a colon too.
-        named += environment.get(variable, "").split(os.pathsep)
-    named.append(f"/tmp/krb5cc_{os.getuid()}")
-    above = {"/", "/tmp", *(os.path.realpath(home) for home in homes)}
-    found = _resolved(path for path in named if os.path.isabs(path) and "\0" not in path)
+        paths += environment.get(variable, "").split(os.pathsep)
+    paths.append(f"/tmp/krb5cc_{os.getuid()}")
+    excluded = {"/", "/tmp", *(os.path.realpath(home) for home in homes)}
+    resolved = _resolve_all(path for path in paths if os.path.isabs(path) and "\0" not in path)
     return {
         path
-        for path in found
-        if not of_kernel(path) and not any(inside(one, path) for one in above)
+        for path in resolved
+        if not is_kernel_path(path) and not any(is_inside(one, path) for one in excluded)
     }
 
 
-def _resolved(paths: Iterable[str]) -> set[str]:
+def _resolve_all(paths: Iterable[str]) -> set[str]:
     """Resolve many paths; fast if most do not exist and many are in the same folder."""
     folders: dict[str, str] = {}
-    found: set[str] = set()
+    resolved: set[str] = set()
     for path in paths:
         folder, name = os.path.split(os.path.normpath(path))
         if folder not in folders:
             folders[folder] = os.path.realpath(folder)
-        whole = os.path.join(folders[folder], name)
-        found.add(os.path.realpath(whole) if os.path.islink(whole) else whole)
-    return found
+        full_path = os.path.join(folders[folder], name)
+        resolved.add(os.path.realpath(full_path) if os.path.islink(full_path) else full_path)
+    return resolved
 
 
 def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
-    """Folders with sockets of programs outside the sandbox; /run is the first."""
+    """Yield folders with sockets of programs outside the sandbox; /run is the first."""
     for path in ("/run", "/var/run"):
         if os.path.isdir(path):
             yield os.path.realpath(path)
@@ -238,29 +238,29 @@ def places_of_sockets(temporary: str = "/tmp") -> Iterator[str]:
 
 
 def sockets_named_by(environment: Mapping[str, str]) -> Iterator[str]:
-    """Sockets that the environment names: our own, of the ssh agent, tmux, the bus, Docker."""
+    """Yield sockets that the environment names: our own, ssh agent, tmux, the bus, Docker."""
     bus = environment.get("DBUS_SESSION_BUS_ADDRESS", "").partition("unix:path=")[2]
-    named = (
+    paths = (
         environment.get(OWN_SOCKET, ""),
         environment.get("SSH_AUTH_SOCK", ""),
         environment.get("TMUX", "").partition(",")[0],
         bus.partition(",")[0],
         environment.get("DOCKER_HOST", "").removeprefix("unix://"),
     )
-    for path in named:
+    for path in paths:
         if os.path.isabs(path) and os.path.exists(path) and not os.path.isdir(path):
             yield os.path.realpath(path)
 
 
 def socket_within(folder: str) -> str | None:
-    """A socket in a folder of /run or below it; None where none is found near the top.
+    """Return a socket in a folder of /run or below it; None where none is found near the top.
 
     A disk that is mounted there, as removable ones are, is like any other folder.
     """
     try:
         if os.stat(folder).st_dev not in _devices_of_run():
             return None
-        for path in islice(_everything_in(folder), _LOOKED_AT):
+        for path in islice(_everything_in(folder), _MAX_ENTRIES):
             if stat.S_ISSOCK(os.lstat(path).st_mode):
                 return path
     except OSError as error:
@@ -270,13 +270,13 @@ def socket_within(folder: str) -> str | None:
 
 
 def _devices_of_run() -> set[int]:
-    """The devices of the in-memory file systems in /run: the system's, and each user's."""
+    """Return the devices of the in-memory file systems in /run: the system's, and each user's."""
     users = [f"/run/user/{os.getuid()}"]
     return {os.stat(path).st_dev for path in ("/run", *users) if os.path.isdir(path)}
 
 
 def _everything_in(folder: str) -> Iterator[str]:
-    """The paths in a folder, those nearer to it first."""
+    """Yield the paths in a folder, those nearer to it first."""
     level = [folder]
     while level:
         deeper: list[str] = []
@@ -289,8 +289,8 @@ def _everything_in(folder: str) -> Iterator[str]:
         level = deeper
 
 
-def kept_of_run() -> Iterator[str]:
-    """The paths in /run that stay visible."""
+def visible_in_run() -> Iterator[str]:
+    """Yield the paths in /run that stay visible."""
     for name in RUN_KEPT:
         path = os.path.join("/run", name)
         if os.path.exists(path):
@@ -298,12 +298,12 @@ def kept_of_run() -> Iterator[str]:
 
 
 def own_code() -> set[str]:
-    """Folders and files whose code this server runs, or will when it is started again, resolved."""
-    found = {sysconfig.get_path("stdlib"), sys.executable}
+    """Return the resolved folders and files with this server's code, now or after a restart."""
+    paths = {sysconfig.get_path("stdlib"), sys.executable}
     for package in ("reference_server", "harness"):
         spec = find_spec(package)
-        found |= set((spec and spec.submodule_search_locations) or ())
+        paths |= set((spec and spec.submodule_search_locations) or ())
     if sys.prefix != sys.base_prefix:
-        found.add(sys.prefix)
-    found |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
-    return {os.path.realpath(path) for path in found if path}
+        paths.add(sys.prefix)
+    paths |= {path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")}
+    return {os.path.realpath(path) for path in paths if path}

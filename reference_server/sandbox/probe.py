@@ -27,14 +27,14 @@ class Probe:
         self._tried: dict[tuple[str, ...], str | None] = {}
 
     def program(self) -> str:
-        """The path of bubblewrap. Raises SandboxUnavailable."""
-        found = shutil.which("bwrap", path=f"{PLACES}:{os.environ.get('PATH', '')}")
-        if found is None:
+        """Return the path of bubblewrap. Raises SandboxUnavailable."""
+        path = shutil.which("bwrap", path=f"{PLACES}:{os.environ.get('PATH', '')}")
+        if path is None:
             raise SandboxUnavailable(f"no sandbox: bubblewrap (bwrap) was not found; {ADVICE}")
-        return os.path.realpath(found)
+        return os.path.realpath(path)
 
     async def require(self, *options: str, inputs: Mapping[int, bytes]) -> str:
-        """The path of a bubblewrap that works with these options. Raises SandboxUnavailable.
+        """Return the path of a bubblewrap that works with these options. Raises SandboxUnavailable.
 
         `inputs`: see `Command`.
         """
@@ -52,9 +52,9 @@ async def _fault(program: str, options: tuple[str, ...], inputs: Mapping[int, by
         pass
 
     wrapper = (program, *options, "--")
-    harmless = Command(("true",), "/", timeout=_BOUND, wrapper=wrapper, inputs=inputs)
-    result = await run(harmless, ignore)
+    command = Command(("true",), "/", timeout=_BOUND, wrapper=wrapper, inputs=inputs)
+    result = await run(command, ignore)
     if result.exit_code == 0:
         return None
-    said = result.output.strip().splitlines()
-    return result.failure or (said[0] if said else f"it ended with status {result.exit_code}")
+    lines = result.output.strip().splitlines()
+    return result.failure or (lines[0] if lines else f"it ended with status {result.exit_code}")

@@ -2,7 +2,7 @@
 
 The process tree is held by the command's warden (`warden.py`); `output.py` decides what is kept of
 the output. A command is over when its main process has ended. Background processes that it leaves
-have `DRAIN` seconds to print something, and are then ended too.
+have `DRAIN_SECONDS` seconds to print something, and are then ended too.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from anyio.lowlevel import checkpoint
 from reference_server.sandbox.launcher import SHARED, Launcher, LaunchFailed
 from reference_server.sandbox.output import Output
 
-GRACE = 1.0
+GRACE_SECONDS = 1.0
 """Seconds between TERM and KILL."""
-DRAIN = 0.25
+DRAIN_SECONDS = 0.25
 """Seconds in which background processes may still print after the main process ended."""
-GONE_BOUND = 10.0
+KILL_REPORT_SECONDS = 10.0
 """Seconds after a KILL in which the warden must report; only a stuck kernel call takes longer."""
 _READ = 256 * 1024
 _PIPE_SIZE = 1024 * 1024
@@ -48,7 +48,7 @@ class Command:
     input, output and error are one terminal, and `Running.write` types into it. `timeout` and
     `grace` are in seconds. `inputs`: bytes that the first process can read from further
     descriptors, by their numbers. `mounts`: what the wrapper must have mounted, as pairs of a path
-    and its source; the wrapper waits until the warden has checked it (`sandbox.LOOKED_AT`).
+    and its source; the wrapper waits until the warden has checked it (`sandbox.MOUNT_CHECK`).
     """
 
     argv: tuple[str, ...]
@@ -57,7 +57,7 @@ class Command:
     tty: bool = False
     timeout: float | None = None
     wrapper: tuple[str, ...] = ()
-    grace: float = GRACE
+    grace: float = GRACE_SECONDS
     inputs: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
     mounts: tuple[tuple[str, str], ...] = ()
 
@@ -68,18 +68,18 @@ class Finished:
 
     `exit_code`: its own, or 128 + the number of the signal that ended it, as in shells; None if it
     never started, and then `failure` is one sentence. `output` is what was passed to `on_output`,
-    joined; `cut_bytes` were printed and not kept. `timed_out` and `stopped`: the server ended it.
-    `left`: ids of processes that even KILL did not end in time, in practice none.
+    joined; `cut_bytes` were printed and not kept. `timed_out`, `was_stopped`: the server ended it.
+    `surviving_pids`: ids of processes that even KILL did not end in time, in practice none.
     """
 
     exit_code: int | None
     output: str
     duration_ms: int
     timed_out: bool = False
-    stopped: bool = False
+    was_stopped: bool = False
     cut_bytes: int = 0
     failure: str | None = None
-    left: tuple[int, ...] = ()
+    surviving_pids: tuple[int, ...] = ()
 
 
 class CannotStart(Exception):
@@ -87,7 +87,7 @@ class CannotStart(Exception):
 
 
 def find_program(command: Command) -> str:
-    """The path of the first program to execute: the wrapper's, or the command's own.
+    """Return the path of the first program to execute: the wrapper's, or the command's own.
 
     Raises CannotStart if it is clear now that the command cannot be started.
     """
@@ -113,25 +113,25 @@ def find_program(command: Command) -> str:
             f"the working directory {command.cwd} cannot be used: {error.strerror}"
         ) from error
     path = env.get("PATH", os.defpath)
-    own = _located(command.argv[0], command.cwd, path)
-    return _located(command.wrapper[0], command.cwd, path) if command.wrapper else own
+    program_path = _locate(command.argv[0], command.cwd, path)
+    return _locate(command.wrapper[0], command.cwd, path) if command.wrapper else program_path
 
 
-def _located(program: str, cwd: str, path: str) -> str:
-    named = os.path.abspath(os.path.join(cwd, program))
+def _locate(program: str, cwd: str, path: str) -> str:
+    path_of_program = os.path.abspath(os.path.join(cwd, program))
     if "/" not in program:
         folders = os.pathsep.join(os.path.join(cwd, one) for one in path.split(os.pathsep))
-        found = shutil.which(program, path=folders)
-        if found is None:
+        location = shutil.which(program, path=folders)
+        if location is None:
             raise CannotStart(f"{program}: command not found on PATH")
-        return os.path.abspath(found)
-    if os.path.isdir(named):
+        return os.path.abspath(location)
+    if os.path.isdir(path_of_program):
         raise CannotStart(f"{program}: is a folder, not a program")
-    if not os.path.exists(named):
+    if not os.path.exists(path_of_program):
         raise CannotStart(f"{program}: no such file")
-    if not os.access(named, os.X_OK):
+    if not os.access(path_of_program, os.X_OK):
         raise CannotStart(f"{program}: not executable")
-    return named
+    return path_of_program
 
 
 async def run(command: Command, on_output: OnOutput, *, launcher: Launcher = SHARED) -> Finished:
@@ -157,7 +157,7 @@ class Running:
         self._launcher = launcher
         self._output = Output()
         self._source = -1
-        self._account: Account | None = None
+        self._account: WardenReports | None = None
         self._reading: anyio.CancelScope | None = None
         self._last_call = False
         self._silent = anyio.Event()
@@ -207,7 +207,7 @@ class Running:
             return await self._follow(program, on_output)
         finally:
             with anyio.CancelScope(shield=True):
-                await self._clear_away()
+                await self._clean_up()
 
     def _open(self) -> None:
         """Hand the command's end of its output to a warden. Raises LaunchFailed, OSError."""
@@ -229,7 +229,7 @@ class Running:
             os.close(sink)
         os.set_blocking(source, False)
         self._source = source
-        self._account = Account(control)
+        self._account = WardenReports(control)
 
     async def _follow(self, program: str, on_output: OnOutput) -> Finished:
         account = self._account
@@ -237,27 +237,27 @@ class Running:
         await account.request(program, self.command)
         if self._stopped:
             account.end()
-        if not await account.started():
+        if not await account.wait_for_start():
             return self._finish(account.failure or "the helper that starts commands went away")
         self.pid = account.pid
         self.started.set()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._pump, on_output)
             tasks.start_soon(self._watch_time, account)
-            await account.exited()
-            await self._last_word(account)
+            await account.wait_for_exit()
+            await self._drain_background(account)
             account.end()
-            with anyio.move_on_after(self.command.grace + GONE_BOUND):
-                await account.gone()
+            with anyio.move_on_after(self.command.grace + KILL_REPORT_SECONDS):
+                await account.wait_until_gone()
             # All output is in the pipe by now: read what is there, without waiting for more.
             self._last_call = True
             if self._reading is not None:
                 self._reading.cancel()
         return self._finish()
 
-    async def _last_word(self, account: "Account") -> None:
+    async def _drain_background(self, account: "WardenReports") -> None:
         """Let background processes print until they are silent or ended, or DRAIN is over."""
-        with anyio.move_on_after(DRAIN):
+        with anyio.move_on_after(DRAIN_SECONDS):
             async with anyio.create_task_group() as tasks:
 
                 async def until_silent() -> None:
@@ -265,14 +265,14 @@ class Running:
                     tasks.cancel_scope.cancel()
 
                 tasks.start_soon(until_silent)
-                await account.gone()
+                await account.wait_until_gone()
                 tasks.cancel_scope.cancel()
 
-    async def _watch_time(self, account: "Account") -> None:
+    async def _watch_time(self, account: "WardenReports") -> None:
         if self.command.timeout is None:
             return
         with anyio.move_on_after(self.command.timeout):
-            await account.over.wait()
+            await account.finished.wait()
             return
         if account.exit_code is None:
             self._timed_out = True
@@ -308,13 +308,13 @@ class Running:
                 await anyio.wait_readable(self._source)
             self._reading = None
 
-    async def _clear_away(self) -> None:
+    async def _clean_up(self) -> None:
         account = self._account
         assert account is not None
-        if not account.over.is_set():
+        if not account.finished.is_set():
             account.end()
-            with anyio.move_on_after(self.command.grace + GONE_BOUND):
-                await account.gone()
+            with anyio.move_on_after(self.command.grace + KILL_REPORT_SECONDS):
+                await account.wait_until_gone()
         if self.finished is None:
             self._stopped = True
             self._finish()
@@ -332,16 +332,16 @@ class Running:
             output=self._output.text,
             duration_ms=round((time.monotonic() - self._began) * 1000),
             timed_out=self._timed_out,
-            stopped=self._stopped,
+            was_stopped=self._stopped,
             cut_bytes=self._output.cut_bytes,
             failure=failure,
-            left=() if account is None else account.left,
+            surviving_pids=() if account is None else account.surviving_pids,
         )
         return self.finished
 
 
-class Account:
-    """The warden's reports on a command; each wait may be cancelled and begun again."""
+class WardenReports:
+    """The warden's reports on a command; each wait may be cancelled and repeated."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -349,13 +349,13 @@ class Account:
         self.failure: str | None = None
         self.pid: int | None = None
         self.exit_code: int | None = None
-        self.left: tuple[int, ...] = ()
-        self.over = anyio.Event()
+        self.surviving_pids: tuple[int, ...] = ()
+        self.finished = anyio.Event()
 
     async def request(self, program: str, command: Command) -> None:
         """Tell the warden what to start."""
         env = os.environ if command.env is None else command.env
-        wanted = {
+        request = {
             "program": os.fsencode(program),
             "argv": [os.fsencode(one) for one in (*command.wrapper, *command.argv)],
             "cwd": os.fsencode(command.cwd),
@@ -366,7 +366,7 @@ class Account:
             "inputs": dict(command.inputs),
             "mounts": [tuple(map(os.fsencode, mount)) for mount in command.mounts],
         }
-        data = marshal.dumps(wanted)
+        data = marshal.dumps(request)
         data = len(data).to_bytes(4, "big") + data
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             while data:
@@ -375,18 +375,18 @@ class Account:
                 except BlockingIOError:
                     await anyio.wait_writable(self._control)
 
-    async def started(self) -> bool:
+    async def wait_for_start(self) -> bool:
         """Wait for its start; False where it did not start, and `failure` says why."""
-        await self._until(lambda: self.pid is not None)
+        await self._read_until(lambda: self.pid is not None)
         return self.pid is not None
 
-    async def exited(self) -> None:
+    async def wait_for_exit(self) -> None:
         """Wait until the main process has ended."""
-        await self._until(lambda: self.exit_code is not None)
+        await self._read_until(lambda: self.exit_code is not None)
 
-    async def gone(self) -> None:
+    async def wait_until_gone(self) -> None:
         """Wait until nothing of it is left."""
-        await self._until(lambda: False)
+        await self._read_until(lambda: False)
 
     def end(self) -> None:
         """Have the warden end it: TERM, the grace, KILL."""
@@ -394,14 +394,14 @@ class Account:
             self._control.send(_END)
 
     def close(self) -> None:
-        """Return the warden up; it ends what still runs."""
+        """Close the warden's socket; it ends everything that still runs."""
         self._control.close()
 
-    async def _until(self, reached: Callable[[], bool]) -> None:
+    async def _read_until(self, reached: Callable[[], bool]) -> None:
         """Read the warden's lines until `reached` is true or there are no more."""
-        while not self.over.is_set() and not reached():
-            line, found, rest = self._buffer.partition(b"\n")
-            if found:
+        while not self.finished.is_set() and not reached():
+            line, newline, rest = self._buffer.partition(b"\n")
+            if newline:
                 self._buffer = rest
                 self._take(line.decode())
                 continue
@@ -413,7 +413,7 @@ class Account:
             except ConnectionResetError:
                 data = b""
             if not data:
-                self.over.set()
+                self.finished.set()
             self._buffer += data
 
     def _take(self, line: str) -> None:
@@ -424,11 +424,13 @@ class Account:
                 code = int(status)
                 self.exit_code = code if code >= 0 else 128 - code
             case ["failed", step, number]:
-                what = "its folder cannot be entered" if step == "cwd" else "it cannot be started"
-                self.failure = f"the command did not run, {what}: {os.strerror(int(number))}"
-                self.over.set()
+                problem = (
+                    "its folder cannot be entered" if step == "cwd" else "it cannot be started"
+                )
+                self.failure = f"the command did not run, {problem}: {os.strerror(int(number))}"
+                self.finished.set()
             case ["gone", *left]:
-                self.left = tuple(int(pid) for pid in left)
-                self.over.set()
+                self.surviving_pids = tuple(int(pid) for pid in left)
+                self.finished.set()
             case _:
                 raise RuntimeError(f"the warden said {line!r}")

@@ -10,7 +10,7 @@ They are in the file `rules/default.rules` of the home, one rule a line. `#` beg
 A command is allowed if it is the one of an `exactly` rule; or if it consists of simple commands,
 joined by `|`, `&&`, `||` or `;`, each of which begins with the words of a rule. So `npm run build;
 rm x` is not allowed, nor is anything with a redirection or substitution. For programs that run what
-their arguments say (`RUNNERS`), a rule allows no words beyond its own. A line that is no rule is
+their arguments say (`RUNNERS`), a rule allows no words beyond its own. A line that is not a rule is
 logged and has no effect.
 
 A rule only spares the approval request: what it allows runs inside the sandbox, and no rule counts
@@ -27,7 +27,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from reference_server.safe_files import lock, make_private, open_for_reading, open_regular
-from reference_server.sandbox.shell_syntax import SHELLS, NotSimple, Simple, commands_of, script_of
+from reference_server.sandbox.shell_syntax import (
+    SHELLS,
+    NotSimple,
+    SimpleCommand,
+    commands_of,
+    script_of,
+)
 from reference_server.sandbox.trust import JOINS, only_reads, program_name
 
 FILE = "rules/default.rules"
@@ -67,11 +73,11 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a file; and for each line that is no rule, `file:line: why`."""
+    """The rules of a file, and `file:line: reason` for each line that is not a valid rule."""
 
     prefixes: tuple[tuple[str, ...], ...] = ()
     exact: frozenset[Exact] = frozenset()
-    damaged: tuple[str, ...] = ()
+    damaged_lines: tuple[str, ...] = ()
 
     def allow(self, argv: Sequence[str], cwd: str, *, trusted_in: str | None = None) -> bool:
         """Return whether lasting rules allow a command that is run in `cwd`.
@@ -93,8 +99,8 @@ class Rules:
             for command in commands
         )
 
-    def _covers(self, command: Simple) -> bool:
-        if command.redirects or command.assigns or not command.words or command.then not in JOINS:
+    def _covers(self, command: SimpleCommand) -> bool:
+        if command.redirects or command.assigns or not command.words or command.joiner not in JOINS:
             return False
         words = tuple(word.text for word in command.words)
         # Whoever allowed the rule has not seen what a variable or pattern will stand for.
@@ -105,8 +111,8 @@ class Rules:
         return any(words[: len(prefix)] == prefix for prefix in self.prefixes)
 
 
-def checked(words: object) -> tuple[str, ...]:
-    """The words of a rule that a client states. Raises BadRule."""
+def check_prefix(words: object) -> tuple[str, ...]:
+    """Return the words of a rule that a client states. Raises BadRule."""
     prefix = _words(words)
     name = _name(prefix[0])
     if name in TOO_WIDE and all(_NO_WORD.match(word) for word in prefix[1:]):
@@ -120,16 +126,16 @@ def _words(words: object) -> tuple[str, ...]:
     listed = cast("list[Any]", words) if isinstance(words, list | tuple) else []
     if not listed or not all(isinstance(word, str) and word for word in listed):
         raise BadRule("a rule is an array of one or more words that are not empty")
-    found = tuple(cast("list[str]", listed))
-    if sum(map(len, found)) > RULE_LIMIT:
+    parsed = tuple(cast("list[str]", listed))
+    if sum(map(len, parsed)) > RULE_LIMIT:
         raise BadRule(f"a rule has at most {RULE_LIMIT:,} characters")
-    if any("\0" in word or _unwritable(word) for word in found):
+    if any("\0" in word or _unwritable(word) for word in parsed):
         raise BadRule("a word of the rule has a character that no command can have")
-    return found
+    return parsed
 
 
 def _name(program: str) -> str:
-    """The name of a program without its folder and version: `python` of `/usr/bin/python3.11`."""
+    """Strip folder and version from a program's name: `/usr/bin/python3.11` is `python`."""
     name = PurePosixPath(program).name
     return _VERSION.sub("", name) or name
 
@@ -149,14 +155,14 @@ class RulesFile:
         self.path = home / name
 
     def read(self) -> Rules:
-        """The rules in the file now; never raises."""
+        """Return the rules in the file now; never raises."""
         try:
             with open_for_reading(self.path) as file:
                 text = file.read(FILE_LIMIT).decode("utf-8", "replace")
         except FileNotFoundError:
             return Rules()
         except OSError as error:
-            return Rules(damaged=(f"{self.path}: cannot be read: {error.strerror}",))
+            return Rules(damaged_lines=(f"{self.path}: cannot be read: {error.strerror}",))
         prefixes: dict[tuple[str, ...], None] = {}
         exact: set[Exact] = set()
         damaged: list[str] = []
@@ -165,7 +171,7 @@ class RulesFile:
             if not stripped or stripped.startswith("#"):
                 continue
             try:
-                rule = _parsed(stripped)
+                rule = _parse_rule(stripped)
                 if isinstance(rule, Exact):
                     exact.add(rule)
                 else:
@@ -179,7 +185,7 @@ class RulesFile:
 
         The rule is on the disk when this returns, even if two servers add rules at once.
         """
-        prefix = checked(list(words))
+        prefix = check_prefix(list(words))
         self._append(json.dumps(prefix, ensure_ascii=False))
 
     def add_exactly(self, argv: Sequence[str], folder: str) -> None:
@@ -206,14 +212,14 @@ class RulesFile:
             os.close(file)
 
 
-def _parsed(line: str) -> tuple[str, ...] | Exact:
+def _parse_rule(line: str) -> tuple[str, ...] | Exact:
     if not line.startswith(_WORD):
         raise BadRule('a rule is `allow ["word", …]`')
     rule = line.removeprefix(_WORD)
     try:
-        if found := _EXACT.fullmatch(rule):
-            return Exact(_words(json.loads(found[1])), str(json.loads(found[2])))
+        if match := _EXACT.fullmatch(rule):
+            return Exact(_words(json.loads(match[1])), str(json.loads(match[2])))
         words = json.loads(rule)
     except (ValueError, RecursionError) as error:
         raise BadRule(f"what follows `allow` is no JSON array: {error}") from error
-    return checked(words)
+    return check_prefix(words)

@@ -50,24 +50,24 @@ from harness.protocol.wire.settings import (
     WorkspaceWrite,
 )
 from reference_server.sandbox.links import KnownRoots, follow
-from reference_server.sandbox.mounts import Kind, Plan, Refused, resolved
+from reference_server.sandbox.mounts import Kind, Plan, Refused, resolve_links
 from reference_server.sandbox.places import (
     ENCLOSURE,
     OPEN_IN_ENCLOSURE,
-    inside,
-    kept_of_run,
+    is_inside,
     own_code,
     places_of_sockets,
     secrets_moved_by,
     secrets_of,
     socket_within,
     sockets_named_by,
+    visible_in_run,
 )
 from reference_server.sandbox.probe import Probe, SandboxUnavailable
 from reference_server.sandbox.process import Finished
 from reference_server.sandbox.seccomp import program as seccomp_program
 
-LOOKED_AT = (
+MOUNT_CHECK = (
     "/bin/sh",
     "-c",
     "echo >&9 && IFS= read -r said <&9;"
@@ -78,11 +78,11 @@ LOOKED_AT = (
 """Goes before the command inside the sandbox: it waits until the warden has checked the mounts."""
 PRIVATE_TMP = "/dev/shm"
 """Bubblewrap's own /dev is in memory and ends with the command."""
-_LEADING_OUTSIDE = frozenset(
+_OUTSIDE_VARIABLES = frozenset(
     {"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XDG_RUNTIME_DIR", "TMUX", "STY"}
 )
 _ALWAYS = ("--die-with-parent", "--cap-drop", "ALL")
-_APART = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _NO_NETWORK = "--unshare-net"
 _FILTER_AT = 200
 """The descriptor at which bubblewrap reads the program of `seccomp.py`."""
@@ -167,11 +167,11 @@ class Sandbox:
             case ExternalSandbox():
                 return Confinement((), env) if network else await self._external(policy, env, tty)
             case ReadOnly():
-                return await self._confined((), network, workspace, cwd, env, tty)
+                return await self._confine_to((), network, workspace, cwd, env, tty)
             case WorkspaceWrite():
                 roots = (workspace, *policy.writable_roots)
                 reach = network or policy.network_access
-                return await self._confined(roots, reach, workspace, cwd, env, tty)
+                return await self._confine_to(roots, reach, workspace, cwd, env, tty)
 
     def view(self, policy: SandboxPolicy, *, workspace: str) -> Plan | None:
         """Return the plan of a policy for the server itself: patches, images. Raises Refused.
@@ -185,7 +185,7 @@ class Sandbox:
                 plan = self._plan(())
             case WorkspaceWrite():
                 plan = self._plan((workspace, *policy.writable_roots))
-        _show(plan, resolved(workspace))
+        _make_visible(plan, resolve_links(workspace))
         return plan
 
     async def _external(
@@ -194,15 +194,23 @@ class Sandbox:
         # The document shows only this value, so no other opens the network.
         if policy.network_access == "enabled":
             return Confinement((), env)
-        options = (*_ALWAYS, _NO_NETWORK, *_session(tty), *self._filtered, "--dev-bind", "/", "/")
+        options = (
+            *_ALWAYS,
+            _NO_NETWORK,
+            *_session(tty),
+            *self._filter_options,
+            "--dev-bind",
+            "/",
+            "/",
+        )
         program = await self._probe.require(*options, inputs=self._filter)
         return Confinement((program, *options, "--"), env, self._filter, network=True)
 
     @property
-    def _filtered(self) -> tuple[str, ...]:
+    def _filter_options(self) -> tuple[str, ...]:
         return ("--seccomp", str(_FILTER_AT)) if self._filter else ()
 
-    async def _confined(
+    async def _confine_to(
         self,
         roots: tuple[str, ...],
         network: bool,
@@ -213,25 +221,25 @@ class Sandbox:
     ) -> Confinement:
         try:
             plan = self._plan(roots, env)
-            _show(plan, resolved(workspace))
-            _check(plan, cwd)
+            _make_visible(plan, resolve_links(workspace))
+            _check_cwd(plan, cwd)
         except (Refused, ValueError) as error:
             raise SandboxUnavailable(f"no sandbox: {error}") from error
         reach = () if network else (_NO_NETWORK,)
-        options = (*_ALWAYS, *_APART, *reach, *_session(tty), *self._filtered)
+        options = (*_ALWAYS, *_NAMESPACES, *reach, *_session(tty), *self._filter_options)
         untried = (*options, *Plan().arguments(root=self._root))
         program = await self._probe.require(*untried, inputs=self._filter)
-        if any(inside(program, root) for root in plan.roots):
+        if any(is_inside(program, root) for root in plan.roots):
             raise SandboxUnavailable(f"no sandbox: {program} lies in a root that is writable")
-        inner = {name: value for name, value in env.items() if name not in _LEADING_OUTSIDE}
+        inner = {name: value for name, value in env.items() if name not in _OUTSIDE_VARIABLES}
         return Confinement(
-            (program, *options, *plan.arguments(root=self._root), "--", *LOOKED_AT),
+            (program, *options, *plan.arguments(root=self._root), "--", *MOUNT_CHECK),
             {**inner, "TMPDIR": PRIVATE_TMP},
             self._filter,
             files=True,
             network=not network,
             notes=tuple(plan.notes),
-            mounts=plan.expected(),
+            mounts=plan.expected_mounts(),
         )
 
     def _plan(self, roots: tuple[str, ...], env: Mapping[str, str] | None = None) -> Plan:
@@ -242,13 +250,13 @@ class Sandbox:
         for environment in (self._environment, env or {}):
             self._sockets |= set(sockets_named_by(environment))
         plan = Plan()
-        plan.allow(roots, (*self._secrets, self._home), self._known.judge)
+        plan.allow(roots, (*self._secrets, self._home), self._known.check)
         for root in plan.roots:
             if self._of_others(root):
                 raise Refused(f"the root {root} belongs to another server of this process")
-        self._known.are_written(plan.roots)
+        self._known.add_writable(plan.roots)
         for link in self._home_links:
-            if any(inside(link, root) for root in plan.roots):
+            if any(is_inside(link, root) for root in plan.roots):
                 raise Refused(
                     f"the agent's home is found through the link {link}, which lies in a root that "
                     f"is writable; set AGENT_HOME to {self._home}"
@@ -265,10 +273,10 @@ class Sandbox:
         for path in places:
             plan.add(path, Kind.EMPTY)
         for path in self._sockets:
-            if not any(inside(path, place) for place in places):
+            if not any(is_inside(path, place) for place in places):
                 plan.protect(path, Kind.HIDDEN)
-        for path in kept_of_run():
-            plan.add(path, Kind.READABLE, resolved(path))
+        for path in visible_in_run():
+            plan.add(path, Kind.READABLE, resolve_links(path))
         for path in self._secrets:
             plan.protect_resolved(path, Kind.HIDDEN)
         self._enclose(plan)
@@ -281,8 +289,8 @@ class Sandbox:
         enclosure = self._environment.get(ENCLOSURE)
         return (
             enclosure is not None
-            and inside(path, enclosure)
-            and not any(inside(path, own) for own in self._own_in_enclosure())
+            and is_inside(path, enclosure)
+            and not any(is_inside(path, own) for own in self._own_in_enclosure())
         )
 
     def _enclose(self, plan: Plan) -> None:
@@ -290,32 +298,36 @@ class Sandbox:
         if enclosure is None:
             return
         plan.protect(enclosure, Kind.SEARCHABLE)
-        for own in self._own_in_enclosure():
-            if own not in plan.roots:
+        for folder in self._own_in_enclosure():
+            if folder not in plan.roots:
                 # A root may be a folder around the enclosure.
-                within = any(inside(own, root) for root in plan.roots)
-                plan.add(own, Kind.WRITABLE if within else Kind.READABLE)
+                is_in_root = any(is_inside(folder, root) for root in plan.roots)
+                plan.add(folder, Kind.WRITABLE if is_in_root else Kind.READABLE)
 
     def _own_in_enclosure(self) -> list[str]:
         return self._environment.get(OPEN_IN_ENCLOSURE, "").split(os.pathsep)
 
     def _links_to_home(self, home: Path) -> list[str]:
-        """The links that lead to the agent's home: the next server will follow them again."""
-        named = self._environment.get("AGENT_HOME")
-        usual = [named] if named else [os.path.join(one, ".agent") for one in self._user_homes]
-        ways = (os.path.abspath(one) for one in (str(home), *usual))
-        followed = [follow(way) for way in ways]
-        return [link for led, links in followed if led == self._home for link in links]
+        """Return the links that lead to the agent's home, which the next server will follow."""
+        configured = self._environment.get("AGENT_HOME")
+        usual = (
+            [configured]
+            if configured
+            else [os.path.join(one, ".agent") for one in self._user_homes]
+        )
+        paths = (os.path.abspath(one) for one in (str(home), *usual))
+        followed = [follow(way) for way in paths]
+        return [link for target, links in followed if target == self._home for link in links]
 
 
-def _check(plan: Plan, cwd: str) -> None:
+def _check_cwd(plan: Plan, cwd: str) -> None:
     """Check that the working directory is visible to the command. Raises Refused."""
-    hider = plan.hides(resolved(cwd))
+    hider = plan.hides(resolve_links(cwd))
     if hider is not None:
         raise Refused(f"the folder {cwd} lies in {hider}, which commands cannot see")
 
 
-def _show(plan: Plan, workspace: str) -> None:
+def _make_visible(plan: Plan, workspace: str) -> None:
     """Make the client's workspace visible if it is in a hidden place of sockets. Raises Refused.
 
     Never call it with a folder that the model chose, which could be the hidden place itself.
@@ -329,19 +341,19 @@ def _show(plan: Plan, workspace: str) -> None:
 def _refuse_sockets(folder: str, places: Sequence[str]) -> None:
     """Raise Refused if a folder that would become visible has sockets of programs outside."""
     for place in places:
-        if inside(folder, place):
-            found = place if folder == place else socket_within(folder)
-            if found is not None:
+        if is_inside(folder, place):
+            socket = place if folder == place else socket_within(folder)
+            if socket is not None:
                 raise Refused(
-                    f"the folder {folder} is one in which programs outside listen ({found}); work "
+                    f"the folder {folder} is one in which programs outside listen ({socket}); work "
                     "in another"
                 )
 
 
 def _filter() -> dict[int, bytes]:
-    """The program of `seccomp.py` at its descriptor; empty on an architecture without one."""
-    made = seccomp_program()
-    return {_FILTER_AT: made} if made else {}
+    """Return the program of `seccomp.py` by its descriptor; empty on other architectures."""
+    filter_program = seccomp_program()
+    return {_FILTER_AT: filter_program} if filter_program else {}
 
 
 def _session(tty: bool) -> tuple[str, ...]:
@@ -367,7 +379,7 @@ def looks_denied(finished: Finished, confinement: Confinement) -> bool:
     not executable is not so outside either), "Connection refused" (which a server that is down
     gives too), messages in other languages than English.
     """
-    if not finished.exit_code or finished.timed_out or finished.stopped:
+    if not finished.exit_code or finished.timed_out or finished.was_stopped:
         return False
     if finished.exit_code == _NOT_EXECUTABLE:
         return False
@@ -376,9 +388,9 @@ def looks_denied(finished: Finished, confinement: Confinement) -> bool:
     return bool(denied or cut_off)
 
 
-def not_confined(finished: Finished, confinement: Confinement) -> str | None:
+def sandbox_failure(finished: Finished, confinement: Confinement) -> str | None:
     """Return why bubblewrap itself failed, so that the command never ran; None if it ran."""
-    said = finished.output
-    if confinement.wrapper and finished.exit_code == 1 and said.startswith("bwrap: "):
-        return said.splitlines()[0]
+    output = finished.output
+    if confinement.wrapper and finished.exit_code == 1 and output.startswith("bwrap: "):
+        return output.splitlines()[0]
     return None

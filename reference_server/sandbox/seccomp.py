@@ -37,7 +37,7 @@ class Machine:
     audit: int
     socket: int
     socketpair: int
-    refused: tuple[int, ...]
+    refused_calls: tuple[int, ...]
     """keyctl, add_key, request_key, io_uring_setup."""
     x32: bool = False
 
@@ -52,29 +52,33 @@ _Instruction = tuple[int, int, int, int]
 
 def program(machine: str | None = None) -> bytes | None:
     """Return the program for this machine, or for one by its name; None where none is known."""
-    known = MACHINES.get(machine or platform.machine())
-    return None if known is None else b"".join(struct.pack("=HBBI", *one) for one in _made(known))
+    numbers = MACHINES.get(machine or platform.machine())
+    return (
+        None
+        if numbers is None
+        else b"".join(struct.pack("=HBBI", *one) for one in _instructions(numbers))
+    )
 
 
-def _made(machine: Machine) -> Sequence[_Instruction]:
+def _instructions(machine: Machine) -> Sequence[_Instruction]:
     absent, family = _ERRNO | errno.ENOSYS, _ERRNO | errno.EAFNOSUPPORT
-    made: list[_Instruction] = [
+    instructions: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, machine.audit),
         (_RETURN, 0, 0, absent),
         (_LOAD, 0, 0, _NUMBER),
     ]
     if machine.x32:
-        made += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, absent)]
-    for number in machine.refused:
-        made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, absent)]
+        instructions += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, absent)]
+    for number in machine.refused_calls:
+        instructions += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, absent)]
     # A jump counts the instructions that it skips: any call but socket(pair) is allowed at once.
-    made += [
+    instructions += [
         (_EQUAL, 2, 0, machine.socket),
         (_EQUAL, 1, 0, machine.socketpair),
         (_RETURN, 0, 0, _ALLOW),
         (_LOAD, 0, 0, _FIRST_ARGUMENT),
     ]
     for number in FAMILIES.values():
-        made += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    return [*made, (_RETURN, 0, 0, family)]
+        instructions += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+    return [*instructions, (_RETURN, 0, 0, family)]

@@ -46,7 +46,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One simple command. `then` is what joins it to the next: `|`, `&&`, `||`, `;`, `&` or "".
 
     `redirects` are its redirections as pairs of operator and target; `assigns`: it is preceded by
@@ -57,7 +57,7 @@ class Simple:
     source: str
     redirects: tuple[tuple[str, Word], ...] = ()
     assigns: bool = False
-    then: str = ""
+    joiner: str = ""
 
 
 class _Reader:
@@ -65,19 +65,21 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
+        self.position = 0
 
-    def commands(self) -> list[Simple]:
-        found: list[Simple] = []
-        while self.at < len(self.text):
-            start = self.at
+    def commands(self) -> list[SimpleCommand]:
+        commands: list[SimpleCommand] = []
+        while self.position < len(self.text):
+            start = self.position
             words, redirects = self._words()
-            source = self.text[start : self.at].strip()
+            source = self.text[start : self.position].strip()
             then = self._operator()
             if not words and not redirects:
                 # Lines may be empty, and a list may end in its operator; nothing else may.
-                if then not in ("\n", "") or (found and found[-1].then in ("|", "&&", "||")):
-                    if then in ("\n", "") and self.at < len(self.text):
+                if then not in ("\n", "") or (
+                    commands and commands[-1].joiner in ("|", "&&", "||")
+                ):
+                    if then in ("\n", "") and self.position < len(self.text):
                         continue
                     raise NotSimple("an operator without a command")
                 continue
@@ -88,43 +90,43 @@ class _Reader:
             if command and command[0].text in _RESERVED and words[assigns][0] == command[0]:
                 raise NotSimple(f"the reserved word {command[0].text}")
             joined = ";" if then == "\n" else then
-            found.append(Simple(command, source, tuple(redirects), assigns > 0, joined))
-            if len(found) > MAX_COMMANDS:
+            commands.append(SimpleCommand(command, source, tuple(redirects), assigns > 0, joined))
+            if len(commands) > MAX_COMMANDS:
                 raise NotSimple(f"more than {MAX_COMMANDS} commands")
-        if found and found[-1].then in ("|", "&&", "||"):
+        if commands and commands[-1].joiner in ("|", "&&", "||"):
             raise NotSimple("a command is missing at the end")
-        return found
+        return commands
 
     def _operator(self) -> str:
-        if self.at == len(self.text):
+        if self.position == len(self.text):
             return ""
-        match = _OPERATOR.match(self.text, self.at)
+        match = _OPERATOR.match(self.text, self.position)
         if match is None or match[0] == ";;":
-            raise NotSimple(f"{self.text[self.at]!r} at {self.at}")
-        self.at = match.end()
+            raise NotSimple(f"{self.text[self.position]!r} at {self.position}")
+        self.position = match.end()
         return "|" if match[0] == "|&" else match[0]
 
     def _words(self) -> tuple[list[tuple[Word, bool]], list[tuple[str, Word]]]:
-        """Words up to an operator, each with whether it is a leading assignment."""
+        """Return words up to an operator, each with whether it is a leading assignment."""
         words: list[tuple[Word, bool]] = []
         redirects: list[tuple[str, Word]] = []
         leading = True
         while True:
             self._skip_blanks()
-            redirect = _REDIRECT.match(self.text, self.at)
+            redirect = _REDIRECT.match(self.text, self.position)
             if redirect:
-                self.at = redirect.end()
+                self.position = redirect.end()
                 operator = redirect[0]
                 if operator.lstrip("0123456789") in ("<<", "<<-"):
                     raise NotSimple("a here-document")
                 self._skip_blanks()
                 redirects.append((operator, self._needed_word()))
                 continue
-            start = self.at
+            start = self.position
             word = self._word()
             if word is None:
                 return words, redirects
-            raw = self.text[start : self.at]
+            raw = self.text[start : self.position]
             leading = leading and _ASSIGNMENT.match(raw) is not None
             words.append((word, leading))
 
@@ -135,124 +137,124 @@ class _Reader:
         return word
 
     def _skip_blanks(self) -> None:
-        while self.at < len(self.text):
-            if self.text[self.at] in " \t":
-                self.at += 1
-            elif self.text.startswith("\\\n", self.at):
-                self.at += 2
-            elif self.text[self.at] == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
+        while self.position < len(self.text):
+            if self.text[self.position] in " \t":
+                self.position += 1
+            elif self.text.startswith("\\\n", self.position):
+                self.position += 2
+            elif self.text[self.position] == "#":
+                end = self.text.find("\n", self.position)
+                self.position = len(self.text) if end < 0 else end
             else:
                 return
 
     def _word(self) -> Word | None:
-        """The word that begins here; None at an operator, a redirection or the end."""
+        """Return the word that begins here; None at an operator, a redirection or the end."""
         parts: list[str] = []
         varies = False
-        start = self.at
-        while self.at < len(self.text):
-            char = self.text[self.at]
+        start = self.position
+        while self.position < len(self.text):
+            char = self.text[self.position]
             if char in " \t\n|&;<>":
                 break
             if char in "()`":
-                raise NotSimple(f"{char} at {self.at}")
+                raise NotSimple(f"{char} at {self.position}")
             if char == "'":
-                parts.append(self._quoted())
+                parts.append(self._read_quoted())
             elif char == '"':
                 part, replaced = self._double_quoted()
                 parts.append(part)
                 varies = varies or replaced
             elif char == "\\":
-                parts.append(self._escaped())
+                parts.append(self._read_escaped())
             elif char == "$":
                 parts.append(self._variable())
                 varies = True
             else:
                 # A tilde counts where a word or a part of a path list begins; zsh takes =name too.
-                first = self.at == start
-                tilde = char == "~" and (first or self.text[self.at - 1] in ":=")
+                first = self.position == start
+                tilde = char == "~" and (first or self.text[self.position - 1] in ":=")
                 varies = varies or char in _EXPANDING or tilde or (char == "=" and first)
                 parts.append(char)
-                self.at += 1
-        if self.at == start:
+                self.position += 1
+        if self.position == start:
             return None
         return Word("".join(parts), varies)
 
-    def _quoted(self) -> str:
-        end = self.text.find("'", self.at + 1)
+    def _read_quoted(self) -> str:
+        end = self.text.find("'", self.position + 1)
         if end < 0:
             raise NotSimple("a quotation without its end")
-        part = self.text[self.at + 1 : end]
-        self.at = end + 1
+        part = self.text[self.position + 1 : end]
+        self.position = end + 1
         return part
 
-    def _escaped(self) -> str:
-        if self.at + 1 == len(self.text):
+    def _read_escaped(self) -> str:
+        if self.position + 1 == len(self.text):
             raise NotSimple("a backslash at the end")
-        char = self.text[self.at + 1]
-        self.at += 2
+        char = self.text[self.position + 1]
+        self.position += 2
         return "" if char == "\n" else char
 
     def _variable(self) -> str:
-        match = _VARIABLE.match(self.text, self.at)
+        match = _VARIABLE.match(self.text, self.position)
         if match is None:
-            raise NotSimple(f"$ at {self.at}")
-        self.at = match.end()
+            raise NotSimple(f"$ at {self.position}")
+        self.position = match.end()
         return match[0]
 
     def _double_quoted(self) -> tuple[str, bool]:
         parts: list[str] = []
         varies = False
-        self.at += 1
-        while self.at < len(self.text):
-            char = self.text[self.at]
+        self.position += 1
+        while self.position < len(self.text):
+            char = self.text[self.position]
             if char == '"':
-                self.at += 1
+                self.position += 1
                 return "".join(parts), varies
             if char == "`":
-                raise NotSimple(f"` at {self.at}")
+                raise NotSimple(f"` at {self.position}")
             if char == "$":
                 parts.append(self._variable())
                 varies = True
-            elif char == "\\" and self.text[self.at + 1 : self.at + 2] in (
+            elif char == "\\" and self.text[self.position + 1 : self.position + 2] in (
                 "$",
                 "`",
                 '"',
                 "\\",
                 "\n",
             ):
-                parts.append(self._escaped())
+                parts.append(self._read_escaped())
             else:
                 parts.append(char)
-                self.at += 1
+                self.position += 1
         raise NotSimple("a quotation without its end")
 
 
-def simple_commands(text: str) -> list[Simple]:
-    """The simple commands of a shell text. Raises NotSimple."""
+def simple_commands(text: str) -> list[SimpleCommand]:
+    """Return the simple commands of a shell text. Raises NotSimple."""
     if "\0" in text:
         raise NotSimple("a NUL character")
     return _Reader(text).commands()
 
 
-def too_long(word: str) -> bool:
+def is_too_long(word: str) -> bool:
     """Return whether no process can be given this word."""
     return len(word) > MAX_WORD_BYTES or len(word.encode("utf-8", "replace")) > MAX_WORD_BYTES
 
 
 def script_of(argv: Sequence[str]) -> str | None:
-    """The text that a shell is to run, if an argv is `bash -lc TEXT` or the like; else None."""
+    """Return the shell text of an argv such as `bash -lc TEXT`, else None."""
     if len(argv) != 3 or argv[1] not in _SCRIPT_OPTIONS:
         return None
     return argv[2] if PurePosixPath(argv[0]).name in SHELLS else None
 
 
-def commands_of(argv: Sequence[str]) -> list[Simple]:
-    """The simple commands of an argv, those of its text if it is a shell's. Raises NotSimple."""
+def commands_of(argv: Sequence[str]) -> list[SimpleCommand]:
+    """Return the simple commands of an argv, or of its shell text. Raises NotSimple."""
     script = script_of(argv)
     if script is not None:
         return simple_commands(script)
     if not argv:
         return []
-    return [Simple(tuple(Word(one) for one in argv), shlex.join(argv))]
+    return [SimpleCommand(tuple(Word(one) for one in argv), shlex.join(argv))]

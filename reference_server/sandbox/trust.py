@@ -29,7 +29,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from reference_server.sandbox.shell_syntax import Simple
+from reference_server.sandbox.shell_syntax import SimpleCommand
 
 _ALWAYS = """
 basename cat cd cksum cmp comm cut df diff dirname du echo egrep false fgrep grep groups head id ls
@@ -52,19 +52,19 @@ _GIT_LISTS = frozenset(
 
 
 def program_name(program: str) -> str | None:
-    """The name of a program of the system, given bare or with its folder; None for any other."""
+    """Return the name of a system program, given bare or with its folder; else None."""
     path = PurePosixPath(program)
     if "/" not in program:
         return program
     return path.name if str(path.parent) in _FOLDERS else None
 
 
-def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bool:
+def only_reads(command: SimpleCommand, among: Sequence[SimpleCommand], *, at_home: bool) -> bool:
     """Return whether the table trusts one simple command; `among`: all that it is run with.
 
     `at_home`: it is run in the working directory of its thread.
     """
-    if command.redirects or command.assigns or not command.words or command.then not in JOINS:
+    if command.redirects or command.assigns or not command.words or command.joiner not in JOINS:
         return False
     program, *arguments = command.words
     name = None if program.varies else program_name(program.text)
@@ -72,8 +72,8 @@ def only_reads(command: Simple, among: Sequence[Simple], *, at_home: bool) -> bo
         return False
     if name in ALWAYS:
         return True
-    moved = any(one.words and one.words[0].text == "cd" for one in among)
-    if name == "git" and (moved or not at_home):
+    changes_folder = any(one.words and one.words[0].text == "cd" for one in among)
+    if name == "git" and (changes_folder or not at_home):
         # Git obeys the configuration of the repository that it is run in, which can name programs.
         return False
     check = _CHECKS.get(name)
@@ -120,7 +120,7 @@ def _date(arguments: list[str]) -> bool:
     return _without(arguments, "s", "--set") and all(one[:1] in ("-", "+") for one in arguments)
 
 
-def _sed(arguments: list[str]) -> bool:
+def _sed_only_reads(arguments: list[str]) -> bool:
     match arguments:
         case ["-n", script, *files]:
             plain = all(not one.startswith("-") for one in files)
@@ -148,7 +148,7 @@ _CHECKS: dict[str, Callable[[list[str]], bool]] = {
     "find": _find,
     "git": _git,
     "rg": _rg,
-    "sed": _sed,
+    "sed": _sed_only_reads,
     "sort": _sort,
     "tree": lambda arguments: _without(arguments, "oRH", "--output"),
     "uniq": _uniq,

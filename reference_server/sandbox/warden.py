@@ -72,7 +72,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _leave_keyring() -> None:
-    """Return this process a keyring of its own: the server's has keys that are not for commands.
+    """Give this process a keyring of its own: the server's has keys that are not for commands.
 
     On a kernel without keyrings there is nothing to do.
     """
@@ -109,36 +109,36 @@ class _Mounts:
 
         Raises OSError, also if the path contains a link.
         """
-        found = os.open(self._root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(self._root + path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            if not self._root and os.readlink(b"/proc/self/fd/%d" % found) != path:
+            if not self._root and os.readlink(b"/proc/self/fd/%d" % descriptor) != path:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-            with open(f"/proc/self/fdinfo/{found}", "rb") as source:
+            with open(f"/proc/self/fdinfo/{descriptor}", "rb") as source:
                 [mount] = [line.split()[1] for line in source if line.startswith(b"mnt_id:")]
         finally:
-            os.close(found)
+            os.close(descriptor)
         if mount not in self._known:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         device, root, kind = self._known[mount]
         point = self._points[mount]
-        if self._root and point != _escaped(path):
+        if self._root and point != _escape(path):
             raise OSError(errno.ENOENT, "nothing is mounted there")
-        rest = _escaped(path)[len(point.rstrip(b"/")) :]
+        rest = _escape(path)[len(point.rstrip(b"/")) :]
         return device, root.rstrip(b"/") + rest or b"/", kind
 
     @staticmethod
     def fault(pid: int, mounts: list[tuple[bytes, bytes]]) -> bytes:
-        """In which way the mounts that a process sees differ from these; empty if they do not."""
+        """Say how the mounts that a process sees differ from these; empty if they do not."""
         path = b"/"
         try:
-            within, outside = _Mounts(str(pid)), _Mounts("self")
+            inside, outside = _Mounts(str(pid)), _Mounts("self")
             for path, source in mounts:
-                device, root, kind = within.at(path)
+                device, root, kind = inside.at(path)
                 if not source:
-                    right = kind == b"tmpfs" and root == b"/"
+                    is_right = kind == b"tmpfs" and root == b"/"
                 else:
-                    right = outside.at(source)[:2] == (device, root)
-                if not right:
+                    is_right = outside.at(source)[:2] == (device, root)
+                if not is_right:
                     return b"something else than was planned is mounted at " + path
         except OSError as error:
             return b"the mount at %s is not as planned: %s" % (
@@ -148,7 +148,7 @@ class _Mounts:
         return b""
 
 
-def _escaped(path: bytes) -> bytes:
+def _escape(path: bytes) -> bytes:
     """Write a path as the kernel's tables of mounts do."""
     for character in b"\\ \t\n":
         path = path.replace(b"%c" % character, b"\\%03o" % character)
@@ -170,11 +170,11 @@ def _provide(inputs: dict[int, bytes]) -> None:
 
 
 def _on_child(*_: object) -> None:
-    """The handler does nothing; that there is one makes the wake-up descriptor readable."""
+    """Do nothing: having a handler makes the wake-up descriptor readable."""
 
 
-def _states() -> dict[int, int]:
-    """The parent of every living process."""
+def _parents() -> dict[int, int]:
+    """Return the parent of every living process."""
     parents: dict[int, int] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -190,23 +190,23 @@ def _states() -> dict[int, int]:
 
 
 def below(ancestor: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """The living descendants of a process, without those `spared` and their own descendants.
+    """Return the living descendants of a process, without those `spared` and their own descendants.
 
     Empty if there is no /proc.
     """
     try:
-        parents = _states()
+        parents = _parents()
     except OSError:
         return []
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    descendants: list[int] = []
     level = [ancestor]
     while level:
         level = [child for pid in level for child in children.get(pid, ()) if child not in spared]
-        found += level
-    return found
+        descendants += level
+    return descendants
 
 
 def _send(pid: int, number: int) -> None:
@@ -256,22 +256,22 @@ class Warden:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _on_child)
         failed, failing = os.pipe()
-        theirs: socket.socket | None = None
+        child_end: socket.socket | None = None
         if self._request["mounts"]:
-            self._waiting, theirs = socket.socketpair()
+            self._waiting, child_end = socket.socketpair()
             self._waiting.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._main = os.fork()
         if self._main == 0:
-            _become(self._request, streams, failing, theirs)
+            _exec_command(self._request, streams, failing, child_end)
         for stream in streams:
             os.close(stream)
         os.close(failing)
-        if theirs is not None:
-            theirs.close()
-        why = os.read(failed, 100)
+        if child_end is not None:
+            child_end.close()
+        failure = os.read(failed, 100)
         os.close(failed)
-        if why:
-            self._say(f"failed {why.decode()}")
+        if failure:
+            self._say(f"failed {failure.decode()}")
             return
         self._say(f"started {self._main}")
         self._follow(wake)
@@ -298,7 +298,7 @@ class Warden:
                     return
                 killing = True
                 self._kill()
-            for fd, _ in poll.poll(self._patience(now, killing)):
+            for fd, _ in poll.poll(self._poll_timeout(now, killing)):
                 if fd == wake:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake, 4096)
@@ -314,16 +314,16 @@ class Warden:
     def _look_at_mounts(self, waiting: socket.socket) -> None:
         """Tell the first process in the sandbox whether it may become the command."""
         with waiting, contextlib.suppress(OSError):
-            byte, told, _, _ = waiting.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+            byte, ancillary, _, _ = waiting.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
             # Without a byte it has ended: the sandbox could not be made.
-            if byte and told:
-                pid: int = _CREDENTIALS.unpack(told[0][2])[0]
+            if byte and ancillary:
+                pid: int = _CREDENTIALS.unpack(ancillary[0][2])[0]
                 fault = _Mounts.fault(pid, self._request["mounts"])  # type: ignore[arg-type]
                 waiting.sendall((fault.replace(b"\n", b"?") or b".") + b"\n")
         self._waiting = None
 
-    def _patience(self, now: float, killing: bool) -> float | None:
-        """Milliseconds until the warden must act by itself; None: not before an event."""
+    def _poll_timeout(self, now: float, killing: bool) -> float | None:
+        """Return milliseconds until the warden must act by itself; None: not before an event."""
         if not self._ending:
             return None
         if killing or not _LINUX:
@@ -332,22 +332,22 @@ class Warden:
 
     def _reap(self) -> bool:
         """Collect ended processes and report them; True when nothing of the tree is left."""
-        told: list[str] = []
+        messages: list[str] = []
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return False
                 if pid == self._main:
-                    told.append(f"exited {os.waitstatus_to_exitcode(status)}")
+                    messages.append(f"exited {os.waitstatus_to_exitcode(status)}")
         except ChildProcessError:
-            over = _LINUX or not _send_group(self._main, 0)
-            if over:
-                told.append("gone")
-            return over
+            is_gone = _LINUX or not _send_group(self._main, 0)
+            if is_gone:
+                messages.append("gone")
+            return is_gone
         finally:
-            if told:
-                self._say("\n".join(told))
+            if messages:
+                self._say("\n".join(messages))
 
     def _terminate(self) -> None:
         self._ending = True
@@ -367,13 +367,13 @@ class Warden:
             _send_group(self._main, signal.SIGKILL)
 
 
-def _become(
+def _exec_command(
     request: dict[str, object],
     streams: tuple[int, ...],
     failing: int,
     waiting: socket.socket | None,
 ) -> None:
-    """In the child: become the command, or say which step failed with what errno."""
+    """Become the command, in the child; on failure, write the step and the errno."""
     argv: list[bytes] = request["argv"]  # type: ignore[assignment]
     output, step = streams[0], "start"
     try:
@@ -430,7 +430,7 @@ def _guard(control_fd: int, *streams: int) -> None:
 
 
 class Launcher:
-    """Forks a warden per command, and ends what a killed warden leaves."""
+    """Forks a warden per command, and ends the processes of a killed warden."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel

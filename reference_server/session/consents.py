@@ -4,7 +4,7 @@ The session is the loaded thread: it is not shared with other threads, and is fo
 thread is unloaded or the server ends ("acceptForSession (approve and cache for the session)"; which
 session is not shown). A later command is covered when it has the same words and folder and is to
 run in the same place, inside or outside the sandbox; a later file change when each of its files
-was. What was accepted under one sandbox policy does not count under another.
+was. A consent under one sandbox policy does not count under another.
 """
 
 from collections.abc import Iterable

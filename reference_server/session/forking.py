@@ -1,4 +1,4 @@
-"""Copying a thread: what a fork is made of.
+"""Copying a thread, for a fork.
 
 Which records it has lives in `rollout.copy`. Source: session-protocol "thread/fork" ("copied
 history"). Not shown there: an active turn is copied as far as it is complete, interrupted; turns
@@ -43,18 +43,18 @@ class Forks:
         original = await self._original(thread_id, loaded)
         if original.first is None:
             raise unreadable(thread_id, UnreadableRollout("it does not begin with a thread record"))
-        original.rename(await self._ids.turn_ids(len(original.turns)))
-        new_id = await self._ids.thread_id()
+        original.rename(await self._ids.new_turn_ids(len(original.turns)))
+        new_id = await self._ids.new_thread_id()
         # Those of a loaded thread may have changed since its last turn.
         settings = original.first.settings if loaded is None else loaded.settings
         tools = original.first.tools or []
         first = first_record(self._clock(), new_id, source, settings, tools)
         if loaded is not None and loaded.ephemeral:
-            records: list[Record] = [first, *(record for _, record in original.copied())]
+            records: list[Record] = [first, *(record for _, record in original.copied_records())]
             stored, recorder = fold(records), MemoryRecorder(records)
             thread = self._threads.adopt(stored, recorder)
         else:
-            thread, stored = await self._written(original, first)
+            thread, stored = await self._write_copy(original, first)
         if loaded is not None:
             thread.settings = settings
         return thread, stored.turns
@@ -79,7 +79,7 @@ class Forks:
             given_up.set()
         return original
 
-    async def _written(
+    async def _write_copy(
         self, original: Original, first: ThreadRecord
     ) -> tuple[LoadedThread, StoredThread]:
         path = self._rollouts.new_path(first.id, first.at)
@@ -90,5 +90,5 @@ class Forks:
         except BaseException:
             self._threads.claims.release(first.id)
             raise
-        self._threads.watcher.touched(first.id, path)
+        self._threads.watcher.on_change(first.id, path)
         return thread, stored

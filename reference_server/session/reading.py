@@ -1,9 +1,8 @@
 """Reading threads from their rollouts, loaded or not.
 
-A loaded thread goes on while it is read, and a client that is shown it must be told of everything
-that comes after and of nothing twice. So most of a loaded thread's rollout is read in a worker
-thread, and what was added meanwhile at the moment of the answer, without letting the turn go on in
-between.
+A loaded thread goes on while it is read, and its client must get every later notification exactly
+once. So most of a loaded thread's rollout is read in a worker thread, and the records that were
+added meanwhile at the moment of the answer, without letting the turn go on in between.
 """
 
 from pathlib import Path
@@ -36,13 +35,13 @@ class LiveReading:
         """Read the rollout, which may grow meanwhile. Raises Refusal."""
         if self._reader is None:
             return
-        # After so many rounds the rest is read at once, however much it is: the answer must come.
+        # After the last round the rest is read at once, however long it is: the answer must come.
         for _ in range(_MAX_ROUNDS):
-            if await _apart(self._thread.id, self._reader) < READ_AT_ONCE:
+            if await _read_in_thread(self._thread.id, self._reader) < READ_AT_ONCE:
                 return
 
-    def stored(self) -> StoredThread:
-        """Return what is recorded at this moment. Raises Refusal."""
+    def stored_thread(self) -> StoredThread:
+        """Return the thread as recorded at this moment. Raises Refusal."""
         if self._reader is None:
             return fold(self._thread.recorder.records() or [])
         try:
@@ -56,9 +55,9 @@ class LiveReading:
 
         `with_open_items`: also the items of the active turn that were started and not completed.
         """
-        return self._live(self.stored(), with_open_items=with_open_items)
+        return self._mark_active_turn(self.stored_thread(), with_open_items=with_open_items)
 
-    def _live(self, stored: StoredThread, *, with_open_items: bool) -> list[Turn]:
+    def _mark_active_turn(self, stored: StoredThread, *, with_open_items: bool) -> list[Turn]:
         active = self._thread.turn
         if active is not None:
             mark_running(stored, active.id)
@@ -82,7 +81,7 @@ async def read_stored(home: Home, thread_id: str, path: Path) -> StoredThread:
     """
     stored, size = await _read_whole(thread_id, path)
     running = _running_elsewhere(home, stored)
-    if stored.unended and not running and _size(path) != size:
+    if stored.unfinished_turns and not running and _size(path) != size:
         # Its server ended while the rollout was read: the turn's end is recorded now.
         stored, _ = await _read_whole(thread_id, path)
         running = _running_elsewhere(home, stored)
@@ -92,13 +91,13 @@ async def read_stored(home: Home, thread_id: str, path: Path) -> StoredThread:
 
 
 def _running_elsewhere(home: Home, stored: StoredThread) -> list[str]:
-    return [turn for turn, by in stored.unended.items() if is_running(home, by)]
+    return [turn for turn, by in stored.unfinished_turns.items() if is_running(home, by)]
 
 
 async def _read_whole(thread_id: str, path: Path) -> tuple[StoredThread, int | None]:
     size = _size(path)
     reader = RolloutReader(path)
-    await _apart(thread_id, reader)
+    await _read_in_thread(thread_id, reader)
     try:
         stored = reader.finish()
         check_id(stored.id, thread_id, path)
@@ -107,7 +106,7 @@ async def _read_whole(thread_id: str, path: Path) -> tuple[StoredThread, int | N
     return stored, size
 
 
-async def _apart(thread_id: str, reader: RolloutReader) -> int:
+async def _read_in_thread(thread_id: str, reader: RolloutReader) -> int:
     """Read in a worker thread, and give the bytes that were added meanwhile. Raises Refusal.
 
     A server that ends does not wait for a long rollout.

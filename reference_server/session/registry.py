@@ -1,6 +1,6 @@
 """The threads of one server: those in memory, and those on disk.
 
-What is done to the files of stored threads is `storage`'s matter. Source: session-protocol
+Moving the files of stored threads lives in `rollout.archive`. Source: session-protocol
 "thread/start", "thread/resume", "thread/read", "Thread storage and loading".
 """
 
@@ -36,7 +36,7 @@ from reference_server.settings import ThreadSettings, settings_of_new_thread
 _log = logging.getLogger(__name__)
 
 
-class Opened(NamedTuple):
+class OpenedThread(NamedTuple):
     """A thread that was loaded just now, with its turns, or that was loaded already."""
 
     thread: LoadedThread
@@ -55,7 +55,7 @@ class Opened(NamedTuple):
 
 
 class Threads:
-    """All threads of a home, as one server sees them. `watcher` is told what changes on disk."""
+    """All threads of a home, as one server sees them. `watcher` follows changes on disk."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Threads:
         self.watcher: ThreadWatcher = NoWatcher()
 
     @property
-    def loaded(self) -> list[LoadedThread]:
+    def loaded_threads(self) -> list[LoadedThread]:
         """The threads in memory, the one that was loaded first at the beginning."""
         return list(self._loaded.values())
 
@@ -98,27 +98,27 @@ class Threads:
                 f"modelProvider: `{brief(settings.model_provider)}` is not in config.toml"
             )
         tools = params.dynamic_tools or []
-        return await self._new(settings, source, tools, ephemeral=bool(params.ephemeral))
+        return await self._start(settings, source, tools, ephemeral=bool(params.ephemeral))
 
     async def start_beside(self, thread: LoadedThread) -> LoadedThread:
         """Make a new thread under the settings of another, without its turns. Raises OSError."""
-        return await self._new(
+        return await self._start(
             thread.settings, thread.source, thread.client_tools, ephemeral=thread.ephemeral
         )
 
-    async def _new(
+    async def _start(
         self, settings: ThreadSettings, source: str, tools: list[DynamicTool], *, ephemeral: bool
     ) -> LoadedThread:
-        thread_id = await self._ids.thread_id()
+        thread_id = await self._ids.new_thread_id()
         first = first_record(self._clock(), thread_id, source, settings, tools)
         if ephemeral:
-            thread = self._made(thread_id, settings, MemoryRecorder())
+            thread = self._make_thread(thread_id, settings, MemoryRecorder())
             thread.record(first)
         else:
             self.claim(thread_id)
             try:
                 path = self._rollouts.new_path(thread_id, self._clock())
-                thread = self._made(thread_id, settings, FileRecorder(path))
+                thread = self._make_thread(thread_id, settings, FileRecorder(path))
                 thread.record(first)
             except BaseException:
                 self.claims.release(thread_id)
@@ -128,7 +128,9 @@ class Threads:
         self._loaded[thread_id] = thread
         return thread
 
-    def _made(self, thread_id: str, settings: ThreadSettings, recorder: Recorder) -> LoadedThread:
+    def _make_thread(
+        self, thread_id: str, settings: ThreadSettings, recorder: Recorder
+    ) -> LoadedThread:
         return LoadedThread(
             thread_id, settings, recorder, self._clock, self._presence, self.watcher
         )
@@ -170,23 +172,23 @@ class Threads:
                 f"thread {thread_id} is archived: bring it back with thread/unarchive first"
             )
 
-    async def load(self, thread_id: str) -> "Opened":
+    async def load(self, thread_id: str) -> "OpenedThread":
         """Load a thread, unless it is loaded already. Raises Refusal, OSError.
 
-        The caller tells the clients of the new status.
+        The caller notifies the clients of the new status.
         """
         if thread := self._loaded.get(thread_id):
             reading = LiveReading(thread)
             await reading.prepare()
-            return Opened(thread, reading)
-        async with self.claimed(thread_id) as path:
+            return OpenedThread(thread, reading)
+        async with self.claimed_rollout(thread_id) as path:
             self.refuse_archived(thread_id, path)
             stored = await read_own(thread_id, path)
             thread = self.adopt(stored, FileRecorder(path, create=False))
-        return Opened(thread, stored.turns)
+        return OpenedThread(thread, stored.turns)
 
     @asynccontextmanager
-    async def claimed(self, thread_id: str) -> AsyncGenerator[Path]:
+    async def claimed_rollout(self, thread_id: str) -> AsyncGenerator[Path]:
         """Claim, for the block, a stored thread that is not loaded and yield its rollout.
 
         If the block loads it, it stays claimed. Raises Refusal, OSError.
@@ -202,7 +204,7 @@ class Threads:
 
     def adopt(self, stored: StoredThread, recorder: Recorder) -> LoadedThread:
         """Keep a thread in memory from now on; this server has claimed it."""
-        thread = self._made(stored.id, stored.settings, recorder)
+        thread = self._make_thread(stored.id, stored.settings, recorder)
         thread.adopt(stored)
         self._loaded[thread.id] = thread
         return thread
@@ -218,13 +220,13 @@ class Threads:
         if thread := self._loaded.get(thread_id):
             yield thread
             return
-        async with self.claimed(thread_id) as path:
+        async with self.claimed_rollout(thread_id) as path:
             if not archived:
                 self.refuse_archived(thread_id, path)
             stored = await read_own(thread_id, path)
-            thread = self._made(thread_id, stored.settings, FileRecorder(path, create=False))
+            thread = self._make_thread(thread_id, stored.settings, FileRecorder(path, create=False))
             thread.adopt(stored)
-            thread.leave_memory()
+            thread.mark_unloaded()
             try:
                 yield thread
             finally:
@@ -233,21 +235,21 @@ class Threads:
     async def unload(self, thread: LoadedThread) -> None:
         """Forget a thread that has no active turn; its records are on the disk then.
 
-        The caller tells the clients. Nothing runs between the end of this and the caller.
+        The caller notifies the clients. Nothing runs between the end of this and the caller.
         """
         await _close(thread.recorder)
         self._forget(thread)
 
     def _forget(self, thread: LoadedThread) -> None:
         self._loaded.pop(thread.id, None)
-        thread.leave_memory()
+        thread.mark_unloaded()
         if not thread.ephemeral:
             self.claims.release(thread.id)
 
     async def archive(self, thread: LoadedThread, path: Path) -> None:
         """Archive a loaded thread that has no active turn; it is unloaded. Raises OSError.
 
-        Where that fails, it stays loaded. As with `unload`, the caller tells the clients.
+        Where that fails, it stays loaded. As with `unload`, the caller notifies the clients.
         """
         await _close(thread.recorder)
         await self._move(thread.id, path, archived_place(self._home, path))
@@ -255,7 +257,7 @@ class Threads:
 
     async def archive_stored(self, thread_id: str) -> None:
         """Archive a thread that is not loaded. Raises Refusal, OSError."""
-        async with self.claimed(thread_id) as path:
+        async with self.claimed_rollout(thread_id) as path:
             if self.is_archived(path):
                 raise invalid_request(f"thread {thread_id} is archived already")
             await self._move(thread_id, path, archived_place(self._home, path))
@@ -264,10 +266,10 @@ class Threads:
         """Bring a thread back from the archive. Raises Refusal, OSError."""
         if thread_id in self._loaded:
             raise invalid_request(f"thread {thread_id} is not archived")
-        async with self.claimed(thread_id) as path:
+        async with self.claimed_rollout(thread_id) as path:
             if not self.is_archived(path):
                 raise invalid_request(f"thread {thread_id} is not archived")
-            # What cannot be shown stays where it is.
+            # An unreadable thread stays where it is.
             stored = await read_own(thread_id, path)
             place = restored_place(self._home, path)
             await self._move(thread_id, path, place)
@@ -276,7 +278,7 @@ class Threads:
     async def _move(self, thread_id: str, old: Path, new: Path) -> None:
         """Move the rollout of a claimed thread. Raises OSError."""
         await to_thread.run_sync(move, old, new)
-        self.watcher.moved(thread_id, old, new)
+        self.watcher.on_move(thread_id, old, new)
 
     async def read(self, thread_id: str, *, with_turns: bool) -> Thread:
         """Show a thread without loading it; its turns come from its rollout. Raises Refusal."""

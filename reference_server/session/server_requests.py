@@ -1,6 +1,6 @@
 """Requests from the server to its clients, such as approval requests, and their answers.
 
-What an answer means is up to the caller. Source: session-protocol "Server request" (message forms),
+The caller interprets the answers. Source: session-protocol "Server request" (message forms),
 "Approval sequence". Not shown there: all subscribers are sent the request under one id, and the
 first answer counts; an answer that is late, double, or from a client that was not asked changes
 nothing and is logged. A request stays open when the clients that were asked have left: the turn
@@ -32,8 +32,8 @@ class _OpenRequest:
         self.subscribers = subscribers
         self.message = message
         self.may_pass = may_pass
-        self.asked = subscribers.outboxes
-        self.passed: list[Outbox] = []
+        self.recipients = subscribers.outboxes
+        self.declined_by: list[Outbox] = []
         self.answered = anyio.Event()
         self.answer: Fields = {}
 
@@ -44,8 +44,10 @@ class _OpenRequest:
             return False
         if cast("Fields", error).get("code") != ErrorCode.METHOD_NOT_FOUND:
             return False
-        self.passed.append(sender)
-        return any(self.subscribers.has(one) for one in self.asked if one not in self.passed)
+        self.declined_by.append(sender)
+        return any(
+            self.subscribers.has(one) for one in self.recipients if one not in self.declined_by
+        )
 
 
 class ServerRequests:
@@ -74,7 +76,9 @@ class ServerRequests:
 
         request_id = next(self._ids)
         message = encode_request(request_id, method, params)
-        open_request = self._open[request_id] = _OpenRequest(subscribers, message, may_pass=may_pass)
+        open_request = self._open[request_id] = _OpenRequest(
+            subscribers, message, may_pass=may_pass
+        )
         subscribers.send(message)
         try:
             await open_request.answered.wait()
@@ -85,15 +89,15 @@ class ServerRequests:
                 ServerRequestResolvedNotification(thread_id=thread_id, request_id=request_id)
             )
 
-    def ask_too(self, subscribers: Subscribers, newcomer: Outbox) -> None:
+    def send_open_requests(self, subscribers: Subscribers, newcomer: Outbox) -> None:
         """Send a new subscriber of a thread the open requests, also one that left and is back."""
         for question in self._open.values():
             if question.subscribers is subscribers:
-                question.asked.append(newcomer)
+                question.recipients.append(newcomer)
                 newcomer.put(question.message)
 
     def take_answer(self, request_id: Json, answer: Fields, sender: Outbox) -> None:
-        """Take what a client answered."""
+        """Take a client's answer."""
         question = self._open.get(request_id)
         if question is None:
             _log.warning(

@@ -37,7 +37,7 @@ class Subscribers:
         if outbox in self._outboxes or outbox.gone:
             return False
         self._outboxes.append(outbox)
-        self._tell_change()
+        self._notify_change()
         return True
 
     def remove(self, outbox: Outbox) -> bool:
@@ -45,10 +45,10 @@ class Subscribers:
         if outbox not in self._outboxes:
             return False
         self._outboxes.remove(outbox)
-        self._tell_change()
+        self._notify_change()
         return True
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         # Who waits for those that were here before may need to wait no longer.
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
@@ -80,12 +80,12 @@ class Subscribers:
     @property
     def are_full(self) -> bool:
         """Return whether there are subscribers and none has room."""
-        for one in self._outboxes:
-            if not one.is_full:
+        for outbox in self._outboxes:
+            if not outbox.is_full:
                 return False
         return bool(self._outboxes)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until a subscriber has room, so that a slow reader slows the work down.
 
         Where another reads faster, or nobody listens, nothing waits for the slow one. Now and then
@@ -93,12 +93,12 @@ class Subscribers:
         are handled must not keep other tasks from running.
         """
         while self.are_full:
-            await self._first_room()
+            await self._wait_for_first_room()
         if time.monotonic() - self._paused > WORK_AT_A_TIME:
             await anyio.lowlevel.checkpoint()
             self._paused = time.monotonic()
 
-    async def _first_room(self) -> None:
+    async def _wait_for_first_room(self) -> None:
         async with anyio.create_task_group() as waits:
 
             async def first(wait: Callable[[], Awaitable[object]]) -> None:
@@ -107,7 +107,7 @@ class Subscribers:
 
             waits.start_soon(first, self._changed.wait)
             for outbox in self._outboxes:
-                waits.start_soon(first, outbox.room)
+                waits.start_soon(first, outbox.wait_for_room)
 
 
 class Everyone:

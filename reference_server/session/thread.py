@@ -1,6 +1,6 @@
 """A thread in memory.
 
-Loading, unloading and finding threads is `registry`'s matter; running a turn lives in `engine`.
+Loading, unloading and finding threads live in `registry`, running a turn in `engine`.
 Source: session-protocol "Thread", "Thread status".
 """
 
@@ -48,7 +48,7 @@ from reference_server.session.watcher import NoWatcher, ThreadWatcher
 from reference_server.settings import ThreadSettings
 
 Clock = Callable[[], float]
-_LISTED = (ThreadRecord, NameRecord, RollbackRecord, TurnStartedRecord, TurnCompletedRecord)
+_LISTED_RECORDS = (ThreadRecord, NameRecord, RollbackRecord, TurnStartedRecord, TurnCompletedRecord)
 """Records after which a list of threads may look different; and user messages, for the preview."""
 
 
@@ -61,12 +61,12 @@ class RunningTurn(Protocol):
         ...
 
     @property
-    def done(self) -> anyio.Event:
+    def end_event(self) -> anyio.Event:
         """Set once `turn/completed` is queued."""
         ...
 
     @property
-    def begun(self) -> anyio.Event:
+    def start_event(self) -> anyio.Event:
         """Set once `turn/started` is queued."""
         ...
 
@@ -76,7 +76,7 @@ class RunningTurn(Protocol):
         ...
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Return whether its interrupt was asked for."""
         ...
 
@@ -100,9 +100,9 @@ class LoadedThread:
     """One thread; `clock` gives seconds since 1970.
 
     `history` is the conversation as it is sent to the model, as Responses API items;
-    `context_tokens` is its size as the model last counted it, 0 while that is not known; `missing`
-    are the MCP servers that its clients know not to be there; `client_tools`: what a client brought
-    for its turns.
+    `context_tokens` is its size as the model last counted it, 0 while that is not known;
+    `missing_servers` are the MCP servers that were reported to its clients as missing;
+    `client_tools`: those that a client brought for its turns.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LoadedThread:
         self.turn: RunningTurn | None = None
         self.consents = Consents()
         self.client_tools: list[DynamicTool] = []
-        self.missing: set[str] = set()
+        self.missing_servers: set[str] = set()
         self._flags: list[ActiveFlag] = []
         self._tokens: dict[str, int] = {}
         self.clock = clock
@@ -137,7 +137,7 @@ class LoadedThread:
         self._state: ThreadState = next_thread_state("notLoaded", "started")
 
     def adopt(self, stored: StoredThread) -> None:
-        """Go on from what the rollout says. Raises OSError."""
+        """Continue from the state in the rollout. Raises OSError."""
         self.settings = stored.settings
         self.history = stored.history
         self.context_tokens = stored.context_tokens
@@ -163,7 +163,7 @@ class LoadedThread:
 
     @property
     def ephemeral(self) -> bool:
-        """Nothing of the thread is on disk."""
+        """Return whether the thread is kept in memory only."""
         return self.recorder.path is None
 
     def server_id(self) -> str | None:
@@ -190,37 +190,37 @@ class LoadedThread:
             thread.name = self.name
         return thread
 
-    def move(self, event: ThreadEvent) -> None:
-        """Change the status and tell the subscribers."""
+    def change_state(self, event: ThreadEvent) -> None:
+        """Change the status and notify the subscribers."""
         self._state = next_thread_state(self._state, event)
-        self._tell_status()
+        self._notify_status()
 
     @contextmanager
-    def waiting(self, flag: ActiveFlag) -> Generator[None]:
-        """Show, within the block, what the active turn waits for."""
+    def waiting_for(self, flag: ActiveFlag) -> Generator[None]:
+        """Show within the block that the active turn waits for something."""
         self._flags.append(flag)
-        self._tell_status()
+        self._notify_status()
         try:
             yield
         finally:
             self._flags.remove(flag)
-            self._tell_status()
+            self._notify_status()
 
     async def end_turn(self) -> None:
-        """Interrupt the active turn, if there is one, and wait until its end is told."""
+        """Interrupt the active turn, if there is one, and wait until its end was sent."""
         if (turn := self.turn) is not None:
             turn.interrupt()
-            await turn.done.wait()
+            await turn.end_event.wait()
 
-    def leave_memory(self) -> None:
-        """Change the status as the thread is unloaded; the caller tells it."""
+    def mark_unloaded(self) -> None:
+        """Change the status as the thread is unloaded; the caller notifies the clients."""
         self._state = next_thread_state(self._state, "unloaded")
 
     def status_notification(self) -> ThreadStatusChangedNotification:
-        """Return the notification that tells the status."""
+        """Return the notification of the current status."""
         return ThreadStatusChangedNotification(thread_id=self.id, status=self._status())
 
-    def _tell_status(self) -> None:
+    def _notify_status(self) -> None:
         self.subscribers.notify(self.status_notification())
 
     def _status(self) -> ThreadStatus:
@@ -234,7 +234,7 @@ class LoadedThread:
         self._updated_at = max(self._created_at, record.at)
         self.recorder.append(record)
         if _is_listed(record) and (path := self.recorder.path) is not None:
-            self._watcher.touched(self.id, path)
+            self._watcher.on_change(self.id, path)
 
     def note_user_message(self, message: UserMessageItem) -> None:
         """Take the thread's preview from its first user message."""
@@ -243,8 +243,8 @@ class LoadedThread:
     def new_item_id(self) -> str:
         """Return an id that no other item has, with the number of the turn that it belongs to.
 
-        An item that was told and not recorded before its server died is not known any more. So the
-        number of an item counts within its turn, and no turn goes on in another server.
+        An item that was sent but not recorded before its server died is lost. So the number of an
+        item counts within its turn, and no turn goes on in another server.
         """
         turn = self.turn.id.removeprefix("turn_") if self.turn else ""
         count = self._items[1] + 1 if self._items[0] == turn else 1
@@ -261,7 +261,7 @@ class LoadedThread:
 def _is_listed(record: Record) -> bool:
     if isinstance(record, ItemRecord):
         return isinstance(record.item, UserMessageItem)
-    return isinstance(record, _LISTED)
+    return isinstance(record, _LISTED_RECORDS)
 
 
 def wire_status(state: ThreadState, flags: list[ActiveFlag]) -> ThreadStatus:

@@ -35,7 +35,7 @@ COUPLING: dict[TurnStatus, ThreadEvent] = {
     "interrupted": "turn-ended",
     "failed": "turn-failed",
 }
-"""What a turn's new status does to its thread."""
+"""The event of a thread that follows from a turn's new status."""
 
 
 class IllegalTransition(Exception):

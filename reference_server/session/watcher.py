@@ -1,7 +1,6 @@
 """Watchers of stored threads, such as an index of the home's threads.
 
-What is told is only that what a list shows of the thread may be different now; the rollout says
-what it is.
+A watcher only learns that a thread's entry in a list may have changed; the rollout has the content.
 """
 
 from pathlib import Path
@@ -9,22 +8,22 @@ from typing import Protocol
 
 
 class ThreadWatcher(Protocol):
-    """Told on the event loop, right after the record is in the file: it must not block or raise."""
+    """Called on the event loop, right after the record is in the file; must not block or raise."""
 
-    def touched(self, thread_id: str, path: Path) -> None:
-        """A turn began or ended, or the thread is new or was named, rolled back or loaded."""
+    def on_change(self, thread_id: str, path: Path) -> None:
+        """React to a new, loaded, named or rolled back thread, or to a turn's start or end."""
         ...
 
-    def moved(self, thread_id: str, old: Path, new: Path) -> None:
-        """The rollout was archived, or brought back."""
+    def on_move(self, thread_id: str, old: Path, new: Path) -> None:
+        """React to a rollout that was archived or unarchived."""
         ...
 
 
 class NoWatcher:
-    """Nobody is told."""
+    """A watcher that does nothing."""
 
-    def touched(self, thread_id: str, path: Path) -> None:
+    def on_change(self, thread_id: str, path: Path) -> None:
         """Do nothing."""
 
-    def moved(self, thread_id: str, old: Path, new: Path) -> None:
+    def on_move(self, thread_id: str, old: Path, new: Path) -> None:
         """Do nothing."""

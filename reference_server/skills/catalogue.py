@@ -11,11 +11,11 @@ import stat
 import tempfile
 from pathlib import Path
 
-from reference_server.safe_files import make_private, open_judged
+from reference_server.safe_files import make_private, open_checked
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.scan import FILE_LIMIT, MAX_ENTRIES, MAX_SKILLS
-from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
+from reference_server.skills.skill import SKILL_FILE, Skill, SkillError
 
 MAX_FILES = 1000
 """Files and folders of a skill that is copied."""
@@ -33,12 +33,12 @@ class Catalogue:
         self._folder = folder
 
     def skills(self) -> list[tuple[str, Skill]]:
-        """Return each skill with its id; what is no skill is left out. Raises NoSkill, OSError."""
+        """Return each skill with its id, without other folders. Raises SkillError, OSError."""
         skills: list[tuple[str, Skill]] = []
-        for name in sorted(os.listdir(self._checked()))[:MAX_ENTRIES]:
+        for name in sorted(os.listdir(self._check_folder()))[:MAX_ENTRIES]:
             if name.startswith(".") or len(skills) == MAX_SKILLS:
                 continue
-            with contextlib.suppress(NoSkill, UnicodeError):
+            with contextlib.suppress(SkillError, UnicodeError):
                 name.encode()
                 skills.append((name, self._skill(name)))
         return skills
@@ -46,39 +46,39 @@ class Catalogue:
     def export(self, skill_id: str, into: Path) -> Path:
         """Copy a skill into a folder of skills, all of it or nothing and return the folder.
 
-        Raises NoSkill, OSError.
+        Raises SkillError, OSError.
         """
         if not _is_name(skill_id):
-            raise NoSkill("is no id of a skill; skills/remote/list gives the ids")
-        source = os.path.join(self._checked(), skill_id)
+            raise SkillError("is no id of a skill; skills/remote/list gives the ids")
+        source = os.path.join(self._check_folder(), skill_id)
         if not os.path.lexists(source):
-            raise NoSkill("is not in the catalogue; skills/remote/list gives the ids")
+            raise SkillError("is not in the catalogue; skills/remote/list gives the ids")
         self._skill(skill_id)
         target = into / skill_id
         if os.path.lexists(target):
-            raise NoSkill(f"is there already: {target}; remove or rename it first")
+            raise SkillError(f"is there already: {target}; remove or rename it first")
         make_private(into)
         # In a folder that begins with a dot no skill is looked for.
         working = Path(tempfile.mkdtemp(prefix=".export-", dir=into))
         try:
             copy = working / skill_id
-            _Copy().folder(source, copy, DEPTH)
-            _put(copy, target)
+            _Copy().copy_folder(source, copy, DEPTH)
+            _rename_into_place(copy, target)
         finally:
             shutil.rmtree(working, ignore_errors=True)
         return target
 
-    def _checked(self) -> str:
+    def _check_folder(self) -> str:
         if not os.path.isabs(self._folder):
-            raise NoSkill(f"{self._folder}: must be an absolute path; mend `catalogue`")
+            raise SkillError(f"{self._folder}: must be an absolute path; mend `catalogue`")
         if not os.path.isdir(self._folder):
-            raise NoSkill(f"{self._folder}: is not a folder; make it, or mend `catalogue`")
+            raise SkillError(f"{self._folder}: is not a folder; make it, or mend `catalogue`")
         return self._folder
 
     def _skill(self, skill_id: str) -> Skill:
         folder = os.path.join(self._folder, skill_id)
         if os.path.islink(folder) or not os.path.isdir(folder):
-            raise NoSkill("is no folder of a skill")
+            raise SkillError("is no folder of a skill")
         path = os.path.join(folder, SKILL_FILE)
         text, real = read_file(path, FILE_LIMIT)
         document = read_document(text)
@@ -93,13 +93,13 @@ def _is_name(skill_id: str) -> bool:
     )
 
 
-def _put(copy: Path, target: Path) -> None:
-    """Rename the copy, and never over something. Raises NoSkill where something has come there."""
+def _rename_into_place(copy: Path, target: Path) -> None:
+    """Rename the copy, and never over something. Raises SkillError where something is there."""
     try:
         # Renaming replaces an empty folder, so this one is made for it: no other is replaced.
         target.mkdir(0o700)
     except FileExistsError:
-        raise NoSkill(f"is there already: {target}; remove or rename it first") from None
+        raise SkillError(f"is there already: {target}; remove or rename it first") from None
     try:
         copy.rename(target)
     except OSError:
@@ -109,44 +109,44 @@ def _put(copy: Path, target: Path) -> None:
 
 
 class _Copy:
-    """Copies a folder of plain files and folders. Raises NoSkill for anything else, OSError."""
+    """Copies a folder of plain files and folders. Raises SkillError for anything else, OSError."""
 
     def __init__(self) -> None:
         self._files = 0
         self._size = 0
 
-    def folder(self, source: str, target: Path, depth: int) -> None:
-        """Copy a folder and what is in it."""
+    def copy_folder(self, source: str, target: Path, depth: int) -> None:
+        """Copy a folder and its content."""
         if depth < 0:
-            raise NoSkill(f"has folders more than {DEPTH} deep: {source}")
+            raise SkillError(f"has folders more than {DEPTH} deep: {source}")
         target.mkdir(0o700)
         with os.scandir(source) as entries:
             for entry in entries:
                 self._files += 1
                 if self._files > MAX_FILES:
-                    raise NoSkill(f"has more than {MAX_FILES:,} files and folders")
+                    raise SkillError(f"has more than {MAX_FILES:,} files and folders")
                 if entry.is_symlink():
-                    raise NoSkill(f"holds a link, which is not copied: {entry.path}")
+                    raise SkillError(f"holds a link, which is not copied: {entry.path}")
                 if entry.is_dir():
-                    self.folder(entry.path, target / entry.name, depth - 1)
+                    self.copy_folder(entry.path, target / entry.name, depth - 1)
                 else:
-                    self._file(entry.path, target / entry.name)
+                    self._copy_file(entry.path, target / entry.name)
 
-    def _file(self, source: str, target: Path) -> None:
+    def _copy_file(self, source: str, target: Path) -> None:
         def judge(real: str, status: os.stat_result) -> None:
             # Not the file whose name was looked at: a link has taken its place.
             if not stat.S_ISREG(status.st_mode) or os.path.basename(real) != target.name:
-                raise NoSkill(f"holds what is no plain file: {source}")
-            self._take(status.st_size)
+                raise SkillError(f"holds what is no plain file: {source}")
+            self._count_size(status.st_size)
             statuses.append(status)
 
         statuses: list[os.stat_result] = []
-        with open(open_judged(source, judge), "rb") as file:
-            # What the file has grown by meanwhile is not copied.
+        with open(open_checked(source, judge), "rb") as file:
+            # Data appended meanwhile is not copied.
             target.write_bytes(file.read(statuses[0].st_size))
         target.chmod(0o700 if statuses[0].st_mode & stat.S_IXUSR else 0o600)
 
-    def _take(self, size: int) -> None:
+    def _count_size(self, size: int) -> None:
         self._size += size
         if self._size > SIZE_LIMIT:
-            raise NoSkill(f"is larger than {SIZE_LIMIT // 2**20} MiB")
+            raise SkillError(f"is larger than {SIZE_LIMIT // 2**20} MiB")

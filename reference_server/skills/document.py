@@ -1,7 +1,7 @@
-"""SKILL.md: what it says of its skill.
+"""SKILL.md: name, description and text of a skill.
 
 The front matter says name and description, else the title heading and the first paragraph below it.
-What a paragraph or a heading is, is CommonMark's matter. Source: session-protocol "Skill
+Paragraphs and headings are those of CommonMark. Source: session-protocol "Skill
 (SkillMetadata)" ("a title heading (skill name), a brief description, an Instructions section, an
 Examples section and a Dependencies section").
 """
@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from reference_server.skills import front_matter
-from reference_server.skills.skill import NoSkill
+from reference_server.skills.skill import SkillError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -52,18 +52,20 @@ class Outline:
 
 
 def read_document(text: str) -> Document:
-    """Read the text of a SKILL.md. Raises NoSkill."""
+    """Read the text of a SKILL.md. Raises SkillError."""
     matter, body = front_matter.split(text)
     fields = {} if matter is None else front_matter.read(matter, ("name", "description"))
-    name, description = (_line(fields.get(key, "")) for key in ("name", "description"))
+    name, description = (_one_line(fields.get(key, "")) for key in ("name", "description"))
     if not (name and description):
         outline = outline_of(body)
-        name = name or _line(outline.title)
+        name = name or _one_line(outline.title)
         description = (
-            description or _line(outline.lead) or _line(outline.sections.get("Instructions", ""))
+            description
+            or _one_line(outline.lead)
+            or _one_line(outline.sections.get("Instructions", ""))
         )
     _check_name(name)
-    return Document(name, _cut(description), body.strip() + "\n")
+    return Document(name, _shorten(description), body.strip() + "\n")
 
 
 def outline_of(text: str) -> Outline:
@@ -99,20 +101,22 @@ def _markdown() -> "MarkdownIt":
     return MarkdownIt("commonmark").disable("inline")
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return a text as one line."""
     return _SPACE.sub(" ", text).strip()
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= DESCRIPTION_LIMIT else text[: DESCRIPTION_LIMIT - 1] + "…"
 
 
 def _check_name(name: str) -> None:
     if not name:
-        raise NoSkill("has no name; begin it with a heading `# name`, or a front matter `name: …`")
+        raise SkillError(
+            "has no name; begin it with a heading `# name`, or a front matter `name: …`"
+        )
     if len(name) > NAME_LIMIT:
-        raise NoSkill(f"its name has more than {NAME_LIMIT} characters; shorten it")
+        raise SkillError(f"its name has more than {NAME_LIMIT} characters; shorten it")
     # Control characters, and those that turn the direction of writing.
     if any(unicodedata.category(one) in ("Cc", "Cf") for one in name):
-        raise NoSkill("its name holds a character that cannot be seen; remove it")
+        raise SkillError("its name holds a character that cannot be seen; remove it")

@@ -11,7 +11,7 @@ from typing import cast
 
 import yaml
 
-from reference_server.skills.skill import NoSkill
+from reference_server.skills.skill import SkillError
 
 FRONT_MATTER_LIMIT = 16 * 1024
 """Characters of a front matter."""
@@ -23,15 +23,15 @@ _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter of a text, if it has one, and what follows it. Raises NoSkill."""
+    """Return the front matter of a text, if it has one, and the rest. Raises SkillError."""
     begins = _OPENS.match(text)
     if begins is None:
         return None, text
     ends = _CLOSES.search(text, begins.end())
     if ends is None:
-        raise NoSkill("line 1: the front matter is not closed; end it with a line `---`")
+        raise SkillError("line 1: the front matter is not closed; end it with a line `---`")
     if ends.start() - begins.end() > FRONT_MATTER_LIMIT:
-        raise NoSkill(
+        raise SkillError(
             f"line 1: the front matter has more than {FRONT_MATTER_LIMIT // 1024} KiB; "
             "move its text below"
         )
@@ -39,19 +39,19 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(text: str, keys: Iterable[str]) -> dict[str, str]:
-    """Return the texts under these keys, as far as they are there and not null. Raises NoSkill."""
+    """Return the texts under these keys that are there and not null. Raises SkillError."""
     try:
         return _Reader(set(keys)).read(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = f"{error.problem or error.context}; mend the front matter"
-        raise NoSkill(_at(mark, words)) from None
+        raise SkillError(_with_place(mark, words)) from None
     except yaml.YAMLError as error:
         problem = str(error).splitlines()[0]
-        raise NoSkill(f"the front matter is not YAML: {problem}; mend it") from None
+        raise SkillError(f"the front matter is not YAML: {problem}; mend it") from None
 
 
-def _at(mark: "yaml.Mark | None", words: str) -> str:
+def _with_place(mark: "yaml.Mark | None", words: str) -> str:
     if mark is None:
         return words
     # Marks count from 0, and the front matter begins in line 2 of the file.
@@ -61,21 +61,21 @@ def _at(mark: "yaml.Mark | None", words: str) -> str:
 class _Reader:
     """Follows the events of one front matter; keeps the texts of the wanted keys."""
 
-    def __init__(self, wanted: set[str]) -> None:
-        self._wanted = wanted
+    def __init__(self, keys: set[str]) -> None:
+        self._keys = keys
         self._found: dict[str, str] = {}
-        self._seen: set[str] = set()
+        self._seen_keys: set[str] = set()
         self._key: str | None = None
         self._depth = 0
 
     def read(self, text: str) -> dict[str, str]:
-        # What the stubs leave unknown.
+        # The stubs do not have it.
         parse = cast("Callable[..., Iterable[yaml.Event]]", vars(yaml)["parse"])
         for event in parse(text, Loader=yaml.CSafeLoader):
             match event:
                 case yaml.AliasEvent():
                     words = "aliases (`*name`) are not taken; write it out"
-                    raise NoSkill(_at(event.start_mark, words))
+                    raise SkillError(_with_place(event.start_mark, words))
                 case yaml.ScalarEvent():
                     self._take(event)
                 case yaml.CollectionStartEvent():
@@ -91,31 +91,35 @@ class _Reader:
     def _open(self, event: "yaml.CollectionStartEvent") -> None:
         mark = event.start_mark
         if self._depth == 0 and not isinstance(event, yaml.MappingStartEvent):
-            raise NoSkill(_at(mark, _NO_KEYS))
+            raise SkillError(_with_place(mark, _NO_KEYS))
         if self._depth == 1:
             if self._key is None:
-                raise NoSkill(_at(mark, "a key must be a text"))
+                raise SkillError(_with_place(mark, "a key must be a text"))
             self._check_text(self._key, mark)
         self._depth += 1
         if self._depth > _DEPTH:
-            raise NoSkill(_at(mark, f"is nested more than {_DEPTH} deep; write it flatter"))
+            raise SkillError(
+                _with_place(mark, f"is nested more than {_DEPTH} deep; write it flatter")
+            )
 
     def _take(self, event: "yaml.ScalarEvent") -> None:
         if self._depth == 0 and event.value:
-            raise NoSkill(_at(event.start_mark, _NO_KEYS))
+            raise SkillError(_with_place(event.start_mark, _NO_KEYS))
         if self._depth != 1:
             return
         if self._key is None:
-            if event.value in self._seen:
-                raise NoSkill(_at(event.start_mark, f"`{event.value[:40]}` is there twice"))
-            self._seen.add(event.value)
+            if event.value in self._seen_keys:
+                raise SkillError(
+                    _with_place(event.start_mark, f"`{event.value[:40]}` is there twice")
+                )
+            self._seen_keys.add(event.value)
             self._key = event.value
             return
         key, self._key = self._key, None
         is_null = event.implicit[0] and event.value in _NOTHING
-        if key in self._wanted and not is_null:
+        if key in self._keys and not is_null:
             self._found[key] = event.value
 
     def _check_text(self, key: str, mark: "yaml.Mark") -> None:
-        if key in self._wanted:
-            raise NoSkill(_at(mark, f"`{key}` must be a text; put it in quotes"))
+        if key in self._keys:
+            raise SkillError(_with_place(mark, f"`{key}` must be a text; put it in quotes"))

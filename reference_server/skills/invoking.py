@@ -26,7 +26,7 @@ from reference_server.skills.files import read_file
 from reference_server.skills.library import Library
 from reference_server.skills.naming import first_word, names_in, words_after_signs
 from reference_server.skills.scan import FILE_LIMIT
-from reference_server.skills.skill import SKILL_FILE, NoSkill, Skill
+from reference_server.skills.skill import SKILL_FILE, Skill, SkillError
 from reference_server.words import SkillTexts
 
 MAX_SKILLS = 20
@@ -52,77 +52,79 @@ class _Invocation:
     library: Library
     sandbox: Sandbox
     blocks: dict[str, str] = field(default_factory=dict[str, str])
-    refused: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    refusals: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     notes: list[str] = field(default_factory=list[str])
 
     async def read(self, content: Sequence[UserInput]) -> SkillTexts:
         items = {(one.name, one.path): one for one in content if isinstance(one, SkillInput)}
         for key, item in items.items():
             try:
-                await self._take(item.name, item.path)
-            except NoSkill as error:
-                self.refused[key] = str(error)
+                await self._add_skill(item.name, item.path)
+            except SkillError as error:
+                self.refusals[key] = str(error)
         texts = [one.text for one in content if isinstance(one, TextInput)]
         apps = {one.name for one in content if isinstance(one, MentionInput)}
-        await self._take_named(texts, {name for name, _ in items} | apps)
-        return SkillTexts(list(self.blocks.values()), self.refused, self.notes)
+        await self._add_named_skills(texts, {name for name, _ in items} | apps)
+        return SkillTexts(list(self.blocks.values()), self.refusals, self.notes)
 
-    async def _take_named(self, texts: list[str], known_names: set[str]) -> None:
-        """Take the skills that texts name; of a known name an item has said what it means."""
+    async def _add_named_skills(self, texts: list[str], known_names: set[str]) -> None:
+        """Take the skills that texts name; items already resolve the known names."""
         if not words_after_signs(texts) - {first_word(name) for name in known_names}:
             return
-        usable = await self.library.usable(self.settings.cwd)
+        usable = await self.library.usable_skills(self.settings.cwd)
         for name in names_in(texts, {*usable, *known_names}):
             if name not in known_names:
                 try:
-                    await self._take(name, usable[name].path)
-                except NoSkill as error:
+                    await self._add_skill(name, usable[name].path)
+                except SkillError as error:
                     self.notes.append(f"The skill ${name} is not used: {error}")
 
-    async def _take(self, name: str, file: str) -> None:
-        """Add the text of a skill. Raises NoSkill."""
-        path = _normal(file)
+    async def _add_skill(self, name: str, file: str) -> None:
+        """Add the text of a skill. Raises SkillError."""
+        path = _normalize(file)
         if basename(path) != SKILL_FILE:
-            raise NoSkill(f"it is not in a {SKILL_FILE}")
-        real, document = await self._document(path)
+            raise SkillError(f"it is not in a {SKILL_FILE}")
+        real, document = await self._read_document(path)
         if document.name != name:
-            raise NoSkill(f"the skill there is called {document.name}")
+            raise SkillError(f"the skill there is called {document.name}")
         skill = Skill(name, document.description, path, real, "user")
         if await self.library.is_disabled(skill):
-            raise NoSkill("it is disabled")
+            raise SkillError("it is disabled")
         if real in self.blocks:
             return
         block = f"<skill>\n<name>{name}</name>\n<path>{path}</path>\n{document.text}</skill>"
         if len(self.blocks) >= MAX_SKILLS:
-            raise NoSkill(f"one input names at most {MAX_SKILLS} skills")
+            raise SkillError(f"one input names at most {MAX_SKILLS} skills")
         if sum(map(len, self.blocks.values())) + len(block) > TEXT_LIMIT:
-            raise NoSkill(f"the skills of one input have at most {TEXT_LIMIT // 1024} KiB together")
+            raise SkillError(
+                f"the skills of one input have at most {TEXT_LIMIT // 1024} KiB together"
+            )
         self.blocks[real] = block
 
-    async def _document(self, path: str) -> tuple[str, Document]:
-        """Read a SKILL.md, if the policy lets a command read it. Raises NoSkill."""
+    async def _read_document(self, path: str) -> tuple[str, Document]:
+        """Read a SKILL.md, if the policy lets a command read it. Raises SkillError."""
         try:
             check_path(path)
             plan = self.sandbox.view(self.settings.sandbox, workspace=self.settings.cwd)
         except (LimitExceeded, Refused, ValueError) as error:
-            raise NoSkill(str(error)) from None
+            raise SkillError(str(error)) from None
         try:
             with anyio.fail_after(READING_TIME):
                 return await to_thread.run_sync(
                     partial(_read, path, plan), abandon_on_cancel=True, limiter=self.library.readers
                 )
         except TimeoutError:
-            raise NoSkill(f"it was not read within {READING_TIME:g} s") from None
+            raise SkillError(f"it was not read within {READING_TIME:g} s") from None
 
 
-def _normal(path: str) -> str:
+def _normalize(path: str) -> str:
     return os.path.normpath(path)
 
 
 def _read(path: str, plan: Plan | None) -> tuple[str, Document]:
     def judge(real: str, status: os.stat_result) -> None:
         if plan is not None and not (plan.readable(real) and may_read(real, status)):
-            raise NoSkill("the sandbox hides it")
+            raise SkillError("the sandbox hides it")
 
     text, real = read_file(path, FILE_LIMIT, judge)
     return real, read_document(text)

@@ -1,6 +1,6 @@
-"""The skills of each working directory: what is listed, and what `$name` can mean.
+"""The skills of each working directory, for listings and for `$name`.
 
-What one folder holds is found by `scan`. Source: session-protocol "skills/list", "Skill scopes".
+`scan` reads one folder. Source: session-protocol "skills/list", "Skill scopes".
 """
 
 import os
@@ -17,7 +17,7 @@ from harness.protocol.wire.skills import SkillErrorInfo, SkillMetadata, SkillsLi
 from reference_server.config.home import Home
 from reference_server.config.model import Config
 from reference_server.settings import absolute_folder
-from reference_server.skills.scan import SCAN_TIME, Scanned, scan
+from reference_server.skills.scan import SCAN_TIME, ScanResult, scan
 from reference_server.skills.skill import Problem, Scope, Skill
 from reference_server.skills.switches import Disabled, Switches
 
@@ -31,8 +31,8 @@ WAIT_TIME = SCAN_TIME + 1
 """Seconds after which a folder is not waited for: its disk does not answer."""
 _READERS = 4
 """Folders that are looked at at a time; one whose disk does not answer counts until it does."""
-_HUNG = f"does not answer; it was waited for {WAIT_TIME:g} s; see whether its disk is there"
-_LATE = f"was not looked at: the folders before it took {LIST_TIME:g} s; ask for fewer"
+_NO_ANSWER = f"does not answer; it was waited for {WAIT_TIME:g} s; see whether its disk is there"
+_NOT_REACHED = f"was not looked at: the folders before it took {LIST_TIME:g} s; ask for fewer"
 
 Root = tuple[str, Scope]
 
@@ -43,7 +43,7 @@ class Library:
     def __init__(self, home: Home, config: Config) -> None:
         self.config = config
         self._home = home
-        self._cache: OrderedDict[Root, Scanned] = OrderedDict()
+        self._cache: OrderedDict[Root, ScanResult] = OrderedDict()
         self.readers = anyio.CapacityLimiter(_READERS)
         self.switches = Switches(home.config_file)
 
@@ -56,8 +56,8 @@ class Library:
         """Return a working directory as an absolute path, as threads have it. Raises Refusal."""
         return absolute_folder(cwd, self.config.folder)
 
-    def forget(self) -> None:
-        """Look at the disk for the next listing."""
+    def clear_cache(self) -> None:
+        """Clear the cache, so that the next listing reads the disk."""
         self._cache.clear()
 
     async def entries(
@@ -68,42 +68,41 @@ class Library:
         `extra`: further folders of the user's, by absolute working directory. With `reload` what is
         in the cache is not believed.
         """
-        scans = _Looked(self, reload=reload)
-        disabled = await self._disabled()
+        scans = _RequestScans(self, reload=reload)
+        disabled = await self._read_disabled()
         return [
-            await self._entry(cwd, extra.get(self.folder(cwd), ()), scans, disabled)
-            for cwd in cwds
+            await self._entry(cwd, extra.get(self.folder(cwd), ()), scans, disabled) for cwd in cwds
         ]
 
-    async def usable(self, cwd: str) -> dict[str, Skill]:
+    async def usable_skills(self, cwd: str) -> dict[str, Skill]:
         """Return the skills that `$name` can mean in a working directory, as the disk has them now.
 
         Of several that are enabled and have one name the nearest counts: the project's, then the
         user's, then the built-in one.
         """
-        disabled = await self._disabled()
-        scans = _Looked(self, reload=True)
+        disabled = await self._read_disabled()
+        scans = _RequestScans(self, reload=True)
         skills: dict[str, Skill] = {}
         for root in self._roots(cwd, ()):
-            for skill in (await scans.at(root)).skills:
+            for skill in (await scans.scan(root)).skills:
                 if not disabled.holds(skill):
                     skills.setdefault(skill.name, skill)
         return skills
 
     async def _entry(
-        self, cwd: str, extra: Sequence[str], scans: "_Looked", disabled: Disabled
+        self, cwd: str, extra: Sequence[str], scans: "_RequestScans", disabled: Disabled
     ) -> SkillsListEntry:
         skills: dict[str, Skill] = {}
         problems: list[Problem] = [disabled.problem] if disabled.problem else []
         for root in self._roots(self.folder(cwd), extra):
-            scanned = await scans.at(root)
+            scanned = await scans.scan(root)
             for skill in scanned.skills:
                 # The working directory can be the home, or a root a link to another.
                 skills.setdefault(skill.real, skill)
             problems += [one for one in scanned.problems if one not in problems]
         return SkillsListEntry(
             cwd=cwd,
-            skills=[_shown(skill, not disabled.holds(skill)) for skill in skills.values()],
+            skills=[_skill_metadata(skill, not disabled.holds(skill)) for skill in skills.values()],
             errors=[SkillErrorInfo(path=one.path, message=one.message) for one in problems],
         )
 
@@ -113,27 +112,27 @@ class Library:
 
     async def is_disabled(self, skill: Skill) -> bool:
         """Return whether a skill is disabled, wherever it lies."""
-        return (await self._disabled()).holds(skill)
+        return (await self._read_disabled()).holds(skill)
 
-    async def _disabled(self) -> Disabled:
+    async def _read_disabled(self) -> Disabled:
         read = partial(Disabled.read, self._home.config_file)
         return await to_thread.run_sync(read, abandon_on_cancel=True, limiter=self.readers)
 
-    def cached(self, root: Root) -> Scanned | None:
-        """Return what is remembered of a folder of skills."""
+    def cached_scan(self, root: Root) -> ScanResult | None:
+        """Return the cached scan of a folder of skills."""
         if root in self._cache:
             self._cache.move_to_end(root)
         return self._cache.get(root)
 
-    async def scan(self, root: Root) -> Scanned:
-        """Look at a folder of skills, and remember what it holds."""
+    async def scan(self, root: Root) -> ScanResult:
+        """Scan a folder of skills, and cache the result."""
         try:
             with anyio.fail_after(WAIT_TIME):
                 result = await to_thread.run_sync(
                     scan, *root, abandon_on_cancel=True, limiter=self.readers
                 )
         except TimeoutError:
-            return Scanned([], [Problem(root[0], _HUNG)])
+            return ScanResult([], [Problem(root[0], _NO_ANSWER)])
         self._cache[root] = result
         self._cache.move_to_end(root)
         while len(self._cache) > MAX_CACHED:
@@ -141,26 +140,26 @@ class Library:
         return result
 
 
-class _Looked:
-    """The folders that one request has seen: none is looked at twice for it."""
+class _RequestScans:
+    """The scans of one request, which scans no folder twice."""
 
     def __init__(self, library: Library, *, reload: bool) -> None:
         self._library = library
         self._reload = reload
-        self._seen: dict[Root, Scanned] = {}
+        self._seen: dict[Root, ScanResult] = {}
         self._end = time.monotonic() + LIST_TIME
 
-    async def at(self, root: Root) -> Scanned:
+    async def scan(self, root: Root) -> ScanResult:
         if root not in self._seen:
-            cached = None if self._reload else self._library.cached(root)
+            cached = None if self._reload else self._library.cached_scan(root)
             if cached is None and time.monotonic() > self._end:
-                return Scanned([], [Problem(root[0], _LATE)])
+                return ScanResult([], [Problem(root[0], _NOT_REACHED)])
             self._seen[root] = cached or await self._library.scan(root)
         return self._seen[root]
 
 
-def _shown(skill: Skill, enabled: bool) -> SkillMetadata:
-    shown = SkillMetadata(
+def _skill_metadata(skill: Skill, enabled: bool) -> SkillMetadata:
+    metadata = SkillMetadata(
         name=skill.name,
         description=skill.description,
         enabled=enabled,
@@ -168,5 +167,5 @@ def _shown(skill: Skill, enabled: bool) -> SkillMetadata:
         scope=skill.scope,
     )
     if skill.interface is not None:
-        shown.interface = skill.interface
-    return shown
+        metadata.interface = skill.interface
+    return metadata

@@ -1,4 +1,4 @@
-"""Finding `$name` in what the user wrote.
+"""Finding `$name` in the user's text.
 
 Only the whole name counts, exactly, and only if it does not go on after it. Words after a `$` that
 name no skill (`$HOME`, `$5`) are text like any other. Source: session-protocol "turn/start" ("the

@@ -1,8 +1,8 @@
 """All skills of one folder of skills.
 
-A folder with a SKILL.md is a skill, one without may hold others. It is bounded in entries, depth
-and time, so that no folder, whatever is in it, holds a listing up; what could not be read is told,
-and the rest is found all the same.
+A folder with a SKILL.md is a skill, one without may hold others. The scan is bounded in entries,
+depth and time, so that no folder can hold up a listing; what could not be read is reported, and the
+rest is found all the same.
 """
 
 import os
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from reference_server.skills.companions import read_companions
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
-from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Scope, Skill
+from reference_server.skills.skill import SKILL_FILE, Problem, Scope, Skill, SkillError
 
 FILE_LIMIT = 128 * 1024
 """Bytes of a SKILL.md."""
@@ -22,7 +22,7 @@ MAX_ENTRIES = 5000
 MAX_SKILLS = 500
 """Skills of one folder of skills."""
 MAX_PROBLEMS = 100
-"""Problems that are told of one folder of skills."""
+"""Problems that are reported for one folder of skills."""
 DEPTH = 4
 """Folders below a folder of skills in which a skill may lie."""
 SCAN_TIME = 3.0
@@ -34,30 +34,30 @@ _UNDESCRIBED = (
 
 
 @dataclass(slots=True)
-class Scanned:
+class ScanResult:
     """The contents of one folder of skills."""
 
     skills: list[Skill] = field(default_factory=list[Skill])
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
-def scan(root: str, scope: Scope, clock: Callable[[], float] = time.monotonic) -> Scanned:
+def scan(root: str, scope: Scope, clock: Callable[[], float] = time.monotonic) -> ScanResult:
     """Find the skills of a folder of skills, by name of folder; a missing one has none."""
     walk = _Walk(root, scope, clock)
     try:
         walk.enter(root, 0)
-    except _Enough as error:
-        walk.found.problems.append(Problem(root, str(error)))
-    return walk.found
+    except _ScanStopped as error:
+        walk.result.problems.append(Problem(root, str(error)))
+    return walk.result
 
 
-class _Enough(Exception):
+class _ScanStopped(Exception):
     """The walk ends here; str() says why."""
 
 
 class _Walk:
     def __init__(self, root: str, scope: Scope, clock: Callable[[], float]) -> None:
-        self.found = Scanned()
+        self.result = ScanResult()
         self._root = root
         self._scope: Scope = scope
         self._clock = clock
@@ -66,7 +66,7 @@ class _Walk:
         self._visited: set[tuple[int, int]] = set()
 
     def enter(self, folder: str, depth: int) -> None:
-        """Find the skills in a folder. Raises _Enough."""
+        """Find the skills in a folder. Raises _ScanStopped."""
         self._check_bounds()
         try:
             status = os.stat(folder)
@@ -77,10 +77,10 @@ class _Walk:
         except FileNotFoundError:
             return
         except NotADirectoryError:
-            self._tell(folder, "is not a folder; put the folder of a skill there")
+            self._add_problem(folder, "is not a folder; put the folder of a skill there")
             return
         except OSError as error:
-            self._tell(folder, f"cannot be read: {error.strerror}; change its permissions")
+            self._add_problem(folder, f"cannot be read: {error.strerror}; change its permissions")
             return
         if SKILL_FILE in names:
             self._read(folder)
@@ -88,23 +88,23 @@ class _Walk:
                 return
         elif wrong := next((name for name in names if name.lower() == "skill.md"), None):
             path = os.path.join(folder, wrong)
-            self._tell(path, f"is not called {SKILL_FILE}, so it is no skill; rename it")
+            self._add_problem(path, f"is not called {SKILL_FILE}, so it is no skill; rename it")
         if depth < DEPTH:
             for name in folders:
                 self.enter(os.path.join(folder, name), depth + 1)
 
     def _content(self, folder: str) -> tuple[list[str], list[str]]:
-        """Return the names of all entries, and of the folders among them. Raises OSError, _Enough."""
+        """Return the names of all entries, and of the folders. Raises OSError, _ScanStopped."""
         names: list[str] = []
         folders: list[str] = []
         with os.scandir(folder) as entries:
-            for entry in self._counted(entries):
+            for entry in self._count_entries(entries):
                 try:
                     entry.name.encode()
                 except UnicodeError:
                     name = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
                     path = os.path.join(folder, name)
-                    self._tell(path, "has a name that is not UTF-8; rename it")
+                    self._add_problem(path, "has a name that is not UTF-8; rename it")
                     continue
                 names.append(entry.name)
                 try:
@@ -115,14 +115,16 @@ class _Walk:
                     if entry.name == SKILL_FILE:
                         # Told when it is read.
                         continue
-                    self._tell(entry.path, f"cannot be followed: {error.strerror}; remove it")
+                    self._add_problem(
+                        entry.path, f"cannot be followed: {error.strerror}; remove it"
+                    )
         return names, sorted(folders)
 
-    def _counted(self, entries: "Iterator[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
+    def _count_entries(self, entries: "Iterator[os.DirEntry[str]]") -> "Iterator[os.DirEntry[str]]":
         for entry in entries:
             self._entries += 1
             if self._entries > MAX_ENTRIES:
-                raise _Enough(
+                raise _ScanStopped(
                     f"holds more than {MAX_ENTRIES:,} files and folders, of which the rest is "
                     "not looked at; move away what is no skill"
                 )
@@ -133,30 +135,30 @@ class _Walk:
         try:
             text, real = read_file(path, FILE_LIMIT)
             document = read_document(text)
-        except NoSkill as error:
-            self._tell(path, str(error))
+        except SkillError as error:
+            self._add_problem(path, str(error))
             return
-        if len(self.found.skills) == MAX_SKILLS:
-            raise _Enough(
+        if len(self.result.skills) == MAX_SKILLS:
+            raise _ScanStopped(
                 f"holds more than {MAX_SKILLS} skills; the rest is left out; move some elsewhere"
             )
         if not document.description:
-            self._tell(path, _UNDESCRIBED)
+            self._add_problem(path, _UNDESCRIBED)
         interface, problems = read_companions(folder)
         for problem in problems:
-            self._tell(problem.path, problem.message)
-        self.found.skills.append(
+            self._add_problem(problem.path, problem.message)
+        self.result.skills.append(
             Skill(document.name, document.description, path, real, self._scope, interface)
         )
 
-    def _tell(self, path: str, message: str) -> None:
-        if len(self.found.problems) >= MAX_PROBLEMS:
-            raise _Enough("holds more mistakes than are told here; mend these first")
-        self.found.problems.append(Problem(path, message))
+    def _add_problem(self, path: str, message: str) -> None:
+        if len(self.result.problems) >= MAX_PROBLEMS:
+            raise _ScanStopped("holds more mistakes than are told here; mend these first")
+        self.result.problems.append(Problem(path, message))
 
     def _check_bounds(self) -> None:
         if self._clock() > self._end:
-            raise _Enough(
+            raise _ScanStopped(
                 f"was not read to its end within {SCAN_TIME:g} s; what is missing is listed when "
                 "fewer or smaller files are there"
             )

@@ -33,5 +33,5 @@ class Problem:
     message: str
 
 
-class NoSkill(Exception):
-    """The file is no skill that can be used; str() says why, and what to do."""
+class SkillError(Exception):
+    """The file is not a usable skill; str() says why, and what to do."""

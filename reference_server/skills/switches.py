@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from reference_server.config.editing import Unwritable, change_config
-from reference_server.config.text import NoText, read_text
-from reference_server.config.text_edits import line_end, quoted, without
+from reference_server.config.text import ConfigTextError, read_text
+from reference_server.config.text_edits import line_end, quote, remove_values
 from reference_server.skills.document import read_document
 from reference_server.skills.files import read_file
 from reference_server.skills.scan import FILE_LIMIT
-from reference_server.skills.skill import SKILL_FILE, NoSkill, Problem, Skill
+from reference_server.skills.skill import SKILL_FILE, Problem, Skill, SkillError
 from reference_server.skills.toml import read_toml
 
 __all__ = ["Disabled", "Switches", "Unwritable", "check_skill"]
@@ -32,12 +32,12 @@ class Disabled:
 
     @classmethod
     def read(cls, file: Path) -> "Disabled":
-        """Read config.toml; of one that cannot be read, `problem` tells why."""
+        """Read config.toml; if it cannot be read, `problem` says why."""
         try:
             table = read_toml(_text(file))
         except FileNotFoundError:
             return cls()
-        except NoSkill as error:
+        except SkillError as error:
             return cls(problem=Problem(str(file), f"{error}; until then no skill is disabled"))
         except OSError as error:
             words = f"cannot be read: {error.strerror}; change its permissions"
@@ -56,9 +56,9 @@ class Disabled:
 
 
 def check_skill(path: str) -> None:
-    """Raise NoSkill where no skill is."""
+    """Raise an error unless a skill is at the path."""
     if os.path.basename(path) != SKILL_FILE:
-        raise NoSkill(f"is not the path of a {SKILL_FILE}; name that file of the skill")
+        raise SkillError(f"is not the path of a {SKILL_FILE}; name that file of the skill")
     read_document(read_file(path, FILE_LIMIT)[0])
 
 
@@ -69,38 +69,38 @@ class Switches:
         self._file = file
 
     def set(self, path: str, *, enabled: bool) -> None:
-        """Write that a skill is disabled, or take away what says so.
+        """Write the entry that disables a skill, or remove it.
 
-        Raises NoSkill where no skill is at the path (and, to enable it, no entry either),
+        Raises SkillError where no skill is at the path (and, to enable it, no entry either),
         Unwritable, OSError. Blocks.
         """
-        change_config(self._file, partial(self._changed, path, enabled=enabled))
+        change_config(self._file, partial(self._change, path, enabled=enabled))
 
-    def _changed(self, path: str, text: str, *, enabled: bool) -> str:
+    def _change(self, path: str, text: str, *, enabled: bool) -> str:
         try:
             table = read_toml(text)
-        except NoSkill as error:
+        except SkillError as error:
             raise Unwritable(f"{self._file}: {error}") from None
-        ours = [entry for entry in _entries(table) if _is_of(entry, path)]
-        if not (enabled and ours):
+        own_entries = [entry for entry in _entries(table) if _is_of(entry, path)]
+        if not (enabled and own_entries):
             check_skill(path)
-        if enabled and not ours:
+        if enabled and not own_entries:
             return text
-        made = _edited(text, path, enabled=enabled)
-        if made is None:
+        new_text = _edit_text(text, path, enabled=enabled)
+        if new_text is None:
             raise Unwritable(
                 f"{self._file}: `skills.config` is not written as `[[skills.config]]`; "
                 "write it so, or change it by hand"
             )
-        return made
+        return new_text
 
 
 def _text(file: Path) -> str:
-    """Read a config.toml. Raises NoSkill, OSError."""
+    """Read a config.toml. Raises SkillError, OSError."""
     try:
         return read_text(file)
-    except NoText as error:
-        raise NoSkill(str(error)) from None
+    except ConfigTextError as error:
+        raise SkillError(str(error)) from None
 
 
 def _entries(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -115,31 +115,33 @@ def _is_of(entry: Mapping[str, Any], path: str) -> bool:
     entry_path = entry.get("path")
     if not isinstance(entry_path, str) or not entry_path:
         return False
-    return os.path.normpath(entry_path) == path or os.path.realpath(entry_path) == os.path.realpath(path)
+    return os.path.normpath(entry_path) == path or os.path.realpath(entry_path) == os.path.realpath(
+        path
+    )
 
 
-def _edited(text: str, path: str, *, enabled: bool) -> str | None:
+def _edit_text(text: str, path: str, *, enabled: bool) -> str | None:
     """Return the text with the entry changed; None if it is written in a form that cannot be."""
     end = line_end(text)
     entry = _entry(path).replace("\n", end)
-    made = text.replace(entry, "")
+    new_text = text.replace(entry, "")
     try:
-        if any(_is_of(one, path) for one in _entries(tomllib.loads(made))):
+        if any(_is_of(one, path) for one in _entries(tomllib.loads(new_text))):
             # Not as the server writes it: a user did.
-            made = _without(made, path)
+            new_text = _without(new_text, path)
         if not enabled:
-            made += end if made and not made.endswith("\n") else ""
-            made += entry
-        # What is written inline or dotted can neither be found nor added to.
-        says = _without_empty(tomllib.loads(made))
-        return made if says == _wanted(text, path, enabled=enabled) else None
+            new_text += end if new_text and not new_text.endswith("\n") else ""
+            new_text += entry
+        # An inline or dotted table can neither be found nor extended.
+        new_table = _without_empty(tomllib.loads(new_text))
+        return new_text if new_table == _expected_table(text, path, enabled=enabled) else None
     except (ValueError, RecursionError):
         return None
 
 
 def _entry(path: str) -> str:
     """Return an entry as the server writes it: below what is there, which stays as it is."""
-    return f"\n[[skills.config]]\npath = {quoted(path)}\nenabled = false\n"
+    return f"\n[[skills.config]]\npath = {quote(path)}\nenabled = false\n"
 
 
 def _without(text: str, path: str) -> str:
@@ -147,12 +149,12 @@ def _without(text: str, path: str) -> str:
     entries = cast("dict[str, Any]", tomllib.loads(text)["skills"])["config"]
     for index in reversed(range(len(entries))):
         if isinstance(entries[index], dict) and _is_of(entries[index], path):
-            text = without(text, ("skills", "config", index))
+            text = remove_values(text, ("skills", "config", index))
     return text
 
 
-def _wanted(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
-    """Return what the file must say after the change. Raises ValueError where it cannot."""
+def _expected_table(text: str, path: str, *, enabled: bool) -> dict[str, Any]:
+    """Return the table that the file must have after the change. Raises ValueError."""
     table = tomllib.loads(text)
     skills = table.setdefault("skills", {})
     if not isinstance(skills, dict):

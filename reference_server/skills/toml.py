@@ -1,24 +1,24 @@
-"""Reading TOML, and saying what is wrong with it in the words of a skill's other mistakes."""
+"""Reading TOML, with errors in the form of a skill's other problems."""
 
 import re
 import tomllib
 from typing import Any
 
-from reference_server.skills.skill import NoSkill
+from reference_server.skills.skill import SkillError
 
 _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a text. Raises NoSkill, with line and column where they are known."""
+    """Return the tables of a text. Raises SkillError, with line and column where they are known."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         words = str(error)
         if match := _PLACE.search(words):
             place = f"line {match[1]}, column {match[2]}: "
-            raise NoSkill(f"{place}{words[: match.start()]}; mend the TOML") from None
-        raise NoSkill(f"is not TOML: {words}; mend it") from None
+            raise SkillError(f"{place}{words[: match.start()]}; mend the TOML") from None
+        raise SkillError(f"is not TOML: {words}; mend it") from None
     except (ValueError, RecursionError) as error:
         # A number of thousands of digits, or brackets nested too deeply.
-        raise NoSkill(f"is not TOML: {str(error)[:100]}; mend it") from None
+        raise SkillError(f"is not TOML: {str(error)[:100]}; mend it") from None

@@ -1,4 +1,4 @@
 """Transports: each gives and takes whole messages as bytes.
 
-What a message means is not known here.
+They do not interpret messages.
 """

@@ -50,7 +50,7 @@ def parse_address(text: str) -> Address:
     kind, _, rest = text.partition(":")
     match kind:
         case "ws":
-            return _tcp(text)
+            return _parse_tcp_address(text)
         case "unix" | "ws+unix":
             path = rest.removeprefix("//")
             if not path:
@@ -64,7 +64,7 @@ def parse_address(text: str) -> Address:
             raise BadAddress(f"{text}: unknown kind of address; use {KINDS}")
 
 
-def _tcp(text: str) -> TcpAddress:
+def _parse_tcp_address(text: str) -> TcpAddress:
     try:
         parts = urlsplit(text)
         host = parts.hostname
@@ -81,8 +81,8 @@ def _tcp(text: str) -> TcpAddress:
     if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
         raise BadAddress(f"{text}: only a host and a port are allowed")
     try:
-        found = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        ip = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         # A name may lead elsewhere tomorrow, and one machine may have several addresses.
         raise BadAddress(f"{text}: give the host as an IP address, as in 127.0.0.1") from None
-    return TcpAddress(str(found), port)
+    return TcpAddress(str(ip), port)

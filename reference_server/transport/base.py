@@ -15,7 +15,7 @@ class Oversized(NamedTuple):
 
 
 class Unusable(NamedTuple):
-    """Stands for a message that no line of JSON can be; `words` say why."""
+    """Stands for a message that cannot be JSON; `words` say why."""
 
     words: str
 
@@ -27,7 +27,7 @@ class Transport(Protocol):
     """A two-way stream of messages; one reader task and one writer task at a time."""
 
     @property
-    def taken(self) -> int:
+    def amount_read(self) -> int:
         """Return how much the peer has read, in a unit of the transport; it never shrinks."""
         ...
 
@@ -35,7 +35,7 @@ class Transport(Protocol):
         """Return the next messages, at least one; an empty list means the peer has ended."""
         ...
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until the peer has closed its side; messages that it sent before may be unread."""
         ...
 
@@ -55,7 +55,7 @@ class MemoryTransport:
         self._send_in, self._receive_in = anyio.create_memory_object_stream[Incoming](1000)
         self._send_out, self._receive_out = anyio.create_memory_object_stream[bytes](1000)
         self._ended = anyio.Event()
-        self.taken = 0
+        self.amount_read = 0
 
     async def receive(self) -> list[Incoming]:
         """Return the next message of the peer."""
@@ -64,7 +64,7 @@ class MemoryTransport:
         except anyio.EndOfStream:
             return []
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait for `end_input`."""
         await self._ended.wait()
 
@@ -73,29 +73,29 @@ class MemoryTransport:
         try:
             for message in messages:
                 await self._send_out.send(message)
-                self.taken += 1
+                self.amount_read += 1
         except anyio.BrokenResourceError as error:
             raise PeerGone from error
 
     async def put(self, message: Incoming) -> None:
-        """Peer's side: send one message to the server."""
+        """Send one message to the server, as the peer."""
         await self._send_in.send(message)
 
     async def take(self) -> bytes:
-        """Peer's side: the next message of the server. Raises anyio.EndOfStream at its end."""
+        """Return the server's next message, as the peer. Raises anyio.EndOfStream at its end."""
         return await self._receive_out.receive()
 
     def end_input(self) -> None:
-        """Peer's side: no more messages will come."""
+        """Send no more messages, as the peer."""
         self._send_in.close()
         self._ended.set()
 
     def end_output(self) -> None:
-        """Server's side: no more messages will come."""
+        """Send no more messages, as the server."""
         self._send_out.close()
 
     def stop_reading(self) -> None:
-        """Peer's side: read nothing more."""
+        """Read nothing more, as the peer."""
         self._receive_out.close()
 
     def close(self) -> None:

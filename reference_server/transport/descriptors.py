@@ -29,7 +29,7 @@ class Descriptors:
         self._output = output_fd
         self._ended = anyio.Event()
         self._input_waits = not stat.S_ISREG(os.fstat(input_fd).st_mode)
-        self.taken = 0
+        self.amount_read = 0
         """Bytes written so far."""
         self.midway = False
         """Whether a write was cancelled in the middle: what would come next is out of place."""
@@ -57,7 +57,7 @@ class Descriptors:
             return b""
         return await to_thread.run_sync(os.read, self._input, READ_SIZE, abandon_on_cancel=True)
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until nobody can write to the input any more, or it was read to its end."""
         try:
             await no_more_to_come(self._input)
@@ -72,7 +72,7 @@ class Descriptors:
         while rest:
             try:
                 written = os.write(self._output, rest)
-                self.taken += written
+                self.amount_read += written
                 rest = rest[written:]
             except BlockingIOError:
                 await anyio.wait_writable(self._output)

@@ -28,13 +28,13 @@ HANDSHAKE_TIME = 5.0
 class Admission:
     """Conditions of connecting. `checks_host`: the Host must be an address of this machine.
 
-    `missing` says of the path of a request, in words, that there is nothing; None where there is.
+    `missing_reason` says of the path of a request that there is nothing; None where there is.
     """
 
     token: str | None = None
     origins: frozenset[str] = frozenset()
     checks_host: bool = True
-    missing: Callable[[str], str | None] = lambda _path: None
+    missing_reason: Callable[[str], str | None] = lambda _path: None
 
     def refusal(self, headers: Headers) -> tuple[HTTPStatus, str] | None:
         """Return the status and the words with which a request is refused, None where it is not."""
@@ -43,7 +43,7 @@ class Admission:
             authorization = headers.get("Authorization", "")
         except MultipleValuesError as error:
             return HTTPStatus.BAD_REQUEST, f"more than one {error.args[0]} header"
-        if self.token is not None and not _bears(authorization, self.token):
+        if self.token is not None and not _has_token(authorization, self.token):
             return HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN"
         if origin is not None and origin not in self.origins:
             return HTTPStatus.FORBIDDEN, "this Origin is not allowed; see --allow-origin"
@@ -52,9 +52,9 @@ class Admission:
         return None
 
 
-def _bears(authorization: str, token: str) -> bool:
-    scheme, _, given = authorization.partition(" ")
-    right = hmac.compare_digest(given.strip().encode(), token.encode())
+def _has_token(authorization: str, token: str) -> bool:
+    scheme, _, sent_token = authorization.partition(" ")
+    right = hmac.compare_digest(sent_token.strip().encode(), token.encode())
     return right and scheme.lower() == "bearer"
 
 
@@ -105,7 +105,7 @@ def _answer(
     protocol: ServerProtocol, request: Request, admission: Admission, overload: str | None
 ) -> None:
     refusal = admission.refusal(request.headers)
-    missing = admission.missing(request.path) if refusal is None else None
+    missing = admission.missing_reason(request.path) if refusal is None else None
     if missing is not None:
         refusal = HTTPStatus.NOT_FOUND, missing
     if refusal is None and overload is not None:

@@ -1,6 +1,6 @@
-"""Noticing that the other end of a descriptor is closed, without reading from it.
+"""Detecting that the other end of a descriptor is closed, without reading from it.
 
-Reading would show it too, but what is read would have to be kept.
+Reading would detect it too, but the data would have to be kept.
 """
 
 import select

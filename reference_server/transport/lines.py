@@ -1,6 +1,6 @@
 """JSON Lines without I/O: bytes in, lines out.
 
-Whether a line is JSON is not known here.
+A line need not be JSON.
 """
 
 from reference_server.transport.base import Incoming, Oversized
@@ -21,7 +21,7 @@ class LineSplitter:
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._pieces: list[bytes] = []
-        self._held = 0
+        self._held_bytes = 0
         self._skipping = False
 
     def feed(self, data: bytes) -> list[Incoming]:
@@ -43,8 +43,8 @@ class LineSplitter:
     def _hold(self, piece: bytes, lines: list[Incoming]) -> None:
         if self._skipping or not piece:
             return
-        self._held += len(piece)
-        if self._held > self._limit:
+        self._held_bytes += len(piece)
+        if self._held_bytes > self._limit:
             # Reported now and not at its newline, which the peer may never send.
             self._skipping = True
             self._pieces.clear()
@@ -57,5 +57,5 @@ class LineSplitter:
         if line.strip():
             lines.append(line)
         self._pieces.clear()
-        self._held = 0
+        self._held_bytes = 0
         self._skipping = False

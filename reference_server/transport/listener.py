@@ -1,6 +1,6 @@
 """Sockets that listen: opening them, accepting connections, and leaving nothing behind.
 
-What is spoken over a connection is not known here.
+The protocol of a connection lives in the transports.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 BACKLOG = 128
 _MAX_PATH_BYTES = 107
 """Bytes of the path of a Unix socket (`sun_path`), without the null byte at its end."""
-_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class CannotListen(Exception):
@@ -32,7 +32,7 @@ class Listener:
     def __init__(self, listening: socket.socket, address: Address) -> None:
         self._socket = listening
         self.address = address
-        self._spare = _spare()
+        self._spare = _spare_descriptor()
         self._file = None if isinstance(address, TcpAddress) else _identity(address.path)
 
     async def accept(self) -> socket.socket:
@@ -42,7 +42,7 @@ class Listener:
             try:
                 connection, _ = self._socket.accept()
             except OSError as error:
-                if error.errno in _NO_ROOM:
+                if error.errno in _OUT_OF_RESOURCES:
                     self._turn_away()
                 continue
             connection.setblocking(False)
@@ -63,7 +63,7 @@ class Listener:
             os.close(self._spare)
         with contextlib.suppress(OSError):
             self._socket.accept()[0].close()
-        self._spare = _spare()
+        self._spare = _spare_descriptor()
 
     def close(self) -> None:
         """Listen no longer; the socket's file goes, unless another has taken its place."""
@@ -72,10 +72,10 @@ class Listener:
             os.close(self._spare)
             self._spare = None
         # Once: a later file may have the same number.
-        own, self._file = self._file, None
-        if isinstance(self.address, TcpAddress) or own is None:
+        identity, self._file = self._file, None
+        if isinstance(self.address, TcpAddress) or identity is None:
             return
-        if _identity(self.address.path) == own:
+        if _identity(self.address.path) == identity:
             with contextlib.suppress(OSError):
                 os.unlink(self.address.path)
 
@@ -91,7 +91,7 @@ def open_listener(address: Address) -> Listener:
             f"{address}: the path of a socket has at most {_MAX_PATH_BYTES} bytes, and this one "
             f"has {len(os.fsencode(address.path))}"
         )
-    _clear(address.path, f"{address}")
+    _remove_stale_socket(address.path, f"{address}")
     listening = socket.socket(socket.AF_UNIX)
     try:
         mask = os.umask(0o177)
@@ -103,7 +103,7 @@ def open_listener(address: Address) -> Listener:
         listening.setblocking(False)
     except OSError as error:
         listening.close()
-        raise CannotListen(f"{address}: {_words(error, os.path.dirname(path))}") from None
+        raise CannotListen(f"{address}: {_bind_error(error, os.path.dirname(path))}") from None
     return Listener(listening, address)
 
 
@@ -126,13 +126,13 @@ def _open_tcp(address: TcpAddress) -> Listener:
     return Listener(listening, TcpAddress(address.host, port))
 
 
-def _clear(path: str, name: str) -> None:
+def _remove_stale_socket(path: str, name: str) -> None:
     """Remove the socket of a server that has died. Raises CannotListen for anything else there."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
-        return  # Nothing there; what else is wrong shows when it is bound.
-    if not stat.S_ISSOCK(found.st_mode):
+        return  # Nothing there; any other problem shows when it is bound.
+    if not stat.S_ISSOCK(status.st_mode):
         raise CannotListen(f"{name}: there is a file that is no socket")
     with socket.socket(socket.AF_UNIX) as probe:
         probe.setblocking(False)
@@ -143,13 +143,13 @@ def _clear(path: str, name: str) -> None:
                 os.unlink(path)
             return
         except BlockingIOError:
-            pass  # Its queue of connections is full, so somebody listens.
+            pass  # Its queue of connections is full, so a server listens.
         except OSError as error:
             raise CannotListen(f"{name}: {error.strerror}") from None
     raise CannotListen(f"{name}: another server listens there")
 
 
-def _words(error: OSError, folder: str) -> str:
+def _bind_error(error: OSError, folder: str) -> str:
     if error.errno == errno.ENOENT:
         return f"there is no folder {folder}"
     if error.errno == errno.EADDRINUSE:
@@ -157,7 +157,7 @@ def _words(error: OSError, folder: str) -> str:
     return error.strerror or str(error)
 
 
-def _spare() -> int | None:
+def _spare_descriptor() -> int | None:
     try:
         return os.open(os.devnull, os.O_RDONLY)
     except OSError:

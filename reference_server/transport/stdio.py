@@ -27,9 +27,9 @@ class StdioTransport:
         return cls(Descriptors(0, output))
 
     @property
-    def taken(self) -> int:
+    def amount_read(self) -> int:
         """Bytes written so far."""
-        return self._stream.taken
+        return self._stream.amount_read
 
     async def receive(self) -> list[Incoming]:
         """Return the next lines; an empty list at the end of the input."""
@@ -44,9 +44,9 @@ class StdioTransport:
                 return lines
         return []
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until nobody can write to the input any more, or it was read to its end."""
-        await self._stream.ended()
+        await self._stream.wait_for_end()
 
     async def send(self, messages: list[bytes]) -> None:
         """Write the messages as lines, in as few system calls as the reader's pace allows."""

@@ -22,14 +22,14 @@ HARD_LIMIT = 2 * LINE_LIMIT
 One that is only longer than `LINE_LIMIT` gets an error, as over other transports.
 """
 PINGS_AT_ONCE = 1000
-"""Pings whose answers the client does not read; with so many, nothing is read until it does."""
+"""Unread answers to pings at which nothing is read until the client reads them."""
 CLOSING_TIME = 1.0
 """Seconds that the client has to answer our close."""
 
 
 @dataclass(slots=True)
 class _Assembly:
-    """The frames of one message; what is over the limit is counted, not kept."""
+    """The frames of one message; bytes over the limit are counted, not kept."""
 
     data: bytearray = field(default_factory=bytearray)
     size: int = 0
@@ -60,7 +60,7 @@ class WebSocketTransport:
 
     def __init__(self, stream: Descriptors, protocol: ServerProtocol, path: str = "/") -> None:
         self.path = path
-        """What the client asked for: the path of its request, as it was sent."""
+        """The path of the client's request, as it was sent."""
         self._stream = stream
         self._protocol = protocol
         self._assembly = _Assembly()
@@ -69,9 +69,9 @@ class WebSocketTransport:
         self._unread_pongs = 0
 
     @property
-    def taken(self) -> int:
+    def amount_read(self) -> int:
         """Bytes written so far."""
-        return self._stream.taken
+        return self._stream.amount_read
 
     async def receive(self) -> list[Incoming]:
         """Return the next messages; an empty list when the client has closed."""
@@ -103,16 +103,16 @@ class WebSocketTransport:
                 if message is not None:
                     messages.append(message)
         if self._protocol.state is not State.OPEN:
-            # Closed by the client, or by us since what came is no WebSocket.
+            # Closed by the client, or by us after data that is not WebSocket.
             self._closed.set()
         return messages
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait until the client has closed; what it sent before may be unread."""
         async with anyio.create_task_group() as either:
 
             async def hang_up() -> None:
-                await self._stream.ended()
+                await self._stream.wait_for_end()
                 either.cancel_scope.cancel()
 
             either.start_soon(hang_up)
@@ -154,13 +154,13 @@ class WebSocketTransport:
                 return
 
     async def _flush(self) -> None:
-        """Write everything that waits, including what is added meanwhile; `_writing` is held."""
+        """Write all waiting data, including later additions; `_writing` is held."""
         while waiting := self._protocol.data_to_send():
             self._unread_pongs = 0
             await self._stream.write(b"".join(waiting))
 
     async def _answer(self) -> None:
-        """Write pongs and the answer to a close, or leave that to who is writing now."""
+        """Write pongs and the answer to a close, or leave that to the current writer."""
         if self._writing.locked() and self._unread_pongs < PINGS_AT_ONCE:
             return
         async with self._writing:
@@ -171,7 +171,7 @@ class WebSocketTransport:
 
 
 def _head_of_text(size: int) -> bytes:
-    """The head of a text frame that is a whole message, without a mask (RFC 6455, 5.2)."""
+    """Return the head of a text frame that is a whole message, without a mask (RFC 6455, 5.2)."""
     if size < 126:
         return bytes((0x81, size))
     if size < 1 << 16:

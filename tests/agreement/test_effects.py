@@ -7,8 +7,8 @@ from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import EFFECTS, make_unlisted, read_table
 from harness.protocol.spec.yamlfile import BookError, read_text
 from harness.protocol.wire.methods import METHODS, Direction
-from harness.scenario.client_steps import METHOD_OF_STEP, gives
-from harness.trace.views import OPENING
+from harness.scenario.client_steps import METHOD_OF_STEP, result_has
+from harness.trace.views import OPENING_METHODS
 
 BOOK = load_book()
 REQUESTS = [row.method for row in METHODS if row.direction is Direction.CLIENT_REQUEST]
@@ -17,13 +17,13 @@ LISTS = {"thread/list"}
 
 
 def test_an_answer_shows_a_thread_where_its_model_has_one() -> None:
-    assert {one for one in REQUESTS if gives(one, "thread")} | LISTS == set(
+    assert {one for one in REQUESTS if result_has(one, "thread")} | LISTS == set(
         methods_with("shows-thread")
     )
 
 
 def test_an_answer_gives_a_turn_where_its_model_has_one() -> None:
-    assert {one for one in REQUESTS if gives(one, "turn")} == set(methods_with("gives-turn"))
+    assert {one for one in REQUESTS if result_has(one, "turn")} == set(methods_with("gives-turn"))
 
 
 def test_whoever_opens_a_thread_is_shown_it() -> None:
@@ -32,7 +32,7 @@ def test_whoever_opens_a_thread_is_shown_it() -> None:
 
 def test_the_view_of_a_trace_knows_what_opens_a_thread() -> None:
     """It cannot read the book, which is made with values of traces."""
-    assert methods_with("opens-thread") == OPENING
+    assert methods_with("opens-thread") == OPENING_METHODS
 
 
 def test_every_effect_is_one_that_some_request_has() -> None:

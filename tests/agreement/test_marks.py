@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from harness.model.model import ScriptedModel
 from harness.model.play import StreamCut
 from harness.model.script import ModelStep
-from harness.model.tools import BUILT_IN
+from harness.model.tools import BUILT_IN_ROWS
 from harness.model.wire.responses import ResponsesEncoder
 from harness.trace.marks import BODIES as OTHERS
-from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpAsked, ModelCall, ModelEnd
+from harness.trace.marks import CallEnd, FileWritten, MarkBody, McpToolCall, ModelCall, ModelEnd
 from harness.trace.mcp_marks import MCP_BODIES
 from harness.trace.recorder import Recorder
 from harness.trace.store import load, save
@@ -45,7 +45,8 @@ FOR_PEOPLE = {
     ("Settled", "owed"): "harness show tells what was owed; the judge finds that out by itself",
     ("PartialLine", "size"): "harness show tells how long the line was",
     ("ProgramStarted", "variables"): "harness show tells which variables the harness set",
-    ("TurnAsked", "turn"): "harness show tells which turn of the scenario it is",
+    ("TurnRequested", "turn"): "harness show tells which turn of the scenario it is",
+    ("RecorderNote", "note"): "harness show tells what the recorder noted",
 }
 
 
@@ -123,12 +124,12 @@ async def noted() -> list[MarkBody]:
         {"t": [ModelStep.model_validate(step) for step in STEPS]},
         ResponsesEncoder(),
         mark=marks.append,
-        tools=BUILT_IN,
+        tools=BUILT_IN_ROWS,
     )
     model.watch(
         FileWritten(path="/w/SKILL.md", text="# one\nhello to everybody\nnobody said this\n")
     )
-    model.watch_tools([McpAsked("tiny", "add")])
+    model.watch_tools([McpToolCall("tiny", "add")])
     for number in range(len(STEPS)):
         outputs = [
             {"type": "function_call_output", "call_id": call_id, "output": "made.txt\n"}

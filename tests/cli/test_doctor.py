@@ -123,7 +123,7 @@ def test_an_echo_is_called_one() -> None:
     ("server", "expected"),
     [
         ("false", "ended with exit status 1 before it answered initialize"),
-        (inline("print('hello')"), "exit status 0 .* Before that it wrote 'hello', .* no JSON"),
+        (inline("print('hello')"), "exit status 0 .* Before that it wrote 'hello', .* not JSON"),
         (f"python {SERVERS}/broken/does_not_start.py", "exit status 3 .*libmissing.so.7"),
         ("cat {listen}", "ended with exit status 1 before it listened at ws://"),
     ],
@@ -199,7 +199,9 @@ def test_talk_on_standard_output_is_told_to_go_elsewhere() -> None:
     for server in (inline(program), f"python {SERVERS}/broken/noise_first.py"):
         said = doctor(server)
         (failure,) = failures(said)
-        assert re.match("it writes what is no message: '(ready|Loading model weights)", failure)
+        assert re.match(
+            "it writes lines that are not messages: '(ready|Loading model weights)", failure
+        )
         assert "logs belong on stderr" in said.out
 
 
@@ -301,7 +303,10 @@ def test_an_sdk_is_tried_on_the_agent_too() -> None:
 @pytest.mark.parametrize(
     ("driver", "told"),
     [
-        ("true", "the driver does not understand its calls: the driver told no end of turn 1: "),
+        (
+            "true",
+            "the driver does not understand its calls: the driver reported no end of turn 1: ",
+        ),
         (f"{ODD} ignores-the-path", "run never started the agent: result: "),
         (f"{ODD} keeps-no-id", "after a turn the thread's id is null; the agent told "),
         ("python no_such_driver.py", "the driver does not understand its calls: "),

@@ -189,7 +189,7 @@ def test_a_fault_can_be_explained_by_its_id() -> None:
     live, stored = (call("harness", "explain", one).out for one in (FAULT, "schema-kept"))
     assert live.splitlines()[0] == f"{FAULT} (fault): breaks the rule turn.completed-once (MUST)"
     assert f"harness faulty --fault {FAULT} -- SERVER" in live
-    assert "not live: it changes what the model was asked" in stored
+    assert "not live: the change is in marks" in stored
     assert "harness faulty" not in stored
 
 
@@ -197,7 +197,7 @@ def test_a_fault_can_be_explained_by_its_id() -> None:
     ("words", "told"),
     [
         (("--fault", "turn-ends-twic", "--", "cat"), "did you mean 'turn-ends-twice'?"),
-        (("--fault", "schema-kept", "--", "cat"), "stored traces only: it changes what the model"),
+        (("--fault", "schema-kept", "--", "cat"), "stored traces only: the change is in marks"),
         (("--fault", "client-answers-twice", "--", "cat"), "stored traces only: it is a client's"),
         (("--list", "--rule", "turn.completed-onc"), "did you mean 'turn.completed-once'?"),
         (("--", "cat"), "no fault; give --fault ID, or see them all: harness faulty --list"),

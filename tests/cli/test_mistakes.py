@@ -156,8 +156,8 @@ def test_a_run_that_cannot_begin_says_why(option: list[str], answer: str) -> Non
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("{file}/x", "server.py is no folder"),
-        ("{file}/deep/x", "is no folder|does not exist"),
+        ("{file}/x", "server.py is not a folder"),
+        ("{file}/deep/x", "is not a folder|does not exist"),
         ("{folder}", "it is a folder; name a file"),
         ("/proc/nobody/x", "cannot be made|does not exist"),
     ],

@@ -23,7 +23,7 @@ from harness.trace.marks import (
     ProgramErrors,
     ProgramStarted,
 )
-from harness.trace.model_marks import ModelSaid
+from harness.trace.model_marks import ModelOutput
 from harness.trace.store import load
 from harness.trace.surface.known import classify_of
 from tests.processes import BOUND, COMMANDS
@@ -224,7 +224,7 @@ def test_the_models_side_is_recorded_and_passes(tmp_path: Path) -> None:
     trace = load(tmp_path / "s.jsonl")
     [call_, refused] = [mark.body for mark in trace.marks_of(ModelCall)]
     assert (call_.call, call_.model, refused.call) == (1, "m", 2)
-    [said] = [mark.body for mark in trace.marks_of(ModelSaid)]
+    [said] = [mark.body for mark in trace.marks_of(ModelOutput)]
     assert json.loads(said.items[0])["content"][0]["text"] == "Hello."
     assert said.usage == (3, 0, 2, 0)
     ends = [mark.body for mark in trace.marks_of(ModelEnd)]

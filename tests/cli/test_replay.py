@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from harness.search.fuzz.sessions.search import Found
+from harness.search.fuzz.sessions.search import FoundFailure
 from harness.search.fuzz.store import Failure, Store
 from tests.processes import ROOT, Said
 from tests.rules.traces import Talk
@@ -41,7 +41,7 @@ def kept(folder: Path, cause: str = "scenario.crash") -> Failure:
     store = folder / "store"
     store.mkdir()
     trace = Talk().asks("a").answers({}).trace()
-    return Store(store).keep("inputs", Found(DOCUMENT, cause, "it ended", trace), "spec")
+    return Store(store).keep("inputs", FoundFailure(DOCUMENT, cause, "it ended", trace), "spec")
 
 
 def replay(folder: Path, word: str, wrong: tuple[int, ...] = ()) -> Said:

@@ -153,8 +153,8 @@ def test_a_part_of_a_page_ends_where_the_next_begins() -> None:
 
 def test_a_comment_in_an_example_ends_no_part() -> None:
     """`# my/hello.scenario.yaml` in a block of YAML looks like a heading."""
-    part = shipped.document_text("README#write-a-scenario")
-    assert part.splitlines()[0] == "## Write a scenario"
+    part = shipped.document_text("tour#writing-a-scenario")
+    assert part.splitlines()[0] == "## Writing a scenario"
     assert "harness scenario validate" in part
 
 
@@ -170,7 +170,7 @@ def test_pages_and_examples_that_advice_names_exist() -> None:
     texts = [path.read_text("utf-8") for path in (ROOT / "harness").rglob("*.py")]
     pages = {one for text in texts for one in re.findall(r"harness docs ([a-z][\w/#-]+)", text)}
     examples = {one for text in texts for one in re.findall(r"harness example ([a-z]\w+)", text)}
-    assert "servers#the-model-that-it-must-call" in pages
+    assert "servers#model-api" in pages
     assert all(shipped.document_text(page) for page in pages)
     assert "minimal" in examples
     assert all(shipped.example_text(name) for name in examples)

@@ -7,8 +7,8 @@ import pytest
 from in_terminal import in_terminal
 from kept_snapshots import SCENARIO, Project
 
-from harness.report.snapshot.files import Snapshot, read
-from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.files import Snapshot, parse_snapshot
+from harness.report.snapshot.folder import SnapshotFolder
 from harness.report.snapshot.message import Transcript
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, PLAN, START, STARTED, said
 
@@ -25,7 +25,7 @@ REVIEW = ("snapshots", "review", "kept")
 def project(tmp_path: Path) -> Project:
     """A folder in which two scenarios changed and one is new."""
     own = Project(tmp_path)
-    folder = Folder(own.snapshots)
+    folder = SnapshotFolder(own.snapshots)
     folder.prepare()
     for name, before, after in (
         (SCENARIO, PLAIN, MORE),
@@ -35,12 +35,12 @@ def project(tmp_path: Path) -> Project:
         for transcript in filter(None, (before, after)):
             folder.keep_pending(Snapshot(name, "spec", transcript))
             if transcript is before:
-                folder.accept(folder.waiting()[-1])
+                folder.accept(folder.waiting_snapshots()[-1])
     return own
 
 
 def kept(project: Project, scenario: str = SCENARIO) -> Transcript:
-    return read(project.accepted(scenario).read_bytes()).transcript
+    return parse_snapshot(project.accepted(scenario).read_bytes()).transcript
 
 
 def test_a_review_in_a_terminal_accepts_rejects_and_skips(project: Project) -> None:
@@ -161,9 +161,13 @@ def test_the_list_fails_where_one_cannot_be_read(project: Project) -> None:
 
 
 def test_unused_ones_are_removed_when_asked(project: Project) -> None:
-    Folder(project.snapshots).note_unused("spec", "turns/usage", "no scenario has this id any more")
+    SnapshotFolder(project.snapshots).note_unused(
+        "spec", "turns/usage", "no scenario has this id any more"
+    )
     project.harness("snapshots", "review", "kept", "--reject-all")
-    Folder(project.snapshots).note_unused("spec", "turns/usage", "no scenario has this id any more")
+    SnapshotFolder(project.snapshots).note_unused(
+        "spec", "turns/usage", "no scenario has this id any more"
+    )
     said = project.harness("snapshots", "review", "kept", "--check")
     assert said.status == 1
     assert "unused spec/turns/usage: no whole run plays it" in said.out

@@ -11,7 +11,7 @@ import yaml
 from harness.faults.client_duties import client_faults
 from harness.faults.stored import apply
 from harness.judge.judge import judge
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import client_rules
 from harness.judge.verdict import Row, Verdict
 from harness.protocol.spec.loading import load_book
@@ -33,7 +33,9 @@ def rows(trace: Trace) -> list[Row]:
 def broken(trace: Trace) -> Counter[str]:
     """The duties that a trace breaks; a rule that crashes is none of them."""
     return Counter(
-        row.rule for row in rows(trace) if row.verdict is Verdict.FAIL and row.subject != BROKEN
+        row.rule
+        for row in rows(trace)
+        if row.verdict is Verdict.FAIL and row.subject != CRASH_SUBJECT
     )
 
 

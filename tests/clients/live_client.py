@@ -28,14 +28,14 @@ class LiveClient:
         self._server = server
         self._ahead = 0.0
         self.judge = ClientJudge("odd", clock=lambda: time.monotonic() + self._ahead)
-        self.judge.opened("1")
+        self.judge.open_connection("1")
         self.seen: list[Message] = []
         self._next = 0
 
     def sends(self, message: Any) -> Self:
         """Write one line: a message, or bytes."""
         raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.judge.client_sent("1", raw)
+        self.judge.add_client_message("1", raw)
         assert self._server.stdin is not None
         self._server.stdin.write(raw + b"\n")
         self._server.stdin.flush()
@@ -56,7 +56,7 @@ class LiveClient:
                 return message
         assert self._server.stdout is not None
         for line in self._server.stdout:
-            self.judge.server_sent("1", line.rstrip(b"\n"))
+            self.judge.add_server_message("1", line.rstrip(b"\n"))
             message = json.loads(line)
             if fits(message):
                 return message
@@ -94,7 +94,7 @@ class LiveClient:
 
     def findings(self) -> dict[str, str]:
         """The duties that are broken in the end, with their levels."""
-        self.judge.closed("1")
+        self.judge.close_connection("1")
         return {
             one.rule: one.level
             for one in self.judge.finish()

@@ -27,8 +27,8 @@ def test_a_verdict_names_its_clause_and_shows_the_messages() -> None:
     assert found.clause.endswith("(session-protocol, line 192)")
     assert found.actual == 'result.decision: "approved"'
     assert [line[:3] for line in found.wire] == ["  *", "  *"]
-    assert json.loads(json.dumps(found.json()))["wire"] == list(found.wire)
-    assert found.red
+    assert json.loads(json.dumps(found.to_json()))["wire"] == list(found.wire)
+    assert found.is_red
 
 
 def test_a_question_that_was_open_for_long_is_held_against_the_client() -> None:
@@ -42,7 +42,7 @@ def test_a_question_of_the_last_moment_is_not(closed: bool) -> None:
     wire = Wire().asked()
     wire.now = 0.5
     if closed:
-        wire.judge.closed("1")
+        wire.judge.close_connection("1")
         wire.now = 9.0
     assert wire.broken() == {}
 
@@ -50,7 +50,7 @@ def test_a_question_of_the_last_moment_is_not(closed: bool) -> None:
 def test_the_time_of_an_answered_question_does_not_excuse_an_older_one() -> None:
     wire = Wire().asked(1)
     wire.now = 5.0
-    wire.asked(2).decides("accept", 2).judge.closed("1")
+    wire.asked(2).decides("accept", 2).judge.close_connection("1")
     assert wire.broken() == {"duty.answers": "MUST"}
 
 
@@ -69,9 +69,9 @@ def test_findings_that_are_alike_are_one_verdict() -> None:
 
 def test_a_client_that_floods_is_judged_on_what_fits() -> None:
     judge = ClientJudge("flood", max_frames=3)
-    judge.opened("1")
+    judge.open_connection("1")
     for number in range(9):
-        judge.client_sent("1", json.dumps({"id": number, "result": {}}).encode())
+        judge.add_client_message("1", json.dumps({"id": number, "result": {}}).encode())
     assert judge.cut_off.startswith("what came later was not judged: more than 3 messages")
     assert [one.rule for one in judge.finish() if one.verdict == "FAIL"] == ["duty.answer-known"]
     assert len(judge.trace.frames) == 3

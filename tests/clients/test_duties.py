@@ -7,7 +7,7 @@ from harness.faults.base import NotApplied, all_faults
 from harness.faults.client_duties import client_faults
 from harness.faults.stored import apply
 from harness.judge.judge import judge
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import client_rules, every_rule
 from harness.judge.verdict import Row, Verdict
 from harness.protocol.spec.loading import load_book
@@ -114,4 +114,7 @@ def test_no_duty_crashes_on_a_fault_of_any_trace() -> None:
                 changed = apply(fault, GOOD[name]())
             except NotApplied:
                 continue
-            assert [row for row in rows(changed) if row.subject == BROKEN] == [], (name, fault.id)
+            assert [row for row in rows(changed) if row.subject == CRASH_SUBJECT] == [], (
+                name,
+                fault.id,
+            )

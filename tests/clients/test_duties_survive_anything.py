@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.play.client_duties.live import ClientJudge
 from tests.clients.dutiful import dutiful
 from tests.clients.duty_matrix import rows
@@ -45,7 +45,7 @@ def test_no_duty_breaks_on_a_spoilt_session(session: list[tuple[bool, Any]]) -> 
     for from_server, message in session:
         raw = json.dumps(message).encode()
         (talk.says if from_server else talk.sends)(raw)
-    assert [row for row in rows(talk.trace()) if row.subject == BROKEN] == []
+    assert [row for row in rows(talk.trace()) if row.subject == CRASH_SUBJECT] == []
 
 
 @pytest.mark.slow
@@ -53,9 +53,9 @@ def test_no_duty_breaks_on_a_spoilt_session(session: list[tuple[bool, Any]]) -> 
 @given(lines=st.lists(st.tuples(st.booleans(), values | st.binary(max_size=9)), max_size=9))
 def test_no_bytes_stop_the_judge_of_clients(lines: list[tuple[bool, Any]]) -> None:
     judge = ClientJudge("anything")
-    judge.opened("1")
+    judge.open_connection("1")
     for from_server, line in lines:
         raw = line if isinstance(line, bytes) else json.dumps(line).encode()
-        (judge.server_sent if from_server else judge.client_sent)("1", raw)
-    judge.closed("1")
-    assert all(one.verdict != "ERROR" and one.json() for one in judge.finish())
+        (judge.add_server_message if from_server else judge.add_client_message)("1", raw)
+    judge.close_connection("1")
+    assert all(one.verdict != "ERROR" and one.to_json() for one in judge.finish())

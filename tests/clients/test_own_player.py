@@ -7,7 +7,7 @@ breaks none (frames that are `deliberate`).
 import pytest
 
 from harness.cli.commands.check_clients import check_client
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.trace.surfaces import SESSION
 from tests.suite_play import PLAY_BOUND, suite_play
 
@@ -35,7 +35,7 @@ MEANT = {
 @pytest.mark.timeout(PLAY_BOUND)
 def test_the_harness_is_a_dutiful_client() -> None:
     broken: dict[str, set[str]] = {}
-    for name in bundled_on(SESSION):
+    for name in bundled_ids_on(SESSION):
         if suite_play().scenario(name).withheld:
             continue
         found = check_client(suite_play().trace(name))

@@ -6,13 +6,13 @@ tools/public_clients.sh runs them; folders have other names. docs/client-duties.
 
 from pathlib import Path
 
-from harness.cli.commands.check_clients import CheckedClient, check_client
+from harness.cli.commands.check_clients import ClientCheck, check_client
 from harness.faults.client_duties import client_faults
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "traces" / "recorded"
 
 
-def of(found: CheckedClient, verdict: str) -> set[str]:
+def of(found: ClientCheck, verdict: str) -> set[str]:
     return {one.rule for one in found.duties if one.verdict == verdict}
 
 

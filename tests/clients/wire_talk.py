@@ -21,23 +21,23 @@ class Wire:
         self.now = 0.0
         self.connection = connection
         self.judge = ClientJudge("by-hand", clock=lambda: self.now)
-        self.judge.opened(connection)
+        self.judge.open_connection(connection)
         self._id = 0
 
     def on(self, connection: str) -> Self:
         """Go on with another connection."""
         self.connection = connection
-        self.judge.opened(connection)
+        self.judge.open_connection(connection)
         return self
 
     def client(self, message: Any) -> Self:
         """The client sends a message, or bytes."""
-        self.judge.client_sent(self.connection, _raw(message))
+        self.judge.add_client_message(self.connection, _raw(message))
         return self
 
     def server(self, message: Any) -> Self:
         """The server sends a message, or bytes."""
-        self.judge.server_sent(self.connection, _raw(message))
+        self.judge.add_server_message(self.connection, _raw(message))
         return self
 
     def asks(self, method: str, **params: Any) -> Self:

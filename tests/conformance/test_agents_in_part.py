@@ -35,7 +35,9 @@ def judged(known: str, *, target: str = "spec") -> tuple[dict[str, str], Report]
     config = configure(target=target, agent_cmd=f"'{sys.executable}' '{AGENT}' {known}")
     session = WorkerSession(config)
     try:
-        outcomes = [session.play(bundled_scenario(one).on(on)) for one, on in SCENARIOS.items()]
+        outcomes = [
+            session.play(bundled_scenario(one).on_surface(on)) for one, on in SCENARIOS.items()
+        ]
     finally:
         findings = session.close()
     report = merge(

@@ -11,7 +11,7 @@ import pytest
 from harness.play.config import configure
 from harness.play.knowledge import Knowledge
 from harness.play.run import Run
-from harness.play.session.capability_prober import probes
+from harness.play.session.capability_prober import load_probes
 from harness.play.worker_session import WorkerSession
 from harness.report.results.outcome import ScenarioOutcome
 from harness.report.results.report import NOT_OFFERED
@@ -126,12 +126,12 @@ def test_probes_of_the_reference_server_agree_with_its_promises() -> None:
     probed = config.profile.model_copy(update={"capabilities": "probe"})
     knowledge = Knowledge(probed)
     session = WorkerSession(replace(config, profile=probed), knowledge=knowledge)
-    needs = {need for probe in probes() for need in probe.scenario.needs}
+    needs = {need for probe in load_probes() for need in probe.scenario.needs}
     wanted = load_text(NEEDY.format(needs=", ".join(sorted(needs))), name="needy")
     try:
         session.play(wanted)
-        assert all(session.trace_path(probe.id).is_file() for probe in probes())
-        assert set(knowledge.prober.lacking(wanted, _plays_nothing)) == needs - promised
+        assert all(session.trace_path(probe.id).is_file() for probe in load_probes())
+        assert set(knowledge.prober.missing_needs(wanted, _plays_nothing)) == needs - promised
     finally:
         assert session.close() == []
     assert needs & promised, "some of it is offered"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 
 from .judging import command
 from .running import Told, own_pytest, scenario
@@ -56,20 +56,20 @@ THEIRS = "tests/test_theirs.py::test_theirs"
 
 
 def test_without_paths_their_tests_and_the_bundled_scenarios_are_collected(project: Path) -> None:
-    assert collected(project=project) == {THEIRS, *bundled_on("session")}
+    assert collected(project=project) == {THEIRS, *bundled_ids_on("session")}
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["tests"], {THEIRS, *bundled_on("session")}),
+        (["tests"], {THEIRS, *bundled_ids_on("session")}),
         (["."], {THEIRS, "my/hello"}),
         (["tests", "my/hello"], {THEIRS, "my/hello"}),
         (["tests", "turns/plain-turn"], {THEIRS, "turns/plain-turn"}),
-        (["tests", "my", "bundled"], {THEIRS, "my/hello", *bundled_on("session")}),
-        (["bundled"], bundled_on("session")),
+        (["tests", "my", "bundled"], {THEIRS, "my/hello", *bundled_ids_on("session")}),
+        (["bundled"], bundled_ids_on("session")),
         ([THEIRS, "turns/plain-turn"], {THEIRS, "turns/plain-turn"}),
-        (["turns/"], {one for one in bundled_on("session") if one.startswith("turns/")}),
+        (["turns/"], {one for one in bundled_ids_on("session") if one.startswith("turns/")}),
         (["turns/*", "-k", "plain"], {"turns/plain-turn"}),
         (["turns", "--deselect", "turns/plain-turn", "-k", "plain or phases"], {"turns/phases"}),
         (["--no-bundled", "."], {THEIRS, "my/hello"}),
@@ -189,7 +189,7 @@ def test_a_name_without_the_suffix_is_told(project: Path) -> None:
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_two_files_with_one_id_are_an_error_that_names_both(workers: str, project: Path) -> None:
     own = scenario(project / "language" / "threads.scenario.yaml")
-    bundled = sorted(one for one in bundled_on("session") if one.startswith("language/"))[0]
+    bundled = sorted(one for one in bundled_ids_on("session") if one.startswith("language/"))[0]
     own = own.rename(project / f"{bundled}.scenario.yaml")
     told = ask(".", "bundled", workers, project=project)
     assert told.status == 2, told.text

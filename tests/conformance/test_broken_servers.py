@@ -97,7 +97,7 @@ class TestLines:
         assert set(found.verdicts().values()) == {"PASS"}
         story = found.story("frame.well-formed")
         assert r"\xff\xc3(" in story
-        assert re.search(r"a line that is no JSON \(no UTF-8 from byte \d+ on \(ff\)\)", story)
+        assert re.search(r"a line that is not JSON \(no UTF-8 from byte \d+ on \(ff\)\)", story)
 
     def test_half_a_line_is_shown_and_the_request_stays_unanswered(self) -> None:
         found = of("half_line", PLAIN)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from tests.conformance.bugs.planting import instead, swap
 from tests.conformance.bugs.playing import KEEPER, play, tells, told
 from tests.conformance.bugs.registry import bug, every
@@ -45,8 +45,8 @@ def test_each_table_has_one_bug_in_the_sample() -> None:
 
 def test_every_scenario_has_a_bug_that_its_title_is_about() -> None:
     named = {scenario for one in BUGS.values() for scenario in one.reds}
-    assert sorted(bundled_on("session") - named) == []
-    assert sorted(named - bundled_on("session")) == [], "these are no scenarios (any more)"
+    assert sorted(bundled_ids_on("session") - named) == []
+    assert sorted(named - bundled_ids_on("session")) == [], "these are no scenarios (any more)"
 
 
 def test_no_bug_is_made_for_all_scenarios_at_once() -> None:

@@ -139,7 +139,7 @@ THROUGH_PYTEST = {
     "profile": (["--target", "none.toml"], "no profile 'none.toml'"),
     "baseline": (["--baseline", "none.toml"], "--baseline none.toml: no such file"),
     "rule": (["--rule", "turn.complets"], "did you mean 'turn.completes'?"),
-    "junit": (["--junit-xml=pytest.ini/x"], "--junit-xml pytest.ini/x: pytest.ini is no folder"),
+    "junit": (["--junit-xml=pytest.ini/x"], "--junit-xml pytest.ini/x: pytest.ini is not a folder"),
     "json": (["--harness-json", "none/x.json"], "--harness-json none/x.json: its folder does not"),
 }
 

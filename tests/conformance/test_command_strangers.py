@@ -77,7 +77,7 @@ def played(*scenarios: Loaded, habit: str = "") -> list[ScenarioOutcome]:
     # A habit may keep a login waiting.
     session = WorkerSession(configure(agent_cmd=command, scale=0.3 if habit else 1.0))
     try:
-        return [session.play(one.on(COMMAND)) for one in scenarios]
+        return [session.play(one.on_surface(COMMAND)) for one in scenarios]
     finally:
         session.close()
 

@@ -16,7 +16,7 @@ from harness.client.target.host import lacks_of
 from harness.client.target.profile import load_profile
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Verdict
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.trace.marks import Place
 from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 from tests.sampling import one_in
@@ -129,7 +129,7 @@ def test_reference_server_passes_everything_and_leaves_nothing_behind() -> None:
     assert report.issues == []
     verdicts = {one.id: one.verdict.value for one in report.scenarios}
     assert expected(offered).items() <= verdicts.items()
-    everywhere = (bundled_on(surface) for surface in (SESSION, EXEC, COMMAND, SDK))
+    everywhere = (bundled_ids_on(surface) for surface in (SESSION, EXEC, COMMAND, SDK))
     assert set(verdicts) == set().union(*everywhere)
     needs = {rule.id: set(rule.needs) for rule in all_rules().values()}
     unjudged = [rule.id for rule in report.rules if rule.verdict is not Verdict.PASS]

@@ -17,7 +17,7 @@ from harness.play.worker_session import WorkerSession
 from harness.report.results.merge import merge
 from harness.report.results.outcome import ScenarioOutcome
 from harness.report.results.report import Report
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.trace.surfaces import EXEC, scenario_of
 from tests.conformance.judging import bundled
 from tests.processes import Said, run_warm
@@ -66,7 +66,7 @@ def played(
     config = configure(target=target, server_cmd=server_cmd, agent_cmd=agent_cmd)
     session = WorkerSession(config)
     try:
-        outcomes = [session.play(one.on(EXEC)) for one in bundled(*names)]
+        outcomes = [session.play(one.on_surface(EXEC)) for one in bundled(*names)]
     finally:
         loose = session.close()
     report = merge(
@@ -96,7 +96,7 @@ def test_a_stranger_that_chose_otherwise_breaks_nothing(terse: str) -> None:
     assert [rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
 
 
-@pytest.mark.parametrize("name", one_in(6, sorted(bundled_on(EXEC)), pytest.mark.bugs))
+@pytest.mark.parametrize("name", one_in(6, sorted(bundled_ids_on(EXEC)), pytest.mark.bugs))
 def test_no_scenario_fails_a_stranger(name: str, terse: str) -> None:
     report, outcomes = played(command("stranger"), [scenario_of(name)], target=terse)
     assert report.red_rules() == []
@@ -133,7 +133,7 @@ def test_a_program_that_hangs_is_ended_at_the_bound(terse: str) -> None:
     config = configure(target=terse, agent_cmd=command("stream", "hangs"), scale=0.05)
     session = WorkerSession(config)
     try:
-        (outcome,) = (session.play(one.on(EXEC)) for one in bundled(PLAIN))
+        (outcome,) = (session.play(one.on_surface(EXEC)) for one in bundled(PLAIN))
     finally:
         session.close()
     assert outcome.verdict is Verdict.FAIL

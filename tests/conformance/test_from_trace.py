@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import pytest
 
-from harness.cli.commands.from_trace import from_trace, written
+from harness.cli.commands.from_trace import from_trace, write_scenario
 from harness.judge.verdict import Verdict
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import load
 from harness.trace.surfaces import EXEC, SESSION, scenario_of, surface_id
 from tests.processes import BOUND, COMMANDS
@@ -89,7 +89,7 @@ def remade(folder: Path, *names: str, bare: bool = False) -> None:
             del row["trace"]["given"]
             trace = folder / "recording.jsonl"
             trace.write_text(f"{json.dumps(row)}\n{''.join(rest)}", "utf-8")
-        written(from_trace(trace), folder / "again" / f"{scenario_of(name)}.scenario.yaml")
+        write_scenario(from_trace(trace), folder / "again" / f"{scenario_of(name)}.scenario.yaml")
 
 
 def having_every_form(folder: Path) -> list[str]:
@@ -137,7 +137,7 @@ def test_settings_that_no_message_shows_come_from_the_head_of_the_trace(tmp_path
 def test_every_form_that_the_bundled_scenarios_have_comes_back_from_their_traces(
     tmp_path: Path,
 ) -> None:
-    remade(tmp_path, *bundled_on(SESSION))
+    remade(tmp_path, *bundled_ids_on(SESSION))
     run(tmp_path, *having_every_form(tmp_path / "again"))
 
 
@@ -150,5 +150,5 @@ def test_runs_of_a_program_come_back_from_their_events_alone(tmp_path: Path) -> 
 def test_every_form_that_runs_of_a_program_have_comes_back_from_their_events(
     tmp_path: Path,
 ) -> None:
-    remade(tmp_path, *bundled_on(EXEC))
+    remade(tmp_path, *bundled_ids_on(EXEC))
     run(tmp_path, "--agent-cmd", "agent", *having_every_form(tmp_path / "again"))

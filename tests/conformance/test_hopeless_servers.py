@@ -180,7 +180,7 @@ class TestOneFeature:
         assert verdicts.pop("threads/archive-unloaded") == "PASS"
         assert verdicts == dict.fromkeys(waiting, "FAIL")
         message = found.issues()[SAME_SILENCE]
-        assert "waited in vain for thread/archived; so in " in message
+        assert "timed out waiting for thread/archived, in " in message
         assert "confirmed in threads/archive" in message
         assert "nothing that has the server's thread/archived came to its end" in message
 
@@ -190,7 +190,7 @@ class TestOneFeature:
         names = [one.id for one in chosen]
         found = judged(command("broken/never_interrupted"), bundled(*names), scale=SCALE)
         message = found.issues()[SAME_SILENCE]
-        assert "waited in vain for an answer to turn/interrupt; so in " in message
+        assert "timed out waiting for an answer to turn/interrupt, in " in message
         assert "the request turn/interrupt" in message
         assert "confirmed in " in message
         verdicts = [found.verdicts()[name] for name in asking]
@@ -212,7 +212,7 @@ class TestOneFeature:
         verdicts = found.verdicts()
         assert {verdicts[name] for name in others} == {"PASS"}
         assert {verdicts[name] for name in names} == {"FAIL"}
-        assert f"waited in vain for the server request {method}" in found.issues()[SAME_SILENCE]
+        assert f"timed out waiting for the server request {method}" in found.issues()[SAME_SILENCE]
         assert found.report.red
 
     def test_keep_going_plays_every_scenario_all_the_same(self) -> None:

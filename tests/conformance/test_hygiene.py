@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level
-from harness.play.session.process_watch import WINDOW
+from harness.play.session.process_watch import COUNTS_COMPARED
 
 from .judging import SERVERS, Judged, bundled, command, judged
 
@@ -36,19 +36,19 @@ def only(found: Judged) -> tuple[str, str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted on Linux only")
 def test_descriptors_that_grow_from_turn_to_turn_are_counted() -> None:
-    name, message = only(of("leaks_descriptors", times=2 * WINDOW + 4))
+    name, message = only(of("leaks_descriptors", times=2 * COUNTS_COMPARED + 4))
     assert name == "hygiene.descriptors"
     grown = re.search(r"grew from (\d+) to (\d+) over 14 conversations \((\d+) more pipe", message)
     assert grown is not None
     before, after, pipes = map(int, grown.groups())
     # Two for each turn: after the first five, before the last four, and over all of them.
-    assert after - before == 2 * (2 * WINDOW - WINDOW)
-    assert pipes == 2 * (2 * WINDOW + 3)
+    assert after - before == 2 * (2 * COUNTS_COMPARED - COUNTS_COMPARED)
+    assert pipes == 2 * (2 * COUNTS_COMPARED + 3)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted on Linux only")
 def test_a_few_conversations_tell_nothing_about_descriptors() -> None:
-    assert of("leaks_descriptors", times=2 * WINDOW - 1).issues() == {}
+    assert of("leaks_descriptors", times=2 * COUNTS_COMPARED - 1).issues() == {}
 
 
 def test_files_left_in_the_temporary_folder_are_named() -> None:
@@ -85,7 +85,7 @@ def test_output_after_the_end_of_the_input_is_quoted() -> None:
     name, message = only(of("says_goodbye"))
     assert name == "hygiene.stray-output"
     assert f"after {PLAIN}, with no conversation going on" in message
-    assert message.endswith("what is no message: Goodbye!")
+    assert message.endswith("not a message: Goodbye!")
 
 
 @pytest.mark.parametrize("server", ["leaves_files", "panics", "says_goodbye"])

@@ -35,7 +35,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 def played(worker: Worker, fault: Fault, *, known: bool = False, before: int = 0) -> Attempt:
     """The fault in the plain turn."""
-    (made,) = worker.live(Job(fault, [PLAIN], known, {PLAIN.scenario: before}))
+    (made,) = worker.play_live(Job(fault, [PLAIN], known, {PLAIN.scenario: before}))
     return made
 
 
@@ -85,7 +85,7 @@ def test_a_fault_that_breaks_the_play_costs_this_one_play(worker: Worker) -> Non
 
 
 def test_a_clean_play_says_where_faults_can_act(worker: Worker) -> None:
-    answer = worker.clean("turns/plain-turn")
+    answer = worker.play_clean("turns/plain-turn")
     found = {fault: Place.read(place) for fault, place in answer["places"]}
     assert answer["verdict"] == "PASS"
     assert found["turn-ends-twice"].outcome is Outcome.KILLED

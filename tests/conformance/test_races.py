@@ -13,7 +13,7 @@ from harness.judge.verdict import Verdict
 from harness.play.config import Config, configure
 from harness.play.worker_session import WorkerSession
 from harness.report.results.merge import merge
-from harness.report.results.outcome import RaceOutcome, broken
+from harness.report.results.outcome import RaceOutcome, broken_must_rules
 from harness.report.results.report import Report
 from harness.report.scenario_story import race_story
 from harness.report.story import rule_story
@@ -61,7 +61,9 @@ class Raced:
         every other position is held, or comes before the model has said anything.
         """
         found = {
-            one.race.partition("@")[2]: sorted({*(f.id for f in one.findings), *broken(one)})
+            one.race.partition("@")[2]: sorted(
+                {*(f.id for f in one.findings), *broken_must_rules(one)}
+            )
             for one in self.race.placements
             if not one.race.endswith(f"@{DONE}")
         }
@@ -234,7 +236,7 @@ class TestCommandLine:
 
 
 def test_every_raced_scenario_has_placements_for_what_it_names() -> None:
-    raced = [one for one in bundled() if one.scenario.raced]
+    raced = [one for one in bundled() if one.scenario.race_actions]
     assert len(raced) >= 6
     for one in raced:
         listed = one.scenario.races if isinstance(one.scenario.races, list) else []

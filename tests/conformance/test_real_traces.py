@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.commands.stored_traces import Checked, check_trace
+from harness.cli.commands.stored_traces import TraceCheck, check_trace
 from harness.client.target.profile import load_profile
 from harness.judge.verdict import Level, Row, Verdict
 from harness.trace.trace import End
@@ -98,8 +98,8 @@ REVIEWED = (
 
 
 @cache
-def checked(name: str) -> Checked:
-    return check_trace(FOLDER / f"{name}.jsonl", known=(PROFILE.names,))
+def checked(name: str) -> TraceCheck:
+    return check_trace(FOLDER / f"{name}.jsonl", known_names=(PROFILE.names,))
 
 
 def findings(name: str) -> Iterator[Row]:

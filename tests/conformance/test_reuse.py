@@ -80,7 +80,7 @@ def test_first_verdict_stands_whatever_the_repetition_says() -> None:
     assert found.failed_rules() == ["turn.completed-once"]
     assert list(found.issues()) == [UNSTEADY]
     assert (
-        f"{TWO} does not always give the same: turn.completed-once (at first"
+        f"{TWO} does not always give the same result: turn.completed-once (at first"
         in (found.issues()[UNSTEADY])
     )
 

@@ -58,7 +58,7 @@ def played(sdk_cmd: str, names: Iterable[str], *, server: bool = True) -> list[S
     )
     session = WorkerSession(config)
     try:
-        return [session.play(bundled_scenario(name).on(SDK)) for name in names]
+        return [session.play(bundled_scenario(name).on_surface(SDK)) for name in names]
     finally:
         session.close()
 
@@ -109,7 +109,7 @@ def test_losses_on_the_way_are_reported(
 def test_a_driver_that_ends_at_once_is_its_scenarios_finding() -> None:
     (outcome,) = played("true", [PLAIN], server=False)
     assert outcome.verdict is Verdict.FAIL
-    assert outcome.reason == "step wait: the driver told no end of turn 1: it ended before"
+    assert outcome.reason == "step wait: the driver reported no end of turn 1: it ended before"
     assert [one.id for one in outcome.findings] == ["scenario.expectation"]
 
 

@@ -64,7 +64,7 @@ def calls() -> list[Loaded]:
 def played(command: str, *scenarios: Loaded) -> list[ScenarioOutcome]:
     session = WorkerSession(configure(sdk_cmd=command))
     try:
-        return [session.play(one.on(SDK)) for one in scenarios]
+        return [session.play(one.on_surface(SDK)) for one in scenarios]
     finally:
         session.close()
 

@@ -123,7 +123,7 @@ def handshake_of(trace: Trace) -> list[Frame]:
 @cache
 def shared_handshake() -> list[Frame]:
     """Return the handshake of a process that several scenarios shared."""
-    shared = (name for name, one in SCENARIOS.items() if not one.scenario.fresh)
+    shared = (name for name, one in SCENARIOS.items() if not one.scenario.needs_fresh_server)
     traces = (load(suite_play().trace(name)) for name in shared)
     return next(found for trace in traces if (found := handshake_of(trace)))
 

@@ -42,7 +42,7 @@ async def test_twenty_scenarios_at_once_each_get_their_own_script() -> None:
             httpx.AsyncClient(base_url=server.url, timeout=20) as caller,
         ):
             for model in models:
-                server.join(model)
+                server.add_model(model)
 
             async def converse(number: int) -> None:
                 for _ in range(4):
@@ -54,18 +54,18 @@ async def test_twenty_scenarios_at_once_each_get_their_own_script() -> None:
                     tasks.start_soon(converse, number)
                 # All twenty streams are open and held before any of them goes on.
                 for model in models:
-                    await model.gates.reached("together")
+                    await model.gates.wait_until_reached("together")
                 assert [model.open_streams for model in models] == [1] * COUNT
                 for model in models:
                     model.gates.open("together")
             stray = await caller.post("responses", json=body(COUNT))
             assert stray.status_code == 503
             assert server.strays == ["a model call of no running scenario"]
-            server.leave(models[3])
+            server.remove_model(models[3])
             assert (await caller.post("responses", json=body(3))).status_code == 503
     for number, (first, *failed, last) in said.items():
         assert f'"{number}: done"' in first
         assert failed == ["failed", "failed"]
         assert f'"{number} again"' in last
-    assert [model.unplayed for model in models] == [0] * COUNT
+    assert [model.unplayed_count for model in models] == [0] * COUNT
     assert [problem for model in models for call in model.calls for problem in call.problems] == []

@@ -19,16 +19,16 @@ import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from harness.model import mcp_server
-from harness.model.mcp_desk import McpDesk, mcp_desk
+from harness.model.mcp_desk import McpSettings, serve_mcp_servers
 from harness.model.mcp_script import McpServer
 from harness.trace.marks import MarkBody
 from harness.trace.mcp_marks import (
-    Held,
     McpAnswer,
     McpConfigured,
     McpRequest,
     McpStarted,
     McpVariable,
+    Possession,
 )
 from harness.trace.recorder import Recorder
 from harness.trace.store import load, save
@@ -49,12 +49,12 @@ CALL = ask("tools/call", name="add", arguments={"a": 1})
 @asynccontextmanager
 async def playing(
     folder: Path, **servers: dict[str, Any]
-) -> AsyncGenerator[tuple[McpDesk, list[MarkBody]]]:
+) -> AsyncGenerator[tuple[McpSettings, list[MarkBody]]]:
     """These servers, and what is noted of them."""
     parsed = {name: McpServer.model_validate(one) for name, one in servers.items()}
     marks: list[MarkBody] = []
     with anyio.fail_after(BOUND):
-        async with mcp_desk(parsed, lambda: folder) as desk:
+        async with serve_mcp_servers(parsed, lambda: folder) as desk:
             desk.servers.begin(marks.append)
             yield desk, marks
 
@@ -63,11 +63,11 @@ def of(marks: list[MarkBody], body: type[Any]) -> list[Any]:
     return [one for one in marks if isinstance(one, body)]
 
 
-def transport(desk: McpDesk, server: str) -> dict[str, Any]:
+def transport(desk: McpSettings, server: str) -> dict[str, Any]:
     return desk.config["mcp_servers"][server]["transport"]
 
 
-async def post(desk: McpDesk, message: Any, **headers: str) -> httpx.Response:
+async def post(desk: McpSettings, message: Any, **headers: str) -> httpx.Response:
     """A message to the server at an address, with its token unless `headers` say otherwise."""
     headers = headers or {"authorization": f"Bearer {desk.env['DOCS_BEARER']}"}
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
@@ -76,7 +76,7 @@ async def post(desk: McpDesk, message: Any, **headers: str) -> httpx.Response:
 
 
 @asynccontextmanager
-async def program(desk: McpDesk, **env: str) -> AsyncGenerator[Any]:
+async def program(desk: McpSettings, **env: str) -> AsyncGenerator[Any]:
     """The program of the server `tiny`, as an agent starts it; gives a function that asks it."""
     way = transport(desk, "tiny")
     async with await anyio.open_process(
@@ -107,7 +107,7 @@ async def test_a_program_is_started_with_what_the_table_says(tmp_path: Path) -> 
         async with program(desk, SKY="blue", PATH="/other") as say:
             assert (await say(CALL))["result"]["content"] == [{"type": "text", "text": "five"}]
         [start] = of(marks, McpStarted)
-        held = (McpVariable("SKY", Held.SAME), McpVariable("PATH", Held.OTHER))
+        held = (McpVariable("SKY", Possession.SAME), McpVariable("PATH", Possession.OTHER))
         assert start == McpStarted(server="tiny", args=("--a b", ""), variables=held)
         [request], [answer] = of(marks, McpRequest), of(marks, McpAnswer)
         assert (request.tool, json.loads(request.arguments)) == ("add", {"a": 1})
@@ -135,7 +135,7 @@ async def test_a_token_in_what_an_agent_says_is_masked(tmp_path: Path) -> None:
             assert "error" in await say(ask(token))
         await post(desk, leaks, authorization=f"Basic {token}")
         assert token not in repr(marks)
-        assert of(marks, McpRequest)[-1].token is Held.OTHER
+        assert of(marks, McpRequest)[-1].token is Possession.OTHER
 
 
 async def test_files_of_a_play_are_private(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ async def test_an_address_wants_its_token(tmp_path: Path) -> None:
         assert (await post(desk, find, accept="*/*")).status_code == 401
         assert (await post(desk, find)).json()["result"]["content"][0]["text"] == "page 7"
         held = [one.token for one in of(marks, McpRequest)]
-        assert held == [*[Held.OTHER] * 5, Held.NONE, Held.SAME]
+        assert held == [*[Possession.OTHER] * 5, Possession.NONE, Possession.SAME]
         assert [one.refused for one in of(marks, McpAnswer)] == [*[True] * 6, False]
 
 

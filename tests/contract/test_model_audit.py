@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from harness.model.encoder import Asked
+from harness.model.encoder import CallContents
 from harness.model.wire.responses import ResponsesEncoder
 
 from .test_models import Json, ask, ask_into, body, done_items, said, side, until
@@ -85,7 +85,7 @@ async def test_a_stream_is_cut_before_between_and_after_the_deltas(side: Any) ->
         async with side(f"[{{reply: [{{message: {{deltas: {deltas}}}}}]}}]") as one:
             with pytest.raises(httpx.RemoteProtocolError):
                 await ask_into(events, one, "hi")
-            await until(lambda one=one: one.model.calls[0].told == "disconnected")
+            await until(lambda one=one: one.model.calls[0].outcome_text == "disconnected")
         assert [event["delta"] for event in events if "delta" in event] == heard
 
 
@@ -108,7 +108,7 @@ async def test_an_idle_stream_is_idle_until_its_gate_opens(side: Any) -> None:
     async with side("[{reply: [{hold: idle}, {message: x}]}]") as one:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask_into, events, one, "hi")
-            await one.model.gates.reached("idle")
+            await one.model.gates.wait_until_reached("idle")
             await until(lambda: bool(events))
             assert [event["type"] for event in events] == ["response.created"]
             assert one.model.open_streams == 1
@@ -118,7 +118,7 @@ async def test_an_idle_stream_is_idle_until_its_gate_opens(side: Any) -> None:
 
 
 async def test_the_encoder_reads_the_contents_of_a_call() -> None:
-    asked = ResponsesEncoder().asked(
+    asked = ResponsesEncoder().call_contents(
         {
             "model": "m",
             "input": [{"role": "user", "content": "x" * 300}],
@@ -126,8 +126,8 @@ async def test_the_encoder_reads_the_contents_of_a_call() -> None:
             "text": {"format": {"type": "json_schema"}},
         }
     )
-    assert asked == Asked(
+    assert asked == CallContents(
         model="m", user_texts=("x" * 200,), effort="low", summary="auto", schema=True
     )
-    nothing = Asked(model="", user_texts=(), effort="", summary="", schema=False)
-    assert ResponsesEncoder().asked({}) == nothing
+    nothing = CallContents(model="", user_texts=(), effort="", summary="", schema=False)
+    assert ResponsesEncoder().call_contents({}) == nothing

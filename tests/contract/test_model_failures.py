@@ -42,7 +42,7 @@ async def test_an_answer_that_is_no_stream_is_sent_as_it_stands(make: MakeSide) 
         response = await one.caller.post("responses", json=body("hi"))
     assert (response.status_code, response.text) == (200, "<html>")
     assert response.headers["content-type"] == "text/html"
-    assert one.model.calls[0].told == "status 200"
+    assert one.model.calls[0].outcome_text == "status 200"
 
 
 @both
@@ -76,13 +76,13 @@ async def test_a_cut_after_the_end_of_an_answer_leaves_it_complete(make: MakeSid
         with pytest.raises(httpx.RemoteProtocolError):
             await ask_into(events, one, "hi")
     assert events[-1]["type"] == "response.completed"
-    assert one.model.calls[0].told == "completed"
+    assert one.model.calls[0].outcome_text == "completed"
 
 
 async def test_a_model_that_does_not_listen_refuses_and_comes_back_to_its_address() -> None:
     model = ScriptedModel(script("[{reply: [{message: back}]}]"), ResponsesEncoder())
     async with model_server() as server, httpx.AsyncClient(base_url=server.url) as caller:
-        server.serve(model)
+        server.set_model(model)
         for _ in range(2):
             await server.listen(listening=False)
             with pytest.raises(httpx.ConnectError):
@@ -101,4 +101,4 @@ async def test_a_failure_that_is_cut_off_has_been_told(make: MakeSide) -> None:
         with pytest.raises(httpx.RemoteProtocolError):
             await ask_into(events, one, "hi")
     assert events[-1]["type"] == "response.failed"
-    assert one.model.calls[0].told == "failed insufficient_quota"
+    assert one.model.calls[0].outcome_text == "failed insufficient_quota"

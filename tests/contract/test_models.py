@@ -55,7 +55,7 @@ async def in_process(script: list[ModelStep]) -> AsyncGenerator[Side]:
 async def over_http(script: list[ModelStep]) -> AsyncGenerator[Side]:
     model = ScriptedModel(script, ResponsesEncoder())
     async with model_server() as server, httpx.AsyncClient(base_url=server.url) as caller:
-        server.serve(model)
+        server.set_model(model)
         yield Side(caller, model)
 
 
@@ -118,9 +118,9 @@ async def test_reply_streams_from_created_to_completed(side: Any) -> None:
     ]
     assert events[4]["item"]["content"][0]["text"] == "Hello there"
     assert [event["sequence_number"] for event in events] == [1, 2, 3, 4, 5, 6]
-    assert [call.told for call in one.model.calls] == ["completed"]
+    assert [call.outcome_text for call in one.model.calls] == ["completed"]
     assert one.model.calls[0].problems == []
-    assert one.model.unplayed == 0
+    assert one.model.unplayed_count == 0
 
 
 async def test_each_chunk_is_there_before_the_next_gate_opens(side: Any) -> None:
@@ -129,16 +129,16 @@ async def test_each_chunk_is_there_before_the_next_gate_opens(side: Any) -> None
     async with side(text) as one, anyio.create_task_group() as tasks:
         tasks.start_soon(ask_into, events, one, "hi")
         for gate, so_far in (("one", "a"), ("two", "ab")):
-            await one.model.gates.reached(gate)
+            await one.model.gates.wait_until_reached(gate)
             await until(lambda so_far=so_far: said(events) == so_far)
             assert one.model.open_streams == 1
             one.model.gates.open(gate)
-        await one.model.gates.reached("three")
+        await one.model.gates.wait_until_reached("three")
         await until(lambda: events[-1]["type"] == "response.output_item.done")
         assert said(events) == "abc"
         one.model.gates.open("three")
     assert events[-1]["type"] == "response.completed"
-    assert one.model.calls[0].told == "completed"
+    assert one.model.calls[0].outcome_text == "completed"
     assert one.model.open_streams == 0
 
 
@@ -154,7 +154,7 @@ async def test_disconnect_is_a_lost_connection_after_what_was_said(side: Any) ->
         with pytest.raises(httpx.RemoteProtocolError):
             await ask_into(events, one, "hi")
     assert said(events) == "half"
-    assert one.model.calls[0].told == "disconnected"
+    assert one.model.calls[0].outcome_text == "disconnected"
     assert one.model.open_streams == 0
 
 
@@ -167,17 +167,17 @@ async def test_disconnect_is_repeated_as_often_as_the_script_says(side: Any) -> 
             with pytest.raises(httpx.RemoteProtocolError):
                 await ask(one, "hi")
         assert said(await ask(one, "hi")) == "y"
-    assert [call.told for call in one.model.calls] == ["disconnected"] * 2 + ["completed"]
+    assert [call.outcome_text for call in one.model.calls] == ["disconnected"] * 2 + ["completed"]
 
 
 async def test_hold_that_the_caller_drops_ends_the_stream(side: Any) -> None:
     async with side("[{reply: [{message: {deltas: [a, {hold: never}, b]}}]}]") as one:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, one, "hi")
-            await one.model.gates.reached("never")
+            await one.model.gates.wait_until_reached("never")
             tasks.cancel_scope.cancel()
         await until(lambda: one.model.open_streams == 0)
-        assert one.model.calls[0].told == "dropped by the caller"
+        assert one.model.calls[0].outcome_text == "dropped by the caller"
         assert said(await ask(one, "again")) == "(the scenario's script has no further reply)"
 
 
@@ -189,7 +189,7 @@ async def test_http_failure_has_status_code_and_retry_after(side: Any) -> None:
     assert response.headers["retry-after"] == "1.5"
     error = response.json()["error"]
     assert (error["code"], error["message"]) == ("rate_limit_exceeded", "slow")
-    assert one.model.calls[0].told == "status 429"
+    assert one.model.calls[0].outcome_text == "status 429"
 
 
 async def test_failure_without_a_status_is_an_event_of_the_stream(side: Any) -> None:
@@ -209,7 +209,7 @@ async def test_failure_until_the_turn_ends_ends_with_the_next_user_message(side:
             assert (await one.caller.post("responses", json=body("first"))).status_code == 500
         assert said(await ask(one, "first", "second")) == "better"
     assert [call.index for call in one.model.calls] == [0, 0, 0, 1]
-    assert one.model.unplayed == 0
+    assert one.model.unplayed_count == 0
 
 
 async def test_failure_n_times_is_played_n_times(side: Any) -> None:
@@ -288,12 +288,12 @@ async def test_two_callers_are_streamed_to_at_the_same_time(side: Any) -> None:
     first: list[Json] = []
     async with side(text) as one, anyio.create_task_group() as tasks:
         tasks.start_soon(ask_into, first, one, "x")
-        await one.model.gates.reached("g")
+        await one.model.gates.wait_until_reached("g")
         assert said(await ask(one, "x")) == "b"
-        assert one.model.calls[0].told != "completed"
+        assert one.model.calls[0].outcome_text != "completed"
         one.model.gates.open("g")
     assert said(first) == "a"
-    assert [call.told for call in one.model.calls] == ["completed", "completed"]
+    assert [call.outcome_text for call in one.model.calls] == ["completed", "completed"]
 
 
 TOOLS = [
@@ -355,10 +355,14 @@ async def test_intent_without_a_tool_is_noted_and_the_reply_ends(side: Any) -> N
     async with side("[{reply: [{view_image: {path: x.png}}]}]") as one:
         events = await ask_with_tools(one)
     assert events[-1]["type"] == "response.completed"
-    (unfit,) = one.model.unfit
+    (unfit,) = one.model.missing_tools
     assert unfit.intent == "view_image"
-    assert [str(tool) for tool in unfit.offered] == ["exec_command", "apply_patch", "mcp__tiny.add"]
-    assert one.model.stuck.is_set()
+    assert [str(tool) for tool in unfit.offered_tools] == [
+        "exec_command",
+        "apply_patch",
+        "mcp__tiny.add",
+    ]
+    assert one.model.is_stuck.is_set()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from harness.protocol.spec.findings import finding_kinds
 from harness.protocol.spec.loading import load_book
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.client_steps import ClientStep, Wait
-from harness.scenario.loader import find, load, scenario_id
+from harness.scenario.loader import find_scenarios, load, scenario_id
 from harness.scenario.model import Scenario, Settings
 from tools.docs import pages as generated
 from tools.examples import is_family
@@ -39,7 +39,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_pages_that_a_message_names_are_there() -> None:
-    """What the code tells a user to read: `harness docs servers#the-model-that-it-must-call`."""
+    """What the code tells a user to read: `harness docs servers#model-api`."""
     named: set[str] = set()
     for module in [*(ROOT / "harness").rglob("*.py"), *(ROOT / "reference_server").rglob("*.py")]:
         named |= set(re.findall(r"harness docs ([a-z-]+(?:#[a-z.-]+[a-z])?)", module.read_text()))
@@ -96,7 +96,7 @@ def test_yaml_examples_load(block, tmp_path: Path) -> None:
     kind = "family" if is_family(block.body) else "scenario"
     path = tmp_path / f"example.{kind}.yaml"
     path.write_text(block.body, "utf-8")
-    for _, file in find([path]):
+    for _, file in find_scenarios([path]):
         loaded = load(
             file,
             rules=all_rules(),
@@ -203,7 +203,7 @@ def _not_there(changelog: str, ids: set[str]) -> set[str]:
 
 def test_every_scenario_that_the_changelog_names_exists_or_is_said_to_have_left() -> None:
     folder = bundled_folder()
-    ids = {scenario_id(path, folder) for _, path in find([folder])}
+    ids = {scenario_id(path, folder) for _, path in find_scenarios([folder])}
     assert _not_there((ROOT / "CHANGELOG.md").read_text("utf-8"), ids) == set()
     written = "- `turns/plain-turn` and `turns/gone`\n- `approvals/none-*`\n- `thread/read`\n"
     assert _not_there(written, ids) == {"turns/gone", "approvals/none-*"}

@@ -17,7 +17,7 @@ from harness.model.asks import WebSearch, WebSearchBody
 from harness.model.inprocess import ScriptedTransport
 from harness.model.parts import UsageBody
 from harness.model.script import ModelStep
-from harness.model.tools import Chosen, Offered
+from harness.model.tools import ChosenTool, OfferedTool
 from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 
 PAGE = ROOT / "docs/servers.md"
@@ -35,22 +35,24 @@ def _events() -> Iterator[dict[str, Any]]:
     stream = ResponsesStream(1)
     search = WebSearch(web_search=WebSearchBody(query="q"))
     plays: dict[str, list[Any]] = {
-        "opened": [stream.opened()],
-        "message_started": [stream.message_started()],
+        "start": [stream.start()],
+        "start_message": [stream.start_message()],
         "message_delta": [stream.message_delta("a")],
-        "message_done": [stream.message_done("a", None)],
-        "reasoning_started": [stream.reasoning_started()],
+        "end_message": [stream.end_message("a", None)],
+        "start_reasoning": [stream.start_reasoning()],
         "summary_part": [stream.summary_part(0)],
         "summary_delta": [stream.summary_delta(0, "a")],
         "raw_delta": [stream.raw_delta(0, "a")],
-        "reasoning_done": [stream.reasoning_done(["a"], ["b"])],
+        "end_reasoning": [stream.end_reasoning(["a"], ["b"])],
         "tool_call": [
-            *stream.tool_call(Chosen(Offered("shell"), {"a": 1}))[1],
-            *stream.tool_call(Chosen(Offered("apply_patch", free=True), {"input": "x"}))[1],
+            *stream.tool_call(ChosenTool(OfferedTool("shell"), {"a": 1}))[1],
+            *stream.tool_call(
+                ChosenTool(OfferedTool("apply_patch", takes_free_text=True), {"input": "x"})
+            )[1],
         ],
         "provider_item": stream.provider_item(search),
-        "failed": [stream.failed("code", "message")],
-        "completed": [stream.completed(UsageBody())],
+        "fail": [stream.fail("code", "message")],
+        "complete": [stream.complete(UsageBody())],
     }
     public = {name for name, _ in inspect.getmembers(stream, inspect.ismethod) if name[0] != "_"}
     assert set(plays) == public, "what the encoder can send is played here"
@@ -115,7 +117,7 @@ class _Body(dict[str, Any]):
 
 def test_the_page_lists_the_members_of_a_call_that_are_read() -> None:
     body, encoder = _Body(), ResponsesEncoder()
-    for read in (encoder.user_texts, encoder.asked, encoder.offered, encoder.outputs):
+    for read in (encoder.user_texts, encoder.call_contents, encoder.offered_tools, encoder.outputs):
         read(body)
     encoder.orphans(body)
     assert sorted(_column("member")) == sorted(body.read)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from harness.faults.base import Fault, Given, StoredOnly
+from harness.faults.base import Condition, Fault, StoredOnly
 from harness.faults.queue import Change
 from harness.faults.stream import FaultStream
 from harness.trace.frame import Frame
 from harness.trace.trace import Trace
 
 
-def fault_of(change: Change | StoredOnly, given: Given | None = None) -> Fault:
+def fault_of(change: Change | StoredOnly, given: Condition | None = None) -> Fault:
     return Fault("a-fault", "turn.completes", "plain-turn", "why", change, given)
 
 
@@ -40,7 +40,7 @@ def feed(fault: Fault | Change, trace: Trace) -> Fed:
     fed = Fed()
     for frame in trace.frames:
         fed.steps.append(stream.feed(frame))
-        fed.held.append(stream.held)
+        fed.held.append(stream.held_count)
     fed.rest = stream.end()
-    fed.applied, fed.missing = stream.applied, stream.missing
+    fed.applied, fed.missing = stream.has_applied, stream.missing
     return fed

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.faults.base import StoredOnly
-from harness.faults.changes import delay, every, first, in_turn, throughout
+from harness.faults.changes import delay, every, first, in_sequence, throughout
 from harness.faults.item_selectors import item_started
 from harness.faults.operators import drop, duplicate, edit, insert
 from harness.faults.queue import FrameQueue, Steps
@@ -92,7 +92,7 @@ def test_a_delayed_frame_that_nothing_lets_pass_comes_at_the_end(trace: Trace) -
 
 
 def test_changes_in_turn_never_act_on_an_earlier_frame(trace: Trace) -> None:
-    twice = in_turn(first(notification("c"), drop), first(notification("b"), drop))
+    twice = in_sequence(first(notification("c"), drop), first(notification("b"), drop))
     assert feed(twice, trace).story == "a|b|r||d|"
 
 
@@ -128,7 +128,7 @@ def test_frames_that_wait_can_be_swapped_moved_and_changed(trace: Trace) -> None
         yield
         c = yield
         assert c
-        queue.put_before(c, b)
+        queue.move_before(c, b)
         edit("method", to="A")(queue, a)
 
     assert feed(shuffle, trace).story == "||r|cbA|d|"

@@ -9,7 +9,7 @@ from harness.errors import UsageError
 from harness.faults.base import Fault, StoredOnly, all_faults
 from harness.faults.changes import delay, every, first
 from harness.faults.live import fault as live_faults
-from harness.faults.live.fault import Acted, LetGo, LiveFault
+from harness.faults.live.fault import FaultActed, FaultGaveUp, LiveFault
 from harness.faults.operators import drop, duplicate, rewrite
 from harness.faults.queue import Change
 from harness.faults.selectors import notification
@@ -23,8 +23,8 @@ class Line:
     """A live fault, fed with notifications of the server by their names."""
 
     def __init__(self, change: Change, *, after: int = 0, once: bool = False) -> None:
-        self.told: list[Acted | LetGo] = []
-        self.live = LiveFault(fault_of(change), after=after, once=once, tell=self.told.append)
+        self.told: list[FaultActed | FaultGaveUp] = []
+        self.live = LiveFault(fault_of(change), after=after, once=once, report=self.told.append)
 
     def story(self, names: str) -> str:
         """The names passed after each, `a|b|` and so on."""
@@ -41,7 +41,7 @@ def late(name: str, behind: str) -> Change:
 def test_a_fault_acts_at_each_of_its_places() -> None:
     line = Line(first(notification("a"), duplicate))
     assert line.story("abab") == "aa|b|aa|b"
-    assert line.live.acted == 2
+    assert line.live.places_acted == 2
 
 
 def test_once_it_acts_at_the_first_place_only() -> None:
@@ -61,11 +61,11 @@ def test_the_first_places_can_be_spared() -> None:
 def test_frames_held_in_vain_go_on_when_it_is_quiet() -> None:
     line = Line(late("a", "z"))
     assert line.story("ab") == "|b"
-    assert line.live.held == 1
-    assert [frame.method for frame in line.live.quiet()] == ["a"]
+    assert line.live.held_count == 1
+    assert [frame.method for frame in line.live.release_on_silence()] == ["a"]
     assert line.live.missing == "no z after a"
-    assert line.live.quiet() == []
-    assert [type(one) for one in line.told] == [LetGo]
+    assert line.live.release_on_silence() == []
+    assert [type(one) for one in line.told] == [FaultGaveUp]
     assert line.story("az") == "|za"
 
 
@@ -75,8 +75,8 @@ def test_no_more_than_a_bound_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.story("abcde") == "|b|c|d|e"
     line.live.end()
     assert line.passed(b'{"method": "a", "params": "%s"}' % (b"x" * 50)) == "a"
-    assert isinstance(line.told[-1], LetGo)
-    assert line.told[-1].why == "too much is held"
+    assert isinstance(line.told[-1], FaultGaveUp)
+    assert line.told[-1].reason == "too much is held"
 
 
 def test_held_frames_come_at_the_end() -> None:
@@ -96,8 +96,8 @@ def test_bytes_that_no_fault_touches_stay_as_they_are() -> None:
 def test_it_tells_what_was_done_to_which_message() -> None:
     line = Line(first(notification("a"), duplicate))
     line.story("aba")
-    acted = [one for one in line.told if isinstance(one, Acted)]
-    assert [(one.acts[0].what, one.acts[0].frame.method, one.before) for one in acted] == [
+    acted = [one for one in line.told if isinstance(one, FaultActed)]
+    assert [(one.acts[0].action, one.acts[0].frame.method, one.before) for one in acted] == [
         ("repeated", "a", 0),
         ("repeated", "a", 1),
     ]
@@ -117,7 +117,7 @@ def test_every_fault_acts_live_as_it_does_on_a_stored_trace(fault: Fault) -> Non
     passed = [
         one for frame in trace.frames for one in live.feed(frame.raw, frame.direction)
     ] + live.end()
-    assert live.acted
+    assert live.places_acted
     wanted = apply(all_faults()[fault.id], trace).frames
     for direction in Direction:
         got = [one.raw for one in passed if one.direction is direction]
@@ -128,12 +128,12 @@ def test_changes_are_reported_without_the_messages_content() -> None:
     def secret(message: Any) -> Any:
         return {**message, "params": {**message["params"], "new\x1b": "s3cret"}}
 
-    told: list[Acted | LetGo] = []
-    live = LiveFault(fault_of(first(notification("a"), rewrite(secret))), tell=told.append)
+    told: list[FaultActed | FaultGaveUp] = []
+    live = LiveFault(fault_of(first(notification("a"), rewrite(secret))), report=told.append)
     raw = json.dumps({"method": "a", "params": {"turnId": "u\x1b1", "text": "s3cret"}}).encode()
     live.feed(raw, Direction.FROM_TARGET)
     (acted,) = told
-    assert isinstance(acted, Acted)
+    assert isinstance(acted, FaultActed)
     (words,) = acted.words
     assert words.startswith("changed a (u")
     assert words.endswith(r"): params.new\x1b")

@@ -11,7 +11,7 @@ from harness.faults.live.fault import LiveFault
 from harness.faults.live.transport import FaultyTransport
 from harness.faults.operators import drop, duplicate
 from harness.faults.queue import Change
-from harness.faults.selectors import Selector, notification, sent
+from harness.faults.selectors import Selector, notification, our_request
 from tests.contract.links import Far, Link, memory_link
 from tests.faults.feeding import fault_of
 
@@ -36,7 +36,7 @@ def far(link: Link) -> Far:
 def faulty(link: Link) -> Make:
     def make(change: Change | None, *, quiet: float = BOUND) -> FaultyTransport:
         live = None if change is None else LiveFault(fault_of(change))
-        return FaultyTransport(link.near, live, quiet=quiet)
+        return FaultyTransport(link.near, live, quiet_seconds=quiet)
 
     return make
 
@@ -59,7 +59,7 @@ async def test_the_harness_receives_what_the_fault_made(faulty: Make, far: Far) 
 
 
 async def test_a_fault_acts_on_what_the_client_says_too(faulty: Make, far: Far) -> None:
-    near = faulty(every(sent("r"), drop))
+    near = faulty(every(our_request("r"), drop))
     await near.send(b'{"method":"r","id":1}')
     await near.send(A)
     await near.send_bytes(b'{"method":"r","id":2}\n')

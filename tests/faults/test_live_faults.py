@@ -40,7 +40,7 @@ STORED_ONLY = {
             "mcp-server-token-not-sent",
             "mcp-server-without-env",
         ),
-        "what a server gets is no message, and those are marks",
+        "the change is in marks: a server's requests are not messages",
     ),
     "retry-not-made": "it takes calls of the model away, and those are marks",
     **dict.fromkeys(
@@ -60,7 +60,7 @@ STORED_ONLY = {
             "steering-refused-while-the-turn-runs",
             "summary-not-passed",
         ),
-        "it changes what the model was asked, and that is in marks",
+        "the change is in marks: model calls are not messages",
     ),
     **dict.fromkeys(
         (
@@ -71,7 +71,7 @@ STORED_ONLY = {
             "restored-nowhere",
             "rollout-not-at-its-path",
         ),
-        "what is on disk is seen by looks at it, which a stream of messages does not have",
+        "the change is in marks: looks at files are not messages",
     ),
     **dict.fromkeys(
         (
@@ -84,7 +84,7 @@ STORED_ONLY = {
             "told-though-it-has-left",
             "turn-kept-from-a-subscriber",
         ),
-        "a stream is one connection, and cannot tell what another client is told",
+        "a stream is one connection, and does not show the other client",
     ),
 }
 # It keeps turn/started from the client until the client has answered a question: that is the fault.
@@ -114,7 +114,7 @@ def wire(frames: list[Frame]) -> list[tuple[Direction, bytes]]:
 
 
 def test_the_faults_that_do_not_stream_are_few_and_say_why() -> None:
-    found = {f.id: f.change.why for f in FAULTS.values() if isinstance(f.change, StoredOnly)}
+    found = {f.id: f.change.reason for f in FAULTS.values() if isinstance(f.change, StoredOnly)}
     assert found == STORED_ONLY
     # Between a client and an agent nothing passes of what an MCP server gets.
     of_servers = {name for name in found if FAULTS[name].rule.startswith("mcp-server.")}

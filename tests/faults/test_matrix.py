@@ -6,7 +6,7 @@ from harness.faults.base import all_faults
 from harness.faults.mutation import Mutation, Outcome
 from harness.faults.stored import apply_each
 from harness.judge.judge import judge
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import load
@@ -14,7 +14,7 @@ from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from tests.rules.good_traces import GOOD as BUILDERS
 from tests.sampling import one_in
-from tools.matrix import GOOD, mutations, stored, table
+from tools.matrix import GOOD, mutations, read_table, table
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_every_fault_is_killed_on_its_own_trace(found: dict[str, Mutation]) -> N
 
 
 def test_the_rules_that_fire_are_those_that_were_reviewed(found: dict[str, Mutation]) -> None:
-    assert table(found) == stored(), "python -m tools.matrix writes it anew; read the diff"
+    assert table(found) == read_table(), "python -m tools.matrix writes it anew; read the diff"
 
 
 @pytest.mark.parametrize("name", one_in(4, BUILDERS, pytest.mark.bugs))
@@ -45,5 +45,5 @@ def test_a_fault_fits_any_trace_or_says_that_it_does_not(name: str) -> None:
     for name_of_fault, broken in applied.items():
         assert [frame.seq for frame in broken.frames] == list(range(len(broken.frames)))
         rows = judge(book, broken, rules)
-        assert [row for row in rows if row.subject == BROKEN] == [], name_of_fault
+        assert [row for row in rows if row.subject == CRASH_SUBJECT] == [], name_of_fault
     assert len(applied) > {SESSION: 20, EXEC: 10}.get(trace.header.surface, 0)

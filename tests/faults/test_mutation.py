@@ -4,11 +4,11 @@ from contextlib import suppress
 
 import pytest
 
-from harness.faults.base import Fault, NotApplied, all_faults, by_id
+from harness.faults.base import Fault, NotApplied, all_faults, faults_by_id
 from harness.faults.changes import first
 from harness.faults.mutation import Mutation, Outcome, mutate
 from harness.faults.operators import duplicate
-from harness.faults.selectors import sent
+from harness.faults.selectors import our_request
 from harness.faults.stored import apply, apply_each
 from harness.protocol.spec.loading import load_book
 from harness.trace.store import lines, load
@@ -46,7 +46,7 @@ def test_a_violation_that_was_there_before_does_not_kill_a_new_fault() -> None:
     """Only what is new counts: the second turn that never ends is seen beside the first."""
     trace = Talk().start_thread().start_turn().plain_turn("turn_2").trace()
     found = outcome(trace, "turn-never-ends")
-    assert (found.outcome, found.fired) == (Outcome.KILLED, ("turn.completes",))
+    assert (found.outcome, found.noticing_rules) == (Outcome.KILLED, ("turn.completes",))
 
 
 SILENT = Fault(
@@ -54,7 +54,7 @@ SILENT = Fault(
     rule="turn.completes",
     on="plain-turn",
     reason="nothing is wrong",
-    change=first(sent("thread/start"), duplicate),
+    change=first(our_request("thread/start"), duplicate),
 )
 
 
@@ -86,7 +86,7 @@ def test_the_rule_of_a_fault_decides_what_comes_of_it_without_the_others() -> No
 
 def test_a_fault_id_cannot_be_taken_twice() -> None:
     with pytest.raises(ValueError, match="'silent' is taken"):
-        by_id([SILENT, SILENT])
+        faults_by_id([SILENT, SILENT])
 
 
 def test_a_fault_that_finds_no_place_says_what_it_looked_for() -> None:

@@ -15,7 +15,7 @@ from harness.faults.operators import (
     insert_by,
     refuse,
     remove,
-    renamed,
+    rename_ids,
     rewrite,
 )
 from harness.faults.selectors import answer_to, notification
@@ -114,7 +114,7 @@ def test_throughout_changes_all_that_is_told_of_an_item() -> None:
 def test_renamed_changes_whole_values_only() -> None:
     value = {"id": "thr_1", "other": "thr_1-a", "deep": [{"of": "thr_1"}], "thr_1": 1}
     expected = {"id": "x", "other": "thr_1-a", "deep": [{"of": "x"}], "thr_1": 1}
-    assert renamed(value, {"thr_1": "x"}) == expected
+    assert rename_ids(value, {"thr_1": "x"}) == expected
 
 
 @pytest.mark.parametrize("operator", [remove("params", "no"), edit("params", "x", "y", to=1)])

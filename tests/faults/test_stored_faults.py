@@ -3,8 +3,8 @@
 import pytest
 
 from harness.faults import stored
-from harness.faults.base import Given, NotApplied, StoredOnly
-from harness.faults.changes import delay, every, first, there_is
+from harness.faults.base import Condition, NotApplied, StoredOnly
+from harness.faults.changes import delay, every, first, requires
 from harness.faults.operators import drop, duplicate, edit
 from harness.faults.queue import Change
 from harness.faults.selectors import notification, turn_completed
@@ -35,7 +35,7 @@ def methods(trace: Trace) -> str:
     return "".join(frame.method for frame in trace.frames)
 
 
-def applied(change: Change | StoredOnly, trace: Trace, given: Given | None = None) -> Trace:
+def applied(change: Change | StoredOnly, trace: Trace, given: Condition | None = None) -> Trace:
     return stored.apply(fault_of(change, given), trace)
 
 
@@ -90,12 +90,12 @@ def test_marks_of_several_clients_are_those_of_none() -> None:
 
 
 def test_a_rules_condition_is_asked_of_the_whole_trace() -> None:
-    given = there_is(turn_completed("failed"))
+    given = requires(turn_completed("failed"))
     change = first(notification("turn/started"), drop)
     assert len(applied(change, plain_turn()).frames) == len(plain_turn().frames) - 1
     with pytest.raises(NotApplied, match="no turn/completed failed"):
         applied(change, plain_turn(), given)
-    assert applied(change, plain_turn(), there_is(turn_completed("completed")))
+    assert applied(change, plain_turn(), requires(turn_completed("completed")))
 
 
 def test_a_trace_without_frames_has_no_place_for_any_fault() -> None:
@@ -115,12 +115,12 @@ def test_drop_change_and_insert(trace: Trace) -> None:
 def test_remark_changes_the_data_of_the_marks_given_and_unmark_takes_marks_away(
     trace: Trace,
 ) -> None:
-    changed = stored.remark(trace, trace.marks, lambda _: GateOpened("g"))
+    changed = stored.replace_marks(trace, trace.marks, lambda _: GateOpened("g"))
     assert [mark.body for mark in changed.marks] == [GateOpened("g")]
-    same = stored.remark(trace, [], lambda _: GateOpened("g"))
+    same = stored.replace_marks(trace, [], lambda _: GateOpened("g"))
     assert [mark.body for mark in same.marks] == [GateOpened("f")]
-    assert stored.unmark(trace, lambda mark: mark.body == GateOpened("f")).marks == []
-    assert len(stored.unmark(trace, lambda mark: mark.body == GateOpened("g")).marks) == 1
+    assert stored.remove_marks(trace, lambda mark: mark.body == GateOpened("f")).marks == []
+    assert len(stored.remove_marks(trace, lambda mark: mark.body == GateOpened("g")).marks) == 1
 
 
 def test_the_trace_given_is_never_touched(trace: Trace) -> None:
@@ -130,7 +130,7 @@ def test_the_trace_given_is_never_touched(trace: Trace) -> None:
     stored.drop(trace, frames[0])
     stored.change(trace, frames, lambda message: message.clear() or message)
     stored.insert(trace, after=frames[0], message={"method": "x"})
-    stored.remark(trace, trace.marks, lambda _: GateOpened("g"))
+    stored.replace_marks(trace, trace.marks, lambda _: GateOpened("g"))
     assert trace.marks[0].body == GateOpened("f")
     assert [(frame.seq, frame.raw, str(frame.json)) for frame in trace.frames] == before
     assert trace.frames == frames

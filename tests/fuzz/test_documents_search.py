@@ -11,8 +11,8 @@ from harness.play.config import configure
 from harness.play.interruption import Interruption
 from harness.search.fuzz.case import kinds_of
 from harness.search.fuzz.documents import search_documents
-from harness.search.fuzz.run import ENDLESS, Bounds, Fuzzing
-from harness.search.fuzz.sessions.search import Found, SessionCampaign
+from harness.search.fuzz.run import ENDLESS_SECONDS, Bounds, FuzzResult
+from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 # Ends by itself in two ways, of which the first is met far more often.
@@ -39,7 +39,7 @@ def test_a_second_crash_is_not_hidden_behind_the_first(tmp_path: Path) -> None:
     script = tmp_path / "crasher.py"
     script.write_text(CRASHER)
     config = configure(server_cmd=shlex.join([sys.executable, str(script)]))
-    told: list[Found] = []
+    told: list[FoundFailure] = []
     search_documents("inputs", config, 1, 60.0, Interruption(config.base), told.append, cases=20)
     occasions = {one.occasion for one in told if one.cause == "scenario.crash"}
     assert {"turn/interrupt, exit status 7", "thread/read, exit status 9"} <= occasions
@@ -58,7 +58,7 @@ def test_a_server_that_cannot_be_used_is_told_and_not_green(kind: str) -> None:
             config,
             1,
             # On a loaded machine any time can be over before the first case is begun.
-            ENDLESS,
+            ENDLESS_SECONDS,
             Interruption(config.base),
             lambda found: pytest.fail(found.text),
             cases=1,
@@ -66,7 +66,7 @@ def test_a_server_that_cannot_be_used_is_told_and_not_green(kind: str) -> None:
 
 
 def test_a_run_that_broke_off_is_red() -> None:
-    result = Fuzzing(Bounds(["frames"]), searches={"frames": SessionCampaign(1)})
-    assert (result.played, result.verdict) == (0, "GREEN")
+    result = FuzzResult(Bounds(["frames"]), searches={"frames": SessionCampaign(1)})
+    assert (result.case_count, result.verdict) == (0, "GREEN")
     result.broke_off = True
     assert result.verdict == "RED"

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from harness.protocol.spec.loading import load_book
 from harness.search.fuzz.inputs import input_document
-from harness.search.fuzz.params import Request, methods, nearly_right, requests, right
-from harness.search.fuzz.sessions.cuts import sound
-from harness.search.fuzz.values import FOLDER, HUGE, HUGE_TEXT, NONSENSE, THREAD, TURN, filled
+from harness.search.fuzz.params import Request, methods, nearly_valid_params, requests, valid_params
+from harness.search.fuzz.sessions.cuts import is_loadable
+from harness.search.fuzz.values import (
+    FOLDER,
+    HUGE,
+    HUGE_TEXT,
+    NONSENSE,
+    THREAD,
+    TURN,
+    fill_placeholders,
+)
 
 BOOK = load_book()
 METHODS = sorted(set(methods(BOOK)))
@@ -40,14 +48,16 @@ def drawn(strategy: st.SearchStrategy[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("method", SHOWN)
 def test_right_params_are_right_by_the_book(method: str) -> None:
-    for params in drawn(right(BOOK, method)):
-        assert BOOK.validate_params(method, filled(params, KNOWN)) == []
+    for params in drawn(valid_params(BOOK, method)):
+        assert BOOK.validate_params(method, fill_placeholders(params, KNOWN)) == []
 
 
 @pytest.mark.parametrize("method", SHOWN)
 def test_many_nearly_right_params_are_wrong_by_the_book(method: str) -> None:
-    found = drawn(nearly_right(BOOK, method))
-    wrong = [one for one in found if not BOOK.is_valid_params(method, filled(one, KNOWN))]
+    found = drawn(nearly_valid_params(BOOK, method))
+    wrong = [
+        one for one in found if not BOOK.is_valid_params(method, fill_placeholders(one, KNOWN))
+    ]
     assert len(wrong) > len(found) / 8
 
 
@@ -70,12 +80,12 @@ def test_the_deepest_nonsense_fits_into_the_file_of_a_failure() -> None:
     deepest = max(values, key=lambda value: json.dumps(value).count("["))
     assert json.dumps(deepest).count("[") == 60
     asked = Request("turn/start", {"threadId": THREAD, "input": [{"text": deepest}]})
-    assert sound(input_document(BOOK, [asked]))
+    assert is_loadable(input_document(BOOK, [asked]))
 
 
 def test_placeholders_are_filled_wherever_they_stand() -> None:
     params = {"a": [THREAD, {"b": TURN}], "c": HUGE, "d": "no {thread}", "e": 1}
-    assert filled(params, KNOWN) == {
+    assert fill_placeholders(params, KNOWN) == {
         "a": ["thr_1", {"b": "turn_1"}],
         "c": HUGE_TEXT,
         "d": "no {thread}",

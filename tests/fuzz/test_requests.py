@@ -16,9 +16,9 @@ from harness.play.config import Config, configure
 from harness.play.interruption import Interruption
 from harness.search.fuzz.inputs import input_document
 from harness.search.fuzz.params import Request
-from harness.search.fuzz.run import Bounds, Fuzzing, fuzz
+from harness.search.fuzz.run import Bounds, FuzzResult, fuzz
 from harness.search.fuzz.sessions.play import play
-from harness.search.fuzz.sessions.search import opened
+from harness.search.fuzz.sessions.search import open_search_bench
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.store import Failure, Store
 from harness.search.fuzz.telling import lines
@@ -40,7 +40,7 @@ def config(request: pytest.FixtureRequest) -> Config:
     return configure(target="spec" if command else "reference", server_cmd=command)
 
 
-def searched(config: Config, folder: Path, seed: int, cases: int, method: str = "") -> Fuzzing:
+def searched(config: Config, folder: Path, seed: int, cases: int, method: str = "") -> FuzzResult:
     """So many documents of inputs, as `harness fuzz --what inputs` plays them."""
     bounds = Bounds(["inputs"], seed, cases=cases, method=method)
     result = fuzz(config, bounds, Store(folder), Interruption(config.base))
@@ -49,11 +49,11 @@ def searched(config: Config, folder: Path, seed: int, cases: int, method: str = 
     return result
 
 
-def story(result: Fuzzing, folder: Path) -> str:
+def story(result: FuzzResult, folder: Path) -> str:
     return "\n".join(lines(result, Store(folder), ["--server-cmd", "mine"]))
 
 
-def sound(result: Fuzzing, folder: Path) -> None:
+def sound(result: FuzzResult, folder: Path) -> None:
     """Fail with the story of what went wrong."""
     assert result.verdict == "GREEN", story(result, folder)
     assert result.searches["inputs"].unsteady == [], story(result, folder)
@@ -81,7 +81,7 @@ def test_server_lives_on_after_params_nested_deeper_than_most_parsers_go(config:
         deep = [deep]
     params = {"threadId": THREAD, "input": deep, "expectedTurnId": deep, "extra": deep}
     document = input_document(config.book, [Request(method, params) for method in CORE])
-    with opened(config, "fuzz-deep") as (portal, bench):
+    with open_search_bench(config, "fuzz-deep") as (portal, bench):
         played = portal.call(lambda: play(bench, config, document, looks=False))
     assert (played.problems, played.unmet) == ([], "")
     refused = [one for one in played.run.trace.frames if one.kind is Kind.ERROR]

@@ -12,54 +12,56 @@ from harness.model.script import ModelStep
 from harness.model.tracks import Track
 from harness.protocol.values import obj
 from harness.scenario.loader import load_text
-from harness.scenario.written import as_text
-from harness.search.fuzz.sessions.chains import generated
-from harness.search.fuzz.sessions.chooser import seeded
-from harness.search.fuzz.sessions.cuts import only, sound, without_steps
+from harness.scenario.written import scenario_text
+from harness.search.fuzz.sessions.chains import generate_document
+from harness.search.fuzz.sessions.chooser import seeded_chooser
+from harness.search.fuzz.sessions.cuts import is_loadable, split_step, without_steps
 from harness.search.fuzz.sessions.guidance import Corpus
 from harness.search.fuzz.sessions.session import Offers
-from harness.search.fuzz.sessions.shrinking import SMALL, Wrong, shrunk
+from harness.search.fuzz.sessions.shrinking import SMALL_CASE_STEPS, FailurePoint, shrink_document
 
 Json = dict[str, Any]
 
 
 def methods_of(document: Json) -> list[str]:
     """The requests of a document, and the names of its other steps."""
-    return [obj(body).get("method", kind) for kind, body in map(only, document["client"])]
+    return [obj(body).get("method", kind) for kind, body in map(split_step, document["client"])]
 
 
-def begun(documents: list[Json], wrong: Callable[[Json], bool]) -> list[Wrong | None]:
+def begun(documents: list[Json], wrong: Callable[[Json], bool]) -> list[FailurePoint | None]:
     """The answer of who plays each of the documents, to its end, where some go wrong."""
-    return [Wrong(len(one["client"])) if wrong(one) else None for one in documents]
+    return [FailurePoint(len(one["client"])) if wrong(one) else None for one in documents]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_generated_session_is_a_scenario(seed: int) -> None:
-    document = generated(seeded(seed))
-    loaded = load_text(as_text(document, "generated"))
+    document = generate_document(seeded_chooser(seed))
+    loaded = load_text(scenario_text(document, "generated"))
     assert loaded.document.value == document
 
 
 def test_the_same_choices_give_the_same_session() -> None:
-    assert generated(seeded(7)) == generated(seeded(7))
-    assert generated(seeded(7)) != generated(seeded(8))
+    assert generate_document(seeded_chooser(7)) == generate_document(seeded_chooser(7))
+    assert generate_document(seeded_chooser(7)) != generate_document(seeded_chooser(8))
 
 
 def test_an_unguided_corpus_gives_the_same_sessions_for_the_same_seed() -> None:
     one, two = Corpus(3, guided=False), Corpus(3, guided=False)
     for _ in range(3):
-        assert generated(one.chooser()) == generated(two.chooser())
+        assert generate_document(one.chooser()) == generate_document(two.chooser())
 
 
 def test_nearly_all_sessions_have_turns() -> None:
-    drawn = [methods_of(generated(seeded(seed), Offers())) for seed in range(40)]
+    drawn = [methods_of(generate_document(seeded_chooser(seed), Offers())) for seed in range(40)]
     assert sum("start_turn" in one for one in drawn) > 34
 
 
 def test_the_second_client_sends_each_request_too() -> None:
     seen: set[str] = set()
     for seed in range(150):
-        for kind, body in map(only, generated(seeded(seed), Offers())["client"]):
+        for kind, body in map(
+            split_step, generate_document(seeded_chooser(seed), Offers())["client"]
+        ):
             if obj(body).get("on") == "b":
                 seen.add(obj(body).get("method", kind))
     wanted = {
@@ -71,7 +73,9 @@ def test_the_second_client_sends_each_request_too() -> None:
 
 
 def test_most_sessions_are_short() -> None:
-    lengths = [len(generated(seeded(seed), Offers())["client"]) for seed in range(60)]
+    lengths = [
+        len(generate_document(seeded_chooser(seed), Offers())["client"]) for seed in range(60)
+    ]
     short = sum(one < 40 for one in lengths)
     assert 30 <= short <= 50, lengths
 
@@ -79,7 +83,7 @@ def test_most_sessions_are_short() -> None:
 def test_every_kind_of_step_comes_up() -> None:
     offers, seen = Offers(), Counter[str]()
     for seed in range(60):
-        seen.update(methods_of(generated(seeded(seed), offers)))
+        seen.update(methods_of(generate_document(seeded_chooser(seed), offers)))
     wanted = {
         "start_thread", "start_turn", "answer", "open", "wait", "connect", "disconnect", "restart",
         "turn/start", "turn/steer", "turn/interrupt", "thread/read", "thread/list",
@@ -93,7 +97,7 @@ def test_every_kind_of_step_comes_up() -> None:
 def test_lacking_features_are_not_planned() -> None:
     offers = Offers({"compact", "approvals", "run", "several", "restart"})
     for seed in range(20):
-        document = generated(seeded(seed), offers)
+        document = generate_document(seeded_chooser(seed), offers)
         planned = methods_of(document)
         lacking = {"thread/compact/start", "answer", "connect", "restart"}
         assert not lacking.intersection(planned)
@@ -101,7 +105,7 @@ def test_lacking_features_are_not_planned() -> None:
 
 
 def test_each_turn_has_steps_of_its_own() -> None:
-    document = generated(seeded(5))
+    document = generate_document(seeded_chooser(5))
     for steps in document["model"].values():
         assert all(step["when"]["input_contains"] for step in steps)
 
@@ -135,24 +139,24 @@ def test_a_step_goes_with_all_that_speak_of_what_it_began() -> None:
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_a_session_is_shrunk_to_what_matters(seed: int, at_once: int) -> None:
-    document = generated(seeded(seed), Offers({"several", "restart"}))
+    document = generate_document(seeded_chooser(seed), Offers({"several", "restart"}))
     assert methods_of(document).count("start_turn") >= 2
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[Wrong | None]:
+    def fails(candidates: list[Json]) -> list[FailurePoint | None]:
         """As of a server that goes wrong at the second turn."""
         tried.extend(candidates)
         return begun(candidates, lambda one: methods_of(one).count("start_turn") >= 2)
 
-    small = shrunk(document, fails, at_once=at_once)
+    small = shrink_document(document, fails, at_once=at_once)
     kinds = Counter(methods_of(small))
     assert kinds["start_turn"] == 2
     ordering = kinds["wait"] + kinds["answer"]
     assert kinds.total() - ordering <= 4, small["client"]
-    assert kinds.total() <= SMALL
+    assert kinds.total() <= SMALL_CASE_STEPS
     assert "when" not in repr(small.get("model"))
     assert "workspace" not in small
-    assert all(sound(one) for one in tried)
+    assert all(is_loadable(one) for one in tried)
 
 
 def test_steps_within_a_turn_are_dropped_at_once() -> None:
@@ -182,7 +186,7 @@ def test_steps_within_a_turn_are_dropped_at_once() -> None:
         held = repr(one.get("model")).count("'run'") > methods_of(one).count("answer")
         return "wait" in methods_of(one) and not held
 
-    small = shrunk(document, lambda some: begun(some, ends), lambda: tries >= 5)
+    small = shrink_document(document, lambda some: begun(some, ends), lambda: tries >= 5)
     assert methods_of(small) == ["start_thread", "start_turn", "wait"]
     assert "'run'" not in repr(small.get("model"))
 
@@ -215,7 +219,7 @@ def test_a_fork_and_a_second_client_are_left_out_where_they_do_not_matter() -> N
         kinds = methods_of(one)
         return kinds.count("start_turn") == 2 and kinds[-2:] == ["wait", "thread/rollback"]
 
-    small = shrunk(document, lambda some: begun(some, wrong))
+    small = shrink_document(document, lambda some: begun(some, wrong))
     assert small["client"] == [
         {"start_thread": {"as": "t"}},
         {"start_turn": {"thread": "t", "text": "do", "as": "q"}},
@@ -226,16 +230,16 @@ def test_a_fork_and_a_second_client_are_left_out_where_they_do_not_matter() -> N
 
 
 def test_steps_that_were_not_begun_are_left_out_untried() -> None:
-    document = generated(seeded(3), Offers({"several", "restart"}))
+    document = generate_document(seeded_chooser(3), Offers({"several", "restart"}))
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[Wrong | None]:
+    def fails(candidates: list[Json]) -> list[FailurePoint | None]:
         """As of a server with which no script comes beyond the second step."""
         tried.extend(candidates)
         first = methods_of(document)[:2]
-        return [Wrong(2) if methods_of(one)[:2] == first else None for one in candidates]
+        return [FailurePoint(2) if methods_of(one)[:2] == first else None for one in candidates]
 
-    small = shrunk(document, fails)
+    small = shrink_document(document, fails)
     assert methods_of(small) == methods_of(document)[:2]
     assert len(tried) < len(document["client"]) / 2
 
@@ -245,15 +249,16 @@ def test_steps_after_the_one_at_which_it_showed_are_left_out_again_and_again() -
     document: Json = {"title": "x", "client": steps}
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[Wrong | None]:
+    def fails(candidates: list[Json]) -> list[FailurePoint | None]:
         """As of a server that goes wrong at the fifth step, whatever comes later."""
         tried.extend(candidates)
         found = [one["client"] for one in candidates]
         return [
-            Wrong(len(one), one.index(steps[4]) + 1) if steps[4] in one else None for one in found
+            FailurePoint(len(one), one.index(steps[4]) + 1) if steps[4] in one else None
+            for one in found
         ]
 
-    small = shrunk(document, fails, lambda: len(tried) > 20)
+    small = shrink_document(document, fails, lambda: len(tried) > 20)
     assert small["client"] == [steps[4]]
 
 
@@ -262,32 +267,32 @@ def test_early_steps_are_dropped_first() -> None:
     document: Json = {"title": "x", "client": steps}
     tried: list[Json] = []
 
-    def fails(candidates: list[Json]) -> list[Wrong | None]:
+    def fails(candidates: list[Json]) -> list[FailurePoint | None]:
         """As of a server that goes wrong at the last step but one."""
         tried.extend(candidates)
         return begun(candidates, lambda one: steps[38] in one["client"])
 
-    small = shrunk(document, fails, lambda: len(tried) > 12)
+    small = shrink_document(document, fails, lambda: len(tried) > 12)
     assert small["client"] in ([steps[38]], [steps[38], steps[39]])
 
 
 def test_shrinking_stops_when_it_is_told_to() -> None:
-    document = generated(seeded(1))
+    document = generate_document(seeded_chooser(1))
     count = 0
 
-    def fails(candidates: list[Json]) -> list[Wrong | None]:
+    def fails(candidates: list[Json]) -> list[FailurePoint | None]:
         nonlocal count
         count += 1
         return [None] * len(candidates)
 
-    shrunk(document, fails, lambda: count >= 3)
+    shrink_document(document, fails, lambda: count >= 3)
     assert count == 3
 
 
 def test_commands_come_again_word_for_word() -> None:
     again = 0
     for seed in range(120):
-        for steps in generated(seeded(seed), Offers())["model"].values():
+        for steps in generate_document(seeded_chooser(seed), Offers())["model"].values():
             parts = [part for step in steps for part in step.get("reply", ())]
             runs = Counter(part["run"] for part in parts if "run" in part)
             again += any(times > 1 for times in runs.values())
@@ -297,9 +302,10 @@ def test_commands_come_again_word_for_word() -> None:
 def test_a_second_client_is_gone_and_back_within_a_turn() -> None:
     times = 0
     for seed in range(100):
-        steps = generated(seeded(seed), Offers())["client"]
+        steps = generate_document(seeded_chooser(seed), Offers())["client"]
         times += any(
-            one == {"disconnect": "b"} and obj(only(after)[1]).get("method") == "thread/resume"
+            one == {"disconnect": "b"}
+            and obj(split_step(after)[1]).get("method") == "thread/resume"
             for one, after in zip(steps, steps[2:], strict=False)
         )
     assert times >= 10
@@ -311,7 +317,9 @@ def test_nobody_speaks_on_a_connection_that_is_gone() -> None:
         1339,
     ):  # The last one did, for a thread that b had left before it went.
         there = {"b": False}
-        for kind, body in map(only, generated(seeded(seed), Offers())["client"]):
+        for kind, body in map(
+            split_step, generate_document(seeded_chooser(seed), Offers())["client"]
+        ):
             if kind in ("connect", "disconnect"):
                 there[body] = kind == "connect"
             assert there.get(obj(body).get("on", ""), True), (seed, kind, body)

@@ -10,10 +10,18 @@ import pytest
 
 from harness.judge.verdict import Level
 from harness.play.run import Run
-from harness.scenario.player import Cast, Unmet, UnmetKind
-from harness.search.fuzz.replay import wrong_in
-from harness.search.fuzz.sessions.habits import OFTEN, SEEN, Habits
-from harness.search.fuzz.sessions.looks import COUNTED, LOST, MIXED, NAMED, REFUSED, Seen, looked_at
+from harness.scenario.player import Cast, FailureKind, StepFailure
+from harness.search.fuzz.replay import problem_in
+from harness.search.fuzz.sessions.habits import MIN_TIMES_KEPT, MIN_TIMES_SEEN, Habits
+from harness.search.fuzz.sessions.looks import (
+    COUNTED,
+    LOST,
+    MIXED,
+    NAMED,
+    REFUSED,
+    Observation,
+    find_observations,
+)
 from harness.search.fuzz.sessions.play import Played, Problem
 from harness.trace.trace import Trace
 from tests.rules.traces import THREAD, Talk, command, thread_object, turn_object, user_message
@@ -28,8 +36,8 @@ class OfTrace:
     model: Any = field(default_factory=lambda: SimpleNamespace(calls=[]))
 
 
-def seen(talk: Talk) -> list[Seen]:
-    return list(looked_at(cast("Run", OfTrace(talk.trace()))))
+def seen(talk: Talk) -> list[Observation]:
+    return list(find_observations(cast("Run", OfTrace(talk.trace()))))
 
 
 def causes(talk: Talk) -> list[str]:
@@ -186,44 +194,44 @@ def played(*problems: Problem, kept: dict[str, int] | None = None) -> Played:
 def test_a_should_rule_counts_once_it_is_a_habit() -> None:
     broken = Problem("name.shown", "shown otherwise", Level.SHOULD)
     always, rarely = Habits(), Habits()
-    assert rarely.serious(played(broken)) == []
-    assert rarely.serious(played(kept={"name.shown": OFTEN})) == []
-    assert rarely.serious(played(broken)) == []
-    assert always.serious(played(kept={"name.shown": OFTEN})) == []
-    assert always.serious(played(broken)) == [broken]
+    assert rarely.serious_problems(played(broken)) == []
+    assert rarely.serious_problems(played(kept={"name.shown": MIN_TIMES_KEPT})) == []
+    assert rarely.serious_problems(played(broken)) == []
+    assert always.serious_problems(played(kept={"name.shown": MIN_TIMES_KEPT})) == []
+    assert always.serious_problems(played(broken)) == [broken]
     # Also when it is tried again.
-    assert always.serious(played(broken)) == [broken]
+    assert always.serious_problems(played(broken)) == [broken]
 
 
 def test_a_breach_of_the_text_counts_at_once() -> None:
     broken = Problem("turn.completes", "never ended")
-    assert Habits().serious(played(broken, broken)) == [broken]
+    assert Habits().serious_problems(played(broken, broken)) == [broken]
 
 
 def test_a_choice_counts_where_the_server_mostly_chose_otherwise() -> None:
     habits, where = Habits(), {"data.*.id": "thr_1"}
     usual = Problem(COUNTED, "it counts", Level.INFO, habit="True")
     unusual = Problem(COUNTED, "it does not", Level.INFO, habit="False", where=where)
-    for _ in range(SEEN):
-        assert habits.serious(played(usual)) == []
-    for _ in range(2 * SEEN):
-        assert habits.serious(played(unusual)) == [unusual]
-    assert Habits().serious(played(unusual)) == []
+    for _ in range(MIN_TIMES_SEEN):
+        assert habits.serious_problems(played(usual)) == []
+    for _ in range(2 * MIN_TIMES_SEEN):
+        assert habits.serious_problems(played(unusual)) == [unusual]
+    assert Habits().serious_problems(played(unusual)) == []
 
 
 def test_a_choice_that_no_step_can_demand_is_no_finding() -> None:
     habits = Habits()
-    for _ in range(SEEN):
-        habits.serious(played(Problem(COUNTED, "it does not", Level.INFO, habit="False")))
+    for _ in range(MIN_TIMES_SEEN):
+        habits.serious_problems(played(Problem(COUNTED, "it does not", Level.INFO, habit="False")))
     unusual = Problem(COUNTED, "it counts", Level.INFO, habit="True")
-    assert habits.serious(played(unusual)) == []
+    assert habits.serious_problems(played(unusual)) == []
 
 
 def test_a_choice_is_wrong_in_a_replay_where_a_step_demanded_the_other() -> None:
     found = Problem(NAMED, "it finds it: True", Level.INFO, habit="True")
-    step = Unmet(UnmetKind.OTHER_END, "request", 4, "it does not show the thread")
+    step = StepFailure(FailureKind.OTHER_END, "request", 4, "it does not show the thread")
     sound, broken = played(found), played(found)
     sound.run = cast("Run", SimpleNamespace(unmet=None))
     broken.run = cast("Run", SimpleNamespace(unmet=step))
-    assert wrong_in(sound, NAMED) == ""
-    assert wrong_in(broken, NAMED) == found.text
+    assert problem_in(sound, NAMED) == ""
+    assert problem_in(broken, NAMED) == found.text

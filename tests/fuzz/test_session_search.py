@@ -13,12 +13,12 @@ from harness.client.target.profile import Deviation
 from harness.play.config import configure
 from harness.protocol.spec.loading import load_book
 from harness.scenario.loader import load_text
-from harness.scenario.written import as_text
-from harness.search.fuzz.sessions.demands import demanding
+from harness.scenario.written import scenario_text
+from harness.search.fuzz.sessions.demands import add_demands
 from harness.search.fuzz.sessions.features import feature_of
 from harness.search.fuzz.sessions.looks import LOST, MIXED, REFUSED, Output
-from harness.search.fuzz.sessions.play import Problem, needed
-from harness.search.fuzz.sessions.search import Found, search
+from harness.search.fuzz.sessions.play import Problem, needed_capabilities
+from harness.search.fuzz.sessions.search import FoundFailure, search
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
 BOOK = load_book()
@@ -46,48 +46,48 @@ DOCUMENT: dict[str, Any] = {
 @pytest.mark.socket
 def test_a_turn_that_ends_twice_is_found_and_made_small() -> None:
     server = SERVERS / "broken" / "double_completed.py"
-    told: list[Found] = []
+    told: list[FoundFailure] = []
     config = configure(target="spec", server_cmd=f"{sys.executable} {server}")
     campaign = search(config, 1, 60.0, on_found=told.append, cases=2, worker="fuzz-search")
     assert campaign.cases == 2
     assert campaign.requests == campaign.results + campaign.errors > 5
-    assert told == campaign.found
+    assert told == campaign.failures
     found = next(one for one in told if one.cause == "turn.completed-once")
     assert len(found.document["client"]) <= 10
-    assert load_text(as_text(found.document, found.text)).scenario.starts_turns
+    assert load_text(scenario_text(found.document, found.text)).scenario.starts_turns
     assert any(frame.method == "turn/completed" for frame in found.trace.frames)
 
 
 def test_a_document_demands_the_answer_that_did_not_come() -> None:
     where = {"thread.turns.*.items.*.content.*.text": "do q01"}
-    made = demanding(DOCUMENT, Problem(LOST, "lost", step=4, where=where), BOOK)
+    made = add_demands(DOCUMENT, Problem(LOST, "lost", step=4, where=where), BOOK)
     assert made["client"][3]["request"]["where"] == where
     assert "expect" not in made["client"][3]["request"]
     assert made["needs"] == ["command-execution"]
     assert LOST in made["title"]
-    assert load_text(as_text(made, "found"))
+    assert load_text(scenario_text(made, "found"))
     assert "where" not in DOCUMENT["client"][3]["request"]
 
 
 def test_a_document_demands_that_a_request_is_granted() -> None:
-    made = demanding(DOCUMENT, Problem(REFUSED, "refused", step=4), BOOK)
+    made = add_demands(DOCUMENT, Problem(REFUSED, "refused", step=4), BOOK)
     assert "expect" not in made["client"][3]["request"]
 
 
 def test_a_document_demands_an_output_of_the_call_or_of_the_item() -> None:
     told = Problem(MIXED, "mixed", output=Output("q01n002", None, 1))
-    call = demanding(DOCUMENT, told, BOOK)
+    call = add_demands(DOCUMENT, told, BOOK)
     assert call["model"]["t"][1]["expect"] == {"input_contains": ["q01n002"]}
     shown = Problem(MIXED, "mixed", output=Output("q01n002"))
-    item = demanding(DOCUMENT, shown, BOOK)
+    item = add_demands(DOCUMENT, shown, BOOK)
     output = {"aggregatedOutput": {"contains": "q01n002"}}
     assert item["expect"] == {"items": [{"commandExecution": output}]}
-    assert load_text(as_text(call, "found"))
-    assert load_text(as_text(item, "found"))
+    assert load_text(scenario_text(call, "found"))
+    assert load_text(scenario_text(item, "found"))
 
 
 def test_problems_that_a_rule_judges_need_no_demand() -> None:
-    made = demanding(DOCUMENT, Problem("turn.completes", "never", step=4), BOOK)
+    made = add_demands(DOCUMENT, Problem("turn.completes", "never", step=4), BOOK)
     assert made["client"] == DOCUMENT["client"]
     assert made["model"] == DOCUMENT["model"]
 
@@ -100,7 +100,7 @@ def test_the_needs_of_a_document() -> None:
         {"answer": {"to": "item/fileChange/requestApproval", "decision": "accept"}},
     ]
     needs = ["archive", "file-change-approval", "several-clients", "steering"]
-    assert needed({"client": client}, BOOK) == needs
+    assert needed_capabilities({"client": client}, BOOK) == needs
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_known_deviations_of_one_scenario_are_not_reported() -> None:
     campaign = search(config, 1, 60.0, cases=2, worker="fuzz-known")
     assert campaign.cases == 2
     assert "turn.completed-once" in campaign.rules
-    assert "turn.completed-once" not in {found.cause for found in campaign.found}
+    assert "turn.completed-once" not in {found.cause for found in campaign.failures}

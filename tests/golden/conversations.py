@@ -14,14 +14,14 @@ from harness.faults.base import all_faults
 from harness.faults.stored import apply
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 from harness.trace.store import lines
 from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
+from tests.rules.case import all_cases
 from tests.rules.edge import illegal, legal
 from tests.rules.good_traces import GOOD
 from tests.rules.open_point import otherwise
-from tests.rules.test_rule_cases import CASES
 
 STORED = Path(__file__).parents[2] / "fixtures" / "traces"
 REAL, RECORDED = "real-0.107.0", "recorded"
@@ -39,14 +39,16 @@ def conversations() -> Iterator[tuple[str, Trace]]:
         yield f"open/{_word(choice.point)}:{_word(choice.does)}", choice.trace()
     for fault in all_faults().values():
         yield f"fault/{fault.id}", apply(fault, GOOD[fault.on]())
-    for case in CASES:
+    for case in all_cases():
         good, bad, _ = case.traces()
         yield f"case/{case.rule}:good", good
         yield f"case/{case.rule}:bad", bad
     renames = load_profile("codex-0.107").names
     for folder in (REAL, RECORDED):
         for path in sorted((STORED / folder).glob("*.jsonl")):
-            trace = load_any(path, load_book().paths_of, known=(renames,), classify_of=classify_of)
+            trace = load_any(
+                path, load_book().paths_of, candidates=(renames,), classify_of=classify_of
+            )
             yield f"{folder}/{path.stem}", trace
 
 
@@ -54,7 +56,7 @@ def printed(name: str) -> str:
     """Return a conversation as the text of a trace. Raises SystemExit for an unknown name."""
     by_name = dict(conversations())
     if name not in by_name:
-        raise SystemExit(unknown("conversation", name, by_name))
+        raise SystemExit(unknown_name("conversation", name, by_name))
     return "".join(f"{line}\n" for line in lines(by_name[name]))
 
 

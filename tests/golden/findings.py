@@ -171,6 +171,34 @@ def _kept(text: str) -> Path:
     return KEPT / f"{digest([text])}.json"
 
 
+def replace_rule(rule: str, findings: Findings) -> str:
+    """Write the findings of one rule into the file; return its line.
+
+    The rows of the other rules are not judged again: their digests stay as they are.
+    """
+    entries = dict(line.split(": ", 1) for line in _lines(STORED.read_text("utf-8")))
+    ours = dict(line.split(": ", 1) for line in _lines(findings.text()))
+    entries[rule] = ours.pop(rule, "0 pass, 0 object")
+    for name in [*entries]:
+        if "/" in name:
+            others = [one for one in entries[name].split(", ") if one.split(" ")[0] != rule]
+            mine = [ours[name]] if name in ours else []
+            entries[name] = ", ".join(sorted([*others, *mine]))
+    for name in ours:
+        entries.setdefault(name, ours[name])
+    order = sorted(
+        (name for name in entries if entries[name]), key=lambda name: ("/" in name, name)
+    )
+    text = HEADER + "".join(f"{name}: {entries[name]}\n" for name in order)
+    changed = text != STORED.read_text("utf-8")
+    STORED.write_text(text, "utf-8")
+    return f"{entries[rule]}{' (changed)' if changed else ''}"
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
 def write() -> str:
     """Write the file; return what changed since it was written last."""
     findings, before = found_in(conversations()), kept_rows() if STORED.exists() else None

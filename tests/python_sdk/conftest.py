@@ -32,8 +32,8 @@ def fake(tmp_path: Path) -> Iterator[Callable[[str], Fake]]:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent has little time to exit, so that tests wait little for one that never does."""
-    monkeypatch.setattr(tree, "GRACE", 0.3)
-    monkeypatch.setattr(process, "LINGER", 0.3)
+    monkeypatch.setattr(tree, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(process, "LINGER_SECONDS", 0.3)
 
 
 @pytest.fixture(autouse=True)

@@ -247,7 +247,7 @@ async def test_a_signal_forgets_the_turns_that_are_over(fake, hurried) -> None:
 async def test_an_agent_that_is_told_to_end_may_tidy_up_and_write(
     fake, monkeypatch: pytest.MonkeyPatch, leave: str
 ) -> None:
-    monkeypatch.setattr(tree, "GRACE", BOUND)
+    monkeypatch.setattr(tree, "GRACE_SECONDS", BOUND)
     agent = fake(TIDY)
     stream = _thread(agent).run_streamed("x")
     await anext(stream)
@@ -421,4 +421,4 @@ def test_processes_are_found_without_proc() -> None:
 
 
 def test_the_bounds_are_those_of_the_documents() -> None:
-    assert (tree.GRACE, processes.LINGER) == (5.0, 5.0)
+    assert (tree.GRACE_SECONDS, processes.LINGER_SECONDS) == (5.0, 5.0)

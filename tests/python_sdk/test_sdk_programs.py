@@ -18,7 +18,7 @@ def _script(agent: Fake, body: str, folder: Path) -> subprocess.Popen[str]:
     begin = f"""
         import asyncio, os, signal, sys
         from agent_sdk import Agent, process, tree
-        tree.GRACE = process.LINGER = 0.3
+        tree.GRACE_SECONDS = process.LINGER_SECONDS = 0.3
         thread = Agent(agent_path={str(agent.path)!r}).start_thread()
     """
     path = folder / "script.py"

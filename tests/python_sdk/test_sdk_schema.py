@@ -13,7 +13,7 @@ from jsonschema_rs import validator_for
 from pydantic import BaseModel
 
 from agent_sdk import Agent, AgentError, ConfigError
-from agent_sdk.schema import schema, strict
+from agent_sdk.schema import build_schema, strict
 
 pytestmark = [pytest.mark.socket, pytest.mark.anyio]
 
@@ -127,8 +127,8 @@ def test_an_object_that_is_open_on_purpose_stays_open() -> None:
 
 
 def test_a_type_is_told_from_a_mapping() -> None:
-    assert schema({"type": "string"}).type is None
-    assert schema(Part).type is Part
+    assert build_schema({"type": "string"}).type is None
+    assert build_schema(Part).type is Part
 
 
 def test_without_pydantic_only_a_type_needs_it(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_without_pydantic_only_a_type_needs_it(tmp_path: Path) -> None:
 import sys
 sys.modules["pydantic"] = None
 from agent_sdk import ConfigError
-from agent_sdk.schema import schema
-schema({"type": "object"})
+from agent_sdk.schema import build_schema
+build_schema({"type": "object"})
 try:
-    schema(int)
+    build_schema(int)
 except ConfigError as error:
     print(error)
 """

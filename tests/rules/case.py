@@ -1,6 +1,9 @@
 """What a rule must prove on three small traces."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Protocol
 
 from harness.judge.verdict import Level
@@ -54,3 +57,9 @@ def running() -> Talk:
 def silent() -> Talk:
     """A request that was refused, and nothing else."""
     return Talk().asks("thread/read", threadId="thr_9").refuses()
+
+
+def all_cases() -> Iterator[Case]:
+    """Yield the cases of every module `cases_*.py` of this folder."""
+    for path in sorted(Path(__file__).parent.glob("cases_*.py")):
+        yield from import_module(f"tests.rules.{path.stem}").CASES

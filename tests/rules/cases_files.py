@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.judge.verdict import Level
-from harness.trace.marks import FileSeen, HomeSearched, TextsFound
+from harness.trace.marks import FileMatch, FileSeen, HomeSearched
 from tests.rules.case import Case, Found, opened
 from tests.rules.cases_archiving import archives
 from tests.rules.traces import THREAD, Talk, settings, stored_plain_turn, thread_object
@@ -60,19 +60,19 @@ def with_ephemeral() -> Talk:
     return talk.end_turn("turn_2", OTHER)
 
 
-def searched(talk: Talk, *found: TextsFound, **more: Any) -> Talk:
+def searched(talk: Talk, *found: FileMatch, **more: Any) -> Talk:
     """A search of the home for both threads and for what was said in the ephemeral one."""
     texts = (THREAD, OTHER, SECRET)
     return talk.mark(HomeSearched(texts=texts, found=found, files=9, **more))
 
 
-def found_of_the_ephemeral() -> tuple[TextsFound, ...]:
+def found_of_the_ephemeral() -> tuple[FileMatch, ...]:
     """A file of its own, a log of all threads, and two with its id alone."""
     return (
-        TextsFound(f"{HOME}/sessions/{OTHER}.jsonl", (OTHER,), (OTHER, SECRET)),
-        TextsFound(f"{HOME}/log.txt", (), (THREAD, OTHER, SECRET)),
-        TextsFound(f"{HOME}/state.db", (), (OTHER,)),
-        TextsFound(f"{HOME}/shells/{OTHER}.sh", (OTHER,), ()),
+        FileMatch(f"{HOME}/sessions/{OTHER}.jsonl", (OTHER,), (OTHER, SECRET)),
+        FileMatch(f"{HOME}/log.txt", (), (THREAD, OTHER, SECRET)),
+        FileMatch(f"{HOME}/state.db", (), (OTHER,)),
+        FileMatch(f"{HOME}/shells/{OTHER}.sh", (OTHER,), ()),
     )
 
 
@@ -113,7 +113,7 @@ CASES = [
     ),
     Case(
         rule="ephemeral.not-stored",
-        good=searched(with_ephemeral(), TextsFound(f"{HOME}/state.db", (), (OTHER,))),
+        good=searched(with_ephemeral(), FileMatch(f"{HOME}/state.db", (), (OTHER,))),
         witnesses=(f"thread {OTHER}",),
         bad=searched(with_ephemeral(), *found_of_the_ephemeral()),
         found=(
@@ -121,6 +121,6 @@ CASES = [
             Found(f"thread {OTHER}", (18,), Level.SHOULD),
             Found(f"thread {OTHER}", (18,), Level.INFO),
         ),
-        idle=searched(kept(), TextsFound(IN_USE, (THREAD,), (THREAD,))),
+        idle=searched(kept(), FileMatch(IN_USE, (THREAD,), (THREAD,))),
     ),
 ]

@@ -3,14 +3,14 @@
 from typing import Any
 
 from harness.judge.verdict import Level
-from harness.trace.marks import McpAsked
+from harness.trace.marks import McpToolCall
 from harness.trace.mcp_marks import (
-    Held,
     McpAnswer,
     McpConfigured,
     McpStarted,
     McpTransport,
     McpVariable,
+    Possession,
 )
 from tests.rules.case import Case, Found
 from tests.rules.good_mcp import DOCS, NUMBERS, RESULT, SAID, SKY, TINY, add, asked, request
@@ -19,7 +19,7 @@ from tests.rules.traces import Talk, mcp_call
 SHOWN = "add of tiny, item t-1"
 START = "start 1 of tiny"
 OFF = McpConfigured(server="off", transport=McpTransport.STDIO, enabled=False, tools=("stop",))
-ADD, STOP = McpAsked("tiny", "add"), McpAsked("off", "stop")
+ADD, STOP = McpToolCall("tiny", "add"), McpToolCall("off", "stop")
 ANSWER = "answer 3, of add of tiny"
 
 
@@ -84,7 +84,7 @@ CASES = [
         rule="mcp-server.environment",
         good=ended(TINY, started()),
         witnesses=(START,),
-        bad=ended(TINY, started(variables=(McpVariable("SKY", Held.NONE),))),
+        bad=ended(TINY, started(variables=(McpVariable("SKY", Possession.NONE),))),
         found=(Found(START, (6,)),),
         idle=ended(TINY, started(variables=())),
     ),
@@ -101,15 +101,15 @@ CASES = [
         # Who was refused asks again.
         good=ended(
             DOCS,
-            request(1, "initialize", "docs", token=Held.NONE),
+            request(1, "initialize", "docs", token=Possession.NONE),
             request(2, "initialize", "docs"),
         ),
         witnesses=("initialize to docs",),
         bad=ended(
             DOCS,
             request(1, "initialize", "docs"),
-            request(2, "tools/list", "docs", token=Held.OTHER),
-            request(3, "ping", "docs", token=Held.NONE),
+            request(2, "tools/list", "docs", token=Possession.OTHER),
+            request(3, "ping", "docs", token=Possession.NONE),
         ),
         found=(Found("tools/list to docs", (6,)), Found("ping to docs", (6,))),
         idle=ended(TINY, DOCS, request(1, "initialize")),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.judge.verdict import Level
-from harness.trace.marks import CallEnd, ModelEnd, Told, ToldBySession
+from harness.trace.marks import CallEnd, ModelEnd, SessionItem, SessionReport
 from tests.rules.case import Case, Found
 from tests.rules.sdk_talk import FAILED, RAN, SAID, STARTED, SdkTalk, whole_turn
 
@@ -73,9 +73,9 @@ def elsewhere(*words: str, **thread: str) -> SdkTalk:
     return SdkTalk().driver(thread=thread).runs(*words, cwd="/")
 
 
-def compared(*told: Told, answer: ModelEnd | None = None) -> SdkTalk:
+def compared(*told: SessionItem, answer: ModelEnd | None = None) -> SdkTalk:
     """A turn of a real agent, of which the session told this."""
-    talk = SdkTalk().mark(ToldBySession("u", "completed", told)).plays("u")
+    talk = SdkTalk().mark(SessionReport("u", "completed", told)).plays("u")
     return talk.works(*whole_turn(SAID, RAN), answer=answer).gives(items=[SAID, RAN])
 
 
@@ -268,13 +268,13 @@ CASES = [
     ),
     Case(
         "sdk-run.agrees-with-session",
-        good=compared(Told("agent_message", "Yes."), Told("command_execution")),
+        good=compared(SessionItem("agent_message", "Yes."), SessionItem("command_execution")),
         witnesses=(RUN,),
-        bad=compared(Told("agent_message", "Yes."), Told("file_change")),
+        bad=compared(SessionItem("agent_message", "Yes."), SessionItem("file_change")),
         found=(Found(RUN, (1, 2, 9), Level.SHOULD),),
         # The model's server failed: how often it is asked again is open.
         idle=compared(
-            Told("agent_message", "Yes."),
+            SessionItem("agent_message", "Yes."),
             answer=ModelEnd(call=1, outcome=CallEnd.STATUS, status=500),
         ),
     ),

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from harness.judge.verdict import Level
-from harness.trace.marks import Told, ToldBySession
+from harness.trace.marks import SessionItem, SessionReport
 from tests.rules.case import Case, Found
 from tests.rules.streams import StreamTalk, command, kept, message
 
@@ -39,8 +39,8 @@ def asked(schema: object, said: str, told: str) -> StreamTalk:
     return talk.completed(message(told)).done()
 
 
-def compared(*told: Told, status: str = "completed") -> StreamTalk:
-    talk = StreamTalk().mark(ToldBySession("u1", status, told)).process().opens()
+def compared(*told: SessionItem, status: str = "completed") -> StreamTalk:
+    talk = StreamTalk().mark(SessionReport("u1", status, told)).process().opens()
     talk.calls("hello").answers("Hello.").completed(command(exit_code=0))
     return talk.completed(message("Hello.")).done()
 
@@ -263,9 +263,9 @@ CASES = [
     ),
     Case(
         rule="exec.agrees-with-session",
-        good=compared(Told("agent_message", "Hello."), Told("command_execution")),
+        good=compared(SessionItem("agent_message", "Hello."), SessionItem("command_execution")),
         witnesses=("turn u1 in p1",),
-        bad=compared(Told("agent_message", "Hello."), Told("file_change")),
+        bad=compared(SessionItem("agent_message", "Hello."), SessionItem("file_change")),
         found=(Found("turn u1 in p1", (2, 5), Level.SHOULD),),
         # The session was not played; a model call was refused.
         idle=opened().calls("hello").answers("Hello.").completed(message("Hello.")).done(),

@@ -1,7 +1,7 @@
 """Edges of the files of threads: what a look at a file can prove, and what it cannot."""
 
 from harness.judge.verdict import Level
-from harness.trace.marks import Closed, FileSeen, StepBegins, TextsFound
+from harness.trace.marks import Closed, FileMatch, FileSeen, StepBegins
 from tests.rules.case import opened
 from tests.rules.cases_files import (
     HOME,
@@ -110,12 +110,12 @@ LEGAL: list[Legal] = [
     Legal(
         NOT_STORED,
         "id-in-a-database",
-        lambda: searched(with_ephemeral(), TextsFound(f"{HOME}/state.db", (), (OTHER,))),
+        lambda: searched(with_ephemeral(), FileMatch(f"{HOME}/state.db", (), (OTHER,))),
     ),
     Legal(
         NOT_STORED,
         "shell-of-the-thread",
-        lambda: searched(with_ephemeral(), TextsFound(f"{HOME}/shells/{OTHER}", (OTHER,), ())),
+        lambda: searched(with_ephemeral(), FileMatch(f"{HOME}/shells/{OTHER}", (OTHER,), ())),
         frozenset({NOT_STORED}),
     ),
     Legal(NOT_STORED, "no-files-here", on_a_server_without_files),
@@ -136,12 +136,12 @@ ILLEGAL: list[Illegal] = [
         NOT_STORED,
         "a-file-of-its-own",
         lambda: searched(
-            with_ephemeral(), TextsFound(f"{HOME}/sessions/{OTHER}", (OTHER,), (SECRET,))
+            with_ephemeral(), FileMatch(f"{HOME}/sessions/{OTHER}", (OTHER,), (SECRET,))
         ),
     ),
     Illegal(
         NOT_STORED,
         "a-file-with-both",
-        lambda: searched(with_ephemeral(), TextsFound(f"{HOME}/x", (), (OTHER, SECRET))),
+        lambda: searched(with_ephemeral(), FileMatch(f"{HOME}/x", (), (OTHER, SECRET))),
     ),
 ]

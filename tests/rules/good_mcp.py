@@ -4,15 +4,15 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from harness.trace.marks import CallEnd, McpAsked, ModelEnd
+from harness.trace.marks import CallEnd, McpToolCall, ModelEnd
 from harness.trace.mcp_marks import (
-    Held,
     McpAnswer,
     McpConfigured,
     McpRequest,
     McpStarted,
     McpTransport,
     McpVariable,
+    Possession,
 )
 from harness.trace.trace import Trace
 from tests.rules.streams import StreamTalk
@@ -29,9 +29,9 @@ TINY = McpConfigured(
     variables=("SKY",),
 )
 DOCS = McpConfigured(server="docs", transport=HTTP, tools=("find",), token="DOCS_BEARER")
-SKY = McpVariable("SKY", Held.SAME)
+SKY = McpVariable("SKY", Possession.SAME)
 OFF = McpConfigured(server="off", transport=STDIO, enabled=False, tools=("stop",))
-ADD = McpAsked("tiny", "add")
+ADD = McpToolCall("tiny", "add")
 STARTED = McpStarted(server="tiny", args=TINY.args, variables=(SKY,))
 RESULT = {"content": [{"type": "text", "text": SAID}], "structuredContent": None}
 
@@ -39,7 +39,7 @@ RESULT = {"content": [{"type": "text", "text": SAID}], "structuredContent": None
 def request(number: int, method: str, server: str = "tiny", **more: Any) -> McpRequest:
     """A request that a server got; one at an address has the token, unless `more` says else."""
     if server == "docs":
-        more = {"token": Held.SAME, **more}
+        more = {"token": Possession.SAME, **more}
     way = HTTP if server == "docs" else STDIO
     return McpRequest(number=number, server=server, transport=way, method=method, **more)
 
@@ -51,7 +51,7 @@ def add(number: int = 3, **arguments: Any) -> McpRequest:
 
 def asked(call: int = 1, **arguments: Any) -> ModelEnd:
     """The model called `add` with these arguments."""
-    wanted = McpAsked("tiny", "add", json.dumps(arguments or NUMBERS))
+    wanted = McpToolCall("tiny", "add", json.dumps(arguments or NUMBERS))
     return ModelEnd(call=call, outcome=CallEnd.COMPLETED, tools=1, mcp=(wanted,), usage=20)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness.trace.marks import CallEnd, ModelEnd, Told, ToldBySession
+from harness.trace.marks import CallEnd, ModelEnd, SessionItem, SessionReport
 from harness.trace.trace import Trace
 from tests.rules.sdk_talk import FAILED, RAN, SAID, STARTED, SdkTalk, whole_turn
 
@@ -52,9 +52,9 @@ def results() -> Trace:
 
 def on_agent() -> Trace:
     """Turns of a real agent that the session told too: one is completed, the other refused."""
-    said = Told("agent_message", "Yes."), Told("command_execution")
-    talk = SdkTalk("sdk-on-agent").mark(ToldBySession("u", "completed", said))
-    talk.mark(ToldBySession("v", "failed")).plays("u")
+    said = SessionItem("agent_message", "Yes."), SessionItem("command_execution")
+    talk = SdkTalk("sdk-on-agent").mark(SessionReport("u", "completed", said))
+    talk.mark(SessionReport("v", "failed")).plays("u")
     talk.works(*whole_turn(SAID, RAN), thread="t").gives(items=[SAID, RAN])
     refused = ModelEnd(call=2, outcome=CallEnd.STATUS, status=429)
     talk.plays("v", "s").works(

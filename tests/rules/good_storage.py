@@ -5,7 +5,7 @@ A part of `good_traces`, which stores them.
 
 from collections.abc import Callable
 
-from harness.trace.marks import TextsFound
+from harness.trace.marks import FileMatch
 from harness.trace.trace import Trace
 from tests.rules.cases_archiving import archives, unarchives
 from tests.rules.cases_files import (
@@ -57,7 +57,7 @@ def on_disk() -> Trace:
 
 def ephemeral() -> Trace:
     """A thread that is kept on disk, and one of which nothing is."""
-    mine = TextsFound(IN_USE, (THREAD,), (THREAD,))
+    mine = FileMatch(IN_USE, (THREAD,), (THREAD,))
     return searched(with_ephemeral(), mine).trace()
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from harness.trace.marks import Told, ToldBySession
+from harness.trace.marks import SessionItem, SessionReport
 from harness.trace.trace import Trace
 from tests.rules.streams import StreamTalk, command, kept, message
 
@@ -49,7 +49,7 @@ def exec_structured() -> Trace:
 def exec_compared() -> Trace:
     """A turn that the session told too."""
     talk = StreamTalk("exec-compared@exec")
-    talk.mark(ToldBySession("u1", "completed", (Told("agent_message", "Hello."),)))
+    talk.mark(SessionReport("u1", "completed", (SessionItem("agent_message", "Hello."),)))
     talk.process().opens().calls("hello").answers("Hello.")
     return talk.completed(message("Hello.", id="i-1")).done().trace()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from harness.trace.frame import Direction
-from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelMessage
 from harness.trace.recorder import Recorder
 from harness.trace.surface.known import classify_of
 from harness.trace.trace import End, Header, Trace
@@ -139,7 +139,9 @@ class SdkTalk:
         """The real agent calls the model, which gives this answer, and writes these events."""
         texts: tuple[str, ...] = ("hello",)
         self.mark(ModelCall(call=call, thread=thread, model="m", user_texts=texts, step=0))
-        self.mark(answer or ModelEnd(call=call, outcome=CallEnd.COMPLETED, texts=(Said("Yes."),)))
+        self.mark(
+            answer or ModelEnd(call=call, outcome=CallEnd.COMPLETED, texts=(ModelMessage("Yes."),))
+        )
         self.starts("exec")
         for event in wrote:
             self._write(Direction.FROM_TARGET, turn=self._turn, wrote=event)

@@ -6,17 +6,17 @@ from typing import Any, Self
 from harness.trace.frame import Direction
 from harness.trace.marks import (
     CallEnd,
+    FileMatch,
     HomeSearched,
     MarkBody,
     ModelCall,
     ModelEnd,
+    ModelMessage,
     Place,
     ProgramEnded,
     ProgramErrors,
     ProgramStarted,
-    Said,
-    TextsFound,
-    TurnAsked,
+    TurnRequested,
 )
 from harness.trace.recorder import Recorder
 from harness.trace.surface.agent_exec import Exec
@@ -64,7 +64,9 @@ class StreamTalk:
         """A process begins, and reads its prompt: a line in the trace."""
         self._count += 1
         self._connection = f"p{self._count}"
-        self.mark(TurnAsked(connection=self._connection, turn=f"u{self._count}", of="t", **asked))
+        self.mark(
+            TurnRequested(connection=self._connection, turn=f"u{self._count}", of="t", **asked)
+        )
         self.mark(ProgramStarted(self._connection, ("agent", "exec"), "/home/user/work1"))
         return self._write(prompt.encode(), Direction.TO_TARGET)
 
@@ -123,18 +125,18 @@ class StreamTalk:
 
     def answers(self, *words: str) -> Self:
         """The model's answer is over."""
-        texts = tuple(Said(one) for one in words)
+        texts = tuple(ModelMessage(one) for one in words)
         return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.COMPLETED, texts=texts))
 
     def refuses(self, status: int) -> Self:
         """The model answers by an HTTP status."""
         return self.mark(ModelEnd(call=self._calls, outcome=CallEnd.STATUS, status=status))
 
-    def searched(self, *found: TextsFound, thread: str = THREAD) -> Self:
+    def searched(self, *found: FileMatch, thread: str = THREAD) -> Self:
         """The home is searched for the thread, and for the folder's name."""
         return self.mark(HomeSearched(texts=(thread, "sessions"), found=found, files=3))
 
 
-def kept(path: str, *, named: tuple[str, ...] = (), held: tuple[str, ...] = ()) -> TextsFound:
+def kept(path: str, *, named: tuple[str, ...] = (), held: tuple[str, ...] = ()) -> FileMatch:
     """A file of the home that was found."""
-    return TextsFound(f"{HOME}/{path}", named, held)
+    return FileMatch(f"{HOME}/{path}", named, held)

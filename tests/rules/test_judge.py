@@ -13,7 +13,7 @@ from harness.judge.base import (
     on_mark,
     rule,
 )
-from harness.judge.judge import Judge, judge, judged
+from harness.judge.judge import Judge, feed_trace, judge
 from harness.judge.rows import MAX_VIOLATIONS
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
@@ -107,7 +107,7 @@ def test_violations_and_witnesses_are_bounded() -> None:
 
 
 def test_method_names_made_up_without_end_cost_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "MAX_TOPICS", 3)
+    monkeypatch.setattr(connection, "MAX_TOPIC_SETS", 3)
     monkeypatch.setattr(session, "MAX_METHODS", 3)
     talk = Talk()
     for number in range(6):
@@ -188,7 +188,7 @@ class Missing(Monitor):
     def called(self, mark: Mark[ModelCall]) -> Outcomes:
         return None
 
-    def misses(self, mark: Mark[MarkBody]) -> None:
+    def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
         self._missed.append(mark)
 
     @on_harness_message
@@ -210,7 +210,7 @@ def test_a_rule_that_crashes_when_it_is_told_so_is_an_error(
     def crash(_: Monitor, mark: Mark[MarkBody]) -> None:
         raise LookupError("no such thing")
 
-    monkeypatch.setattr(Missing, "misses", crash)
+    monkeypatch.setattr(Missing, "on_missed_mark", crash)
     trace = silent().on("c2").asks("thread/read").mark(ModelCall()).trace(End.CLOSED)
     found = judge(load_book(), trace, rules=[Missing])
     assert [(row.verdict, row.frames) for row in found] == [(Verdict.ERROR, ())]
@@ -250,9 +250,9 @@ def test_a_live_stream_and_a_stored_trace_get_the_same_rows() -> None:
     live = Judge(load_book(), trace, all_rules().values())
     for frame in trace.frames:
         live.feed(frame)
-    assert live.finish(End.QUIESCENT) == judged(load_book(), trace, all_rules().values()).finish(
-        End.QUIESCENT
-    )
+    assert live.finish(End.QUIESCENT) == feed_trace(
+        load_book(), trace, all_rules().values()
+    ).finish(End.QUIESCENT)
 
 
 def test_a_notification_with_an_id_is_none_and_breaks_no_rule() -> None:

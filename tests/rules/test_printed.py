@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.rules.shared.printed_output import lines_of, printed_by, script_of
+from harness.judge.rules.shared.printed_output import count_lines, predict_output, script_of
 
 CERTAIN = (
     "echo one",
@@ -77,29 +77,29 @@ def test_a_shell_prints_what_is_read_off_the_words(
     if program is None:
         pytest.skip(f"no {shell} here")
     ran = subprocess.run([program, "-c", command], cwd=tmp_path, capture_output=True, check=False)
-    printed = printed_by(command)
+    printed = predict_output(command)
     assert printed is not None
     assert ran.returncode == 0
     assert printed.stdout == ran.stdout.decode()
     # A helper that fails on the way may say so, beside what is certain.
-    assert not printed.error - lines_of(ran.stderr.decode())
+    assert not printed.stderr_lines - count_lines(ran.stderr.decode())
 
 
 @pytest.mark.parametrize("command", UNCERTAIN)
 def test_uncertain_output_is_left_open(command: str) -> None:
-    assert printed_by(command) is None
+    assert predict_output(command) is None
 
 
 @pytest.mark.parametrize("command", CERTAIN)
 def test_a_shell_may_stand_around_the_script(command: str) -> None:
     assert script_of(shlex.join(["/bin/bash", "-lc", command])) == command
-    assert printed_by(shlex.join(["sh", "-c", command])) == printed_by(command)
+    assert predict_output(shlex.join(["sh", "-c", command])) == predict_output(command)
     assert script_of(f"perl -c {shlex.quote(command)}") != command
 
 
 def test_streams_are_told_apart() -> None:
-    printed = printed_by("echo one; echo two >&2; echo one")
+    printed = predict_output("echo one; echo two >&2; echo one")
     assert printed is not None
-    assert (printed.out, printed.error) == (Counter(one=2), Counter(two=1))
+    assert (printed.stdout_lines, printed.stderr_lines) == (Counter(one=2), Counter(two=1))
     assert printed.lines == Counter(one=2, two=1)
     assert len(printed) == len("one\none\ntwo\n")

@@ -17,13 +17,13 @@ from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Place, Row, Verdict
 from harness.protocol.spec.loading import load_book
-from harness.protocol.values import MISSING, at, read_path
+from harness.protocol.values import MISSING, read_path, value_at
 from harness.report.wirelines import frame_line, proof_lines
 from harness.trace.frame import Frame
 from harness.trace.store import load
 from harness.trace.surface.known import classify_of
 from harness.trace.trace import Trace
-from tests.rules.test_rule_cases import CASES
+from tests.rules.case import all_cases
 from tools.matrix import GOOD
 
 # Rules that speak of whole messages in some of their findings: of one that never came, or came too
@@ -69,7 +69,7 @@ def _good(name: str) -> Trace:
 @cache
 def _violations(rule: str) -> list[tuple[str, Trace, Row]]:
     """What the rule finds in its bad trace, and in the traces of the faults that it kills."""
-    traces = [("its bad trace", case.traces()[1]) for case in CASES if case.rule == rule]
+    traces = [("its bad trace", case.traces()[1]) for case in all_cases() if case.rule == rule]
     faults = [fault for fault in all_faults().values() if fault.rule == rule]
     traces += [(fault.id, apply(fault, _good(fault.on))) for fault in faults]
     return [
@@ -136,7 +136,7 @@ def _after(told: str, path: str) -> str:
 
 def _assert_shown(frame: Frame, place: Place, places: tuple[Place, ...], name: str) -> None:
     path = read_path(place.path)
-    value, line = at(frame.json, path), frame_line(frame, places=places)
+    value, line = value_at(frame.json, path), frame_line(frame, places=places)
     assert len(line) <= 800, name
     if value is MISSING:
         above = next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")

@@ -7,72 +7,9 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.trace.trace import Trace
-from tests.rules import (
-    cases_answers,
-    cases_approvals,
-    cases_archiving,
-    cases_attaching,
-    cases_clients,
-    cases_compactions,
-    cases_correlation,
-    cases_diffs,
-    cases_durability,
-    cases_failures,
-    cases_files,
-    cases_history,
-    cases_items,
-    cases_lists,
-    cases_loading,
-    cases_mcp_command,
-    cases_mcp_servers,
-    cases_messages,
-    cases_model_calls,
-    cases_news,
-    cases_outputs,
-    cases_sandbox,
-    cases_sdk_calls,
-    cases_skills,
-    cases_steering,
-    cases_streams,
-    cases_threads,
-    cases_turns,
-    cases_words,
-    cases_work,
-)
-from tests.rules.case import Case, Found
+from tests.rules.case import Case, Found, all_cases
 
-CASES = [
-    *cases_messages.CASES,
-    *cases_threads.CASES,
-    *cases_turns.CASES,
-    *cases_items.CASES,
-    *cases_model_calls.CASES,
-    *cases_approvals.CASES,
-    *cases_correlation.CASES,
-    *cases_work.CASES,
-    *cases_news.CASES,
-    *cases_diffs.CASES,
-    *cases_steering.CASES,
-    *cases_outputs.CASES,
-    *cases_sandbox.CASES,
-    *cases_compactions.CASES,
-    *cases_failures.CASES,
-    *cases_history.CASES,
-    *cases_attaching.CASES,
-    *cases_clients.CASES,
-    *cases_words.CASES,
-    *cases_answers.CASES,
-    *cases_archiving.CASES,
-    *cases_lists.CASES,
-    *cases_loading.CASES,
-    *cases_durability.CASES,
-    *cases_files.CASES,
-    *cases_skills.CASES,
-    *cases_streams.CASES,
-    *cases_mcp_command.CASES,
-    *cases_mcp_servers.CASES,
-    *cases_sdk_calls.CASES,
-]
+CASES = list(all_cases())
 
 by_rule = pytest.mark.parametrize("case", CASES, ids=[case.rule for case in CASES])
 

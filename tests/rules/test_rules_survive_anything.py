@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.judge.judge import judge
-from harness.judge.rows import BROKEN
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Frame
@@ -89,7 +89,9 @@ def spoilt_traces(draw: st.DrawFn) -> Trace:
 @given(trace=spoilt_traces())
 def test_no_rule_breaks_on_a_spoilt_trace(trace: Trace) -> None:
     broken = [
-        row for row in judge(load_book(), trace, all_rules().values()) if row.subject == BROKEN
+        row
+        for row in judge(load_book(), trace, all_rules().values())
+        if row.subject == CRASH_SUBJECT
     ]
     assert broken == []
 
@@ -104,7 +106,7 @@ def test_no_rule_breaks_on_what_is_no_protocol_at_all(messages: list[Any]) -> No
     assert [
         row
         for row in judge(load_book(), talk.trace(), all_rules().values())
-        if row.subject == BROKEN
+        if row.subject == CRASH_SUBJECT
     ] == []
 
 
@@ -132,5 +134,5 @@ def test_no_rule_breaks_on_a_member_that_cannot_be_hashed() -> None:
             tried[name] += 1
             spoiled = [(frame, with_every(message, name, [])) for frame, message in frames]
             rows = judge(load_book(), written(spoiled, trace.header.surface), rules)
-            broken |= {(row.rule, name) for row in rows if row.subject == BROKEN}
+            broken |= {(row.rule, name) for row in rows if row.subject == CRASH_SUBJECT}
     assert (broken, len(tried) > 100) == (set(), True)

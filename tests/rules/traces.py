@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from harness.trace.frame import Damage, DamageKind, Direction, Frame
-from harness.trace.marks import CallEnd, MarkBody, McpAsked, ModelCall, ModelEnd, PlanStep, Said
+from harness.trace.marks import (
+    CallEnd,
+    MarkBody,
+    McpToolCall,
+    ModelCall,
+    ModelEnd,
+    ModelMessage,
+    PlanStep,
+)
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
@@ -185,9 +193,9 @@ class Talk:
             ModelEnd(
                 call=call,
                 outcome=CallEnd(name),
-                texts=tuple(Said(**one) for one in texts),
+                texts=tuple(ModelMessage(**one) for one in texts),
                 plans=tuple(tuple(PlanStep(**one) for one in plan) for plan in plans),
-                mcp=tuple(McpAsked(*one) for one in mcp),
+                mcp=tuple(McpToolCall(*one) for one in mcp),
                 **more,
             )
         )

@@ -78,4 +78,4 @@ async def ended(peer: Peer, name: str) -> None:
     attempt = _attempt(peer, name)
     attempt.stop.set()
     with anyio.fail_after(BOUND):
-        await attempt.over.wait()
+        await attempt.finished.wait()

@@ -11,7 +11,7 @@ import anyio
 import websockets
 
 from harness.play.client_tests.choice import Choice, load_choice
-from harness.play.client_tests.connection import Ended
+from harness.play.client_tests.connection import ConnectionResult
 from reference_server.client_tests.stage import Bounds, Stage
 from reference_server.reception import Reception
 from reference_server.transport.addresses import TcpAddress, UnixAddress
@@ -103,11 +103,11 @@ class Staged:
     address: str
     root: Path
     said: list[str]
-    ended: list[Ended]
+    ended: list[ConnectionResult]
     over: anyio.Event = field(default_factory=anyio.Event)
     told: anyio.Event = field(default_factory=anyio.Event)
 
-    def tell(self, one: Ended) -> None:
+    def tell(self, one: ConnectionResult) -> None:
         self.ended.append(one)
         told, self.told = self.told, anyio.Event()
         told.set()
@@ -127,7 +127,7 @@ class Staged:
             async with await anyio.connect_unix(self.address.removeprefix("unix:")) as stream:
                 yield Client(OverLines(stream))
 
-    async def result(self, number: int = 1) -> Ended:
+    async def result(self, number: int = 1) -> ConnectionResult:
         """What the connection of that number came to."""
         with anyio.fail_after(BOUND):
             while True:
@@ -171,13 +171,13 @@ async def staged(
         {"PATH": "/usr/bin:/bin", **(environment or {})},
         bounds=bounds or Bounds(),
         say=said.append,
-        ended=lambda one: found.tell(one),
+        on_result=lambda one: found.tell(one),
     )
     listener = open_listener(address)
     found = Staged(stage, choice, str(listener.address), root, said, [])
 
     async def run() -> None:
-        await Reception(stage, listener, Admission(missing=stage.missing)).run()
+        await Reception(stage, listener, Admission(missing_reason=stage.missing_reason)).run()
         found.over.set()
 
     try:

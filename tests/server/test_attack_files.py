@@ -109,7 +109,7 @@ class TestOfTheRules:
         file = RulesFile(tmp_path)
         file.path.parent.mkdir()
         os.mkfifo(file.path)
-        assert "not a regular file" in file.read().damaged[0]
+        assert "not a regular file" in file.read().damaged_lines[0]
 
     def test_brackets_without_end_are_a_damaged_line(self, tmp_path: Path) -> None:
         file = RulesFile(tmp_path)
@@ -117,7 +117,7 @@ class TestOfTheRules:
         file.path.write_text("allow " + "[" * 100_000 + '\nallow ["a"]\n')
         found = file.read()
         assert found.prefixes == (("a",),)
-        assert len(found.damaged) == 1
+        assert len(found.damaged_lines) == 1
 
     def test_a_rule_and_the_file_have_bounds(self, tmp_path: Path) -> None:
         file = RulesFile(tmp_path)

@@ -27,7 +27,7 @@ from reference_server.engine.compaction import (
     KEPT_CHARACTERS,
     PREFIX,
     PROMPT,
-    kept_words,
+    kept_messages,
     split_history,
     without_oldest,
 )
@@ -370,7 +370,7 @@ async def test_the_rollout_holds_the_history_as_it_was_compacted(tmp_path) -> No
         path = rollout_in(tmp_path)
         cut = read_rollout(path)
         await peer.run_turn(thread, "so?")
-        [loaded] = peer.server.services.threads.loaded
+        [loaded] = peer.server.services.threads.loaded_threads
         stored = read_rollout(path)
     assert said({"input": cut.history}) == [("user", "hi"), ("user", f"{PREFIX}They greeted.")]
     assert (cut.context_tokens, stored.context_tokens) == (0, 25)
@@ -396,7 +396,7 @@ def user(text: str) -> Message:
 
 def test_the_newest_words_of_the_user_stay_as_far_as_there_is_room() -> None:
     half = "x" * (KEPT_CHARACTERS // 2)
-    kept = kept_words([user("oldest"), user(half), user(PREFIX + "summary"), user(half)])
+    kept = kept_messages([user("oldest"), user(half), user(PREFIX + "summary"), user(half)])
     assert [item["content"] for item in kept] == [[{"type": "input_text", "text": half}]] * 2
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reference_server.agent_mcp.edits import AlreadyThere, added, removed
-from reference_server.agent_mcp.given import Given
+from reference_server.agent_mcp.edits import ServerExists, add_server, remove_server
+from reference_server.agent_mcp.given import NewServer
 from reference_server.config.editing import Unwritable
 from reference_server.config.load import ConfigError
-from reference_server.config.text_edits import quoted, says_the_same, without, written
+from reference_server.config.text_edits import format_value, quote, remove_values, same_values
 
 FILE = Path("config.toml")
-PROGRAM = Given("new", ("serve", "--all", 'a "b"\\', "\x1b\x7f\u202e"), {"KEY": "v", "ä b": ""})
-ADDRESS = Given("new", url="https://x.invalid/mcp", token_variable="TOKEN")
+PROGRAM = NewServer("new", ("serve", "--all", 'a "b"\\', "\x1b\x7f\u202e"), {"KEY": "v", "ä b": ""})
+ADDRESS = NewServer("new", url="https://x.invalid/mcp", token_variable="TOKEN")
 
 # Ways to write a server, each with the comment that stands in it.
 FORMS = [
@@ -90,10 +90,10 @@ def test_the_generator_makes_what_is_meant() -> None:
 @example("# only", ADDRESS)
 @example("a = 1\n  ", PROGRAM)
 @example("a = 1\r\nb = 2", ADDRESS)
-def test_adding_and_removing_leaves_the_same_bytes(text: str, server: Given) -> None:
-    made = added(FILE, text, server, replace=False)
+def test_adding_and_removing_leaves_the_same_bytes(text: str, server: NewServer) -> None:
+    made = add_server(FILE, text, server, replace=False)
     assert set(servers(made)) == {*servers(text), "new"}
-    assert removed(FILE, made, "new") == text
+    assert remove_server(FILE, made, "new") == text
 
 
 @given(configs(), st.data())
@@ -102,12 +102,12 @@ def test_a_server_that_is_removed_takes_nothing_else_with_it(
 ) -> None:
     names = sorted(servers(text))
     if not names:
-        assert removed(FILE, text, "n0") == text
+        assert remove_server(FILE, text, "n0") == text
         return
     name = data.draw(st.sampled_from(names))
-    made = removed(FILE, text, name)
+    made = remove_server(FILE, text, name)
     assert servers(made) == {key: it for key, it in servers(text).items() if key != name}
-    assert says_the_same(rest(made), rest(text))
+    assert same_values(rest(made), rest(text))
     gone = set(kept_comments(text)) - set(kept_comments(made))
     # A comment in the line of a server is that server's.
     assert gone <= {"# keep d"}
@@ -126,8 +126,8 @@ def test_a_server_that_is_replaced_keeps_what_add_does_not_write(
     if not names:
         return
     name = data.draw(st.sampled_from(names))
-    given_now = Given(name, ("other",), {"B": "c"})
-    made = added(FILE, text, given_now, replace=True)
+    given_now = NewServer(name, ("other",), {"B": "c"})
+    made = add_server(FILE, text, given_now, replace=True)
     old, new = tomllib.loads(text)["mcp_servers"][name], tomllib.loads(made)["mcp_servers"][name]
     assert new == {
         **{key: it for key, it in old.items() if key == "scopes"},
@@ -135,10 +135,10 @@ def test_a_server_that_is_replaced_keeps_what_add_does_not_write(
         "transport": {"type": "stdio", "command": "other", "args": []},
         "env": {"B": "c"},
     }
-    assert says_the_same(rest(made), rest(text))
+    assert same_values(rest(made), rest(text))
     if name.startswith("n"):
         assert kept_comments(made) == kept_comments(text)
-    assert added(FILE, made, given_now, replace=True) == made
+    assert add_server(FILE, made, given_now, replace=True) == made
 
 
 @pytest.mark.parametrize(
@@ -159,19 +159,19 @@ def test_a_server_that_is_replaced_keeps_what_add_does_not_write(
     ],
 )
 def test_a_server_is_removed_however_it_is_written(text: str, name: str, left: str | None) -> None:
-    found = removed(FILE, text, name)
+    found = remove_server(FILE, text, name)
     assert found == (left if left is not None else "\n[mcp_servers.y]\ncommand='c'\n")
 
 
 def test_tables_nested_in_arrays_stay_with_their_own() -> None:
     text = "[[s.c]]\na = 1\n[s.c.t]\nb = 2\n[[s.c]]\na = 3\n[s.c.t]\nb = 4\n"
-    assert without(text, ("s", "c", 0)) == "[[s.c]]\na = 3\n[s.c.t]\nb = 4\n"
-    assert without(text, ("s", "c", 1)) == "[[s.c]]\na = 1\n[s.c.t]\nb = 2\n"
+    assert remove_values(text, ("s", "c", 0)) == "[[s.c]]\na = 3\n[s.c.t]\nb = 4\n"
+    assert remove_values(text, ("s", "c", 1)) == "[[s.c]]\na = 1\n[s.c.t]\nb = 2\n"
 
 
 @given(st.text())
 def test_any_text_is_written_so_that_it_is_read_again(text: str) -> None:
-    assert tomllib.loads(f"a = {quoted(text)}") == {"a": text}
+    assert tomllib.loads(f"a = {quote(text)}") == {"a": text}
 
 
 scalars = st.one_of(
@@ -181,7 +181,7 @@ scalars = st.one_of(
 
 @given(st.dictionaries(st.text(), st.one_of(scalars, st.lists(scalars, max_size=3)), max_size=4))
 def test_any_value_is_written_so_that_it_is_read_again(value: dict[str, object]) -> None:
-    assert says_the_same(tomllib.loads(f"a = {written(value)}"), {"a": value})
+    assert same_values(tomllib.loads(f"a = {format_value(value)}"), {"a": value})
 
 
 @pytest.mark.parametrize(
@@ -189,25 +189,25 @@ def test_any_value_is_written_so_that_it_is_read_again(value: dict[str, object])
     [(1, True), (1, 1.0), ([1], [1, 2]), ({"a": 1}, {"b": 1}), ({"a": 1}, {}), ("a", "b")],
 )
 def test_different_texts_do_not_mean_the_same(one: object, other: object) -> None:
-    assert not says_the_same(one, other)
-    assert not says_the_same({"a": [one]}, {"a": [other]})
+    assert not same_values(one, other)
+    assert not same_values({"a": [one]}, {"a": [other]})
 
 
 def test_a_server_that_is_there_is_told_with_its_place() -> None:
-    with pytest.raises(AlreadyThere, match=r"config\.toml:3:14"):
-        added(FILE, "a = 1\n\n[mcp_servers.new]\ncommand = 'x'\n", PROGRAM, replace=False)
+    with pytest.raises(ServerExists, match=r"config\.toml:3:14"):
+        add_server(FILE, "a = 1\n\n[mcp_servers.new]\ncommand = 'x'\n", PROGRAM, replace=False)
 
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_beside_a_server_that_is_wrong_none_is_added(replace: bool) -> None:
     wrong = "[mcp_servers.bad]\ncommand = 'x'\nurl = 'http://x'\n"
     with pytest.raises(ConfigError, match=r"config\.toml:1:14: `bad` must be a table of one kind"):
-        added(FILE, wrong, PROGRAM, replace=replace)
+        add_server(FILE, wrong, PROGRAM, replace=replace)
 
 
 def test_a_wrong_server_is_replaced() -> None:
     wrong = "[mcp_servers.new]\ncommand = 'x'\nurl = 'http://x' # mine\n"
-    made = added(FILE, wrong, ADDRESS, replace=True)
+    made = add_server(FILE, wrong, ADDRESS, replace=True)
     assert servers(made) == {
         "new": {
             "enabled": True,
@@ -221,6 +221,6 @@ def test_a_wrong_server_is_replaced() -> None:
 def test_however_deeply_a_value_is_nested_it_is_changed_or_refused(depth: int) -> None:
     deep = f"a = {'[' * depth}{']' * depth}\n[mcp_servers.x]\ncommand = 'x'\n"
     with suppress(ConfigError, Unwritable):
-        assert removed(FILE, deep, "x") == deep[: deep.index("[mcp")]
+        assert remove_server(FILE, deep, "x") == deep[: deep.index("[mcp")]
     with suppress(ConfigError, Unwritable):
-        assert added(FILE, deep, PROGRAM, replace=False).startswith(deep)
+        assert add_server(FILE, deep, PROGRAM, replace=False).startswith(deep)

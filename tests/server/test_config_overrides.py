@@ -39,7 +39,7 @@ def test_tables_are_laid_over_tables_and_anything_else_takes_the_place(tmp_path)
         'command_environment.pass=["B"]',
     )
     assert set(config.providers) == {"mock", "far"}
-    assert config.command_variables.passed == ("B",)
+    assert config.command_variables.passed_names == ("B",)
 
 
 def test_the_last_one_counts_and_values_may_have_equals_signs(tmp_path) -> None:

@@ -15,19 +15,19 @@ def variables(folder: Path, text: str) -> CommandVariables:
 
 def test_without_it_nothing_is_added_and_the_key_is_withheld(tmp_path: Path) -> None:
     found = variables(tmp_path, "")
-    assert (found.passed, dict(found.added)) == ((), {})
-    assert found.withheld == {"PROVIDER_API_KEY"}
+    assert (found.passed_names, dict(found.set_values)) == ((), {})
+    assert found.withheld_names == {"PROVIDER_API_KEY"}
 
 
 def test_names_patterns_and_values(tmp_path: Path) -> None:
     text = '[command_environment]\npass = ["A", "B_*"]\n[command_environment.set]\nC = "d=e"\n'
     found = variables(tmp_path, text)
-    assert (found.passed, dict(found.added)) == (("A", "B_*"), {"C": "d=e"})
+    assert (found.passed_names, dict(found.set_values)) == (("A", "B_*"), {"C": "d=e"})
 
 
 def test_every_key_of_a_provider_is_withheld(tmp_path: Path) -> None:
     text = '[model_providers.a]\nenv_key = "ONE"\n[model_providers.b]\nenv_key = "TWO"\n'
-    assert variables(tmp_path, text).withheld == {"PROVIDER_API_KEY", "ONE", "TWO"}
+    assert variables(tmp_path, text).withheld_names == {"PROVIDER_API_KEY", "ONE", "TWO"}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def held(*_):
     print("held", flush=True)
     sys.stdin.read()
 
-setattr(*{"edit": (editing, "_replaced"), "exchange": (os, "replace")}[sys.argv[2]], held)
+setattr(*{"edit": (editing, "_replace"), "exchange": (os, "replace")}[sys.argv[2]], held)
 editing.change_config(Path(sys.argv[1]), lambda text: text + "# written\\n")
 """
 

@@ -137,7 +137,7 @@ async def test_failed_writes_are_reported_and_nothing_is_lost(
             await peer.request("thread/unarchive", {"threadId": thread})
         await peer.request("thread/resume", {"threadId": thread})
         while (running := peer.server.services.threads.find_loaded(thread)) and running.turn:
-            await running.turn.done.wait()
+            await running.turn.end_event.wait()
         kept = before[:2] if use == "rollback" and "result" in answer else before
         assert (await items(peer, thread))[: len(kept)] == kept
         assert (await peer.run_turn(thread, "and on"))["status"] == "completed"

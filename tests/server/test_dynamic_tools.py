@@ -20,7 +20,7 @@ from reference_server.engine.client_tools import (
 )
 from reference_server.engine.client_tools import offers as client_offers
 from reference_server.engine.tools.dynamic import MAX_CONTENT_CHARACTERS as ANSWER
-from reference_server.engine.tools.dynamic import MAX_CONTENT_ITEMS, SHOWN, read_answer
+from reference_server.engine.tools.dynamic import MAX_CONTENT_ITEMS, SHOWN_CHARACTERS, read_answer
 from reference_server.engine.tools.offered import offers
 from reference_server.limits import MAX_DEPTH
 from reference_server.refusal import Refusal
@@ -281,7 +281,7 @@ async def test_two_calls_of_one_reply_are_asked_one_after_the_other(tmp_path: Pa
 async def test_the_model_is_told_the_ends_of_a_long_text_and_the_client_all_of_it(
     tmp_path: Path,
 ) -> None:
-    long = "a" * SHOWN + "middle" + "z" * SHOWN
+    long = "a" * SHOWN_CHARACTERS + "middle" + "z" * SHOWN_CHARACTERS
     async with session(tmp_path, [calls("lookup"), says("much")]) as peer:
         turn, asked = await asked_once(peer)
         await answer(peer, asked, [text(long)], success=True)
@@ -289,7 +289,9 @@ async def test_the_model_is_told_the_ends_of_a_long_text_and_the_client_all_of_i
         [item] = peer.completed_items("dynamicToolCall")
         told = peer.told_model()
     assert item["contentItems"] == [text(long)]
-    assert told == "a" * SHOWN + "\n[... 6 characters cut ...]\n" + "z" * SHOWN
+    assert (
+        told == "a" * SHOWN_CHARACTERS + "\n[... 6 characters cut ...]\n" + "z" * SHOWN_CHARACTERS
+    )
 
 
 async def test_after_a_line_that_cannot_be_read_the_client_can_answer_again(tmp_path: Path) -> None:

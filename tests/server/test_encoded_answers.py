@@ -11,7 +11,7 @@ import pytest
 from model_side import CREATED, CUT, Reply, completed, delta, message, opened
 from session_peer import session
 
-from reference_server.model.encoding import PIECE, decoded
+from reference_server.model.encoding import PIECE, decode
 
 ANSWER = b"".join([CREATED, *message("Hello", " there"), completed()])
 BODY = json.dumps({"error": {"message": "words of the provider"}}).encode()
@@ -109,6 +109,6 @@ async def test_a_large_decoded_answer_comes_in_pieces() -> None:
     async def source() -> AsyncIterator[bytes]:
         yield gzip.compress(bytes(1 << 22))
 
-    sizes = [len(piece) async for piece in decoded(source(), "gzip")]
+    sizes = [len(piece) async for piece in decode(source(), "gzip")]
     assert max(sizes) <= PIECE
     assert sum(sizes) == 1 << 22

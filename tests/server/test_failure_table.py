@@ -77,13 +77,13 @@ def test_every_row_of_the_page_is_whole() -> None:
 
 def holds(*kinds: type) -> Callable[[Scenario], bool]:
     """Whether there is such a part on the model's side."""
-    return lambda scenario: any(isinstance(entry, kinds) for _, entry in scenario.entries())
+    return lambda scenario: any(isinstance(entry, kinds) for _, entry in scenario.model_entries())
 
 
 def sends(words: bytes) -> Callable[[Scenario], bool]:
     return lambda scenario: any(
         isinstance(entry, Malformed) and words in entry.malformed.raw
-        for _, entry in scenario.entries()
+        for _, entry in scenario.model_entries()
     )
 
 

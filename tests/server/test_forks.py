@@ -160,7 +160,7 @@ async def test_a_fork_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatc
         def full(*_: Any) -> None:
             raise OSError(28, "No space left on device", "there")
 
-        monkeypatch.setattr("reference_server.rollout.copy.Original.copied", full)
+        monkeypatch.setattr("reference_server.rollout.copy.Original.copied_records", full)
         error = (await peer.request("thread/fork", {"threadId": thread}))["error"]
         assert "No space left" in error["message"]
         assert sorted(tmp_path.rglob("*")) == before

@@ -20,7 +20,7 @@ from reference_server.model.events import read_event
 from reference_server.model.sse import SseParser
 from reference_server.patch.find import Lines, TooMuchWork
 from reference_server.patch.heredoc import heredoc_patch
-from reference_server.patch.match import edited
+from reference_server.patch.match import apply_hunks
 from reference_server.patch.parse import Hunk, PatchError, parse_patch
 from reference_server.patch.unified import TooMuchToShow, unified_hunks
 from reference_server.sandbox.actions import actions_of
@@ -204,7 +204,7 @@ def by_its_end(size: int) -> tuple[bytes, list[Hunk]]:
     ],
 )
 def test_finding_hunks(shape: Callable[[int], tuple[bytes, list[Hunk]]]) -> None:
-    check(shape, lambda given: edited(given[0], given[1], "file"), 16_000)
+    check(shape, lambda given: apply_hunks(given[0], given[1], "file"), 16_000)
 
 
 def test_lines_that_are_all_the_same_are_found_in_the_time_of_one_reading() -> None:
@@ -366,9 +366,11 @@ def test_reasoning_in_small_pieces(kind: str) -> None:
 
 
 def _reasoned(kind: str, pieces: int) -> None:
-    ignoring = SimpleNamespace(tell=_ignore, send=_ignore, send_delta=_ignore)
+    ignoring = SimpleNamespace(notify=_ignore, send_delta=_ignore)
     thread: Any = SimpleNamespace(id="t", subscribers=ignoring, new_item_id=lambda: "i")
-    log: Any = SimpleNamespace(thread=thread, turn_id="u", started=_ignore, completed=_ignore)
+    log: Any = SimpleNamespace(
+        thread=thread, turn_id="u", start_item=_ignore, complete_item=_ignore
+    )
     reasoning = GrowingReasoning(log)
     add = getattr(reasoning, kind)
     for _ in range(pieces):

@@ -21,16 +21,16 @@ def allocator(home: Path) -> IdAllocator:
 
 async def test_numbers_start_at_one_and_go_on(tmp_path) -> None:
     ids = allocator(tmp_path)
-    assert [await ids.thread_id() for _ in range(6)] == [f"thr_{n}" for n in range(1, 7)]
-    assert [await ids.turn_id() for _ in range(130)] == [f"turn_{n}" for n in range(1, 131)]
+    assert [await ids.new_thread_id() for _ in range(6)] == [f"thr_{n}" for n in range(1, 7)]
+    assert [await ids.new_turn_id() for _ in range(130)] == [f"turn_{n}" for n in range(1, 131)]
 
 
 def test_servers_of_one_home_never_give_the_same_id(tmp_path) -> None:
     servers = [allocator(tmp_path) for _ in range(4)]
 
     async def given(server: IdAllocator) -> list[str]:
-        threads = [await server.thread_id() for _ in range(50)]
-        return threads + [await server.turn_id() for _ in range(300)]
+        threads = [await server.new_thread_id() for _ in range(50)]
+        return threads + [await server.new_turn_id() for _ in range(300)]
 
     def take(server: IdAllocator) -> list[str]:
         return anyio.run(given, server)
@@ -42,8 +42,8 @@ def test_servers_of_one_home_never_give_the_same_id(tmp_path) -> None:
 
 async def test_a_later_server_goes_on_after_an_earlier_one(tmp_path) -> None:
     first = allocator(tmp_path)
-    given = {await first.thread_id(), await first.thread_id()}
-    assert await allocator(tmp_path).thread_id() not in given
+    given = {await first.new_thread_id(), await first.new_thread_id()}
+    assert await allocator(tmp_path).new_thread_id() not in given
 
 
 async def test_a_lost_or_damaged_counter_file_is_made_again_from_the_rollouts(tmp_path) -> None:
@@ -68,14 +68,14 @@ async def test_a_lost_or_damaged_counter_file_is_made_again_from_the_rollouts(tm
 async def test_a_broken_counter_is_made_again_from_the_rollouts(tmp_path, line: str) -> None:
     (tmp_path / "counters").write_text(line)
     ids = IdAllocator(tmp_path / "counters", lambda: Counters(5, 6))
-    assert (await ids.thread_id(), await ids.turn_id()) == ("thr_6", "turn_7")
+    assert (await ids.new_thread_id(), await ids.new_turn_id()) == ("thr_6", "turn_7")
     assert (tmp_path / "counters").read_text() == "threads 9 turns 70\n"
 
 
 async def test_a_counter_file_that_is_a_pipe_is_refused_by_name(tmp_path) -> None:
     os.mkfifo(tmp_path / "counters")
     with pytest.raises(OSError, match=r"is not a regular file: .*counters"):
-        await allocator(tmp_path).thread_id()
+        await allocator(tmp_path).new_thread_id()
 
 
 async def test_files_that_are_not_rollouts_do_not_stop_the_search_for_ids(tmp_path) -> None:
@@ -101,6 +101,6 @@ async def test_others_are_served_while_the_counters_are_made_again(tmp_path) -> 
     ids = IdAllocator(tmp_path / "counters", search)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ids.thread_id)
+            tasks.start_soon(ids.new_thread_id)
             await searching.wait()
             may_end.set()

@@ -138,7 +138,7 @@ async def test_a_whole_page_keeps_its_last_letters(tmp_path: Path) -> None:
 async def test_the_end_of_what_is_kept_of_no_stream_leaves_no_half_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(client, "BEGINNING", 100)
+    monkeypatch.setattr(client, "BEGINNING_BYTES", 100)
     text = ("." * (100 - kept) + KEY + "." * 100).encode()
     await told(tmp_path, Reply([text], headers={"content-type": "text/html"}))
 

@@ -92,8 +92,8 @@ def test_who_only_looks_does_not_keep_a_killed_server_from_being_settled(home: H
 
 def test_of_servers_that_start_at_once_one_settles(home: Home, tmp_path, monkeypatch) -> None:
     settled: list[Path] = []
-    real = recovery._settle
-    monkeypatch.setattr(recovery, "_settle", lambda h, p: (settled.append(p), real(h, p)))
+    real = recovery._settle_patch
+    monkeypatch.setattr(recovery, "_settle_patch", lambda h, p: (settled.append(p), real(h, p)))
     for _ in range(20):
         settled.clear()
         path = killed(home, noted(tmp_path / "f", None, "x"))

@@ -192,7 +192,7 @@ async def test_the_end_is_known_while_what_came_before_it_is_unread(way) -> None
     async with way() as client:
 
         async def told() -> None:
-            await client.transport.ended()
+            await client.transport.wait_for_end()
             known.set()
 
         await client.send(b"1")
@@ -215,7 +215,7 @@ async def test_a_file_has_ended_when_it_was_read_to_its_end(tmp_path, input_file
         transport = StdioTransport(Descriptors(given.fileno(), given.fileno()))
         with anyio.fail_after(BOUND):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(transport.ended)
+                tasks.start_soon(transport.wait_for_end)
                 while await transport.receive():
                     pass
 

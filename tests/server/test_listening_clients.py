@@ -89,7 +89,7 @@ async def test_a_turn_goes_on_without_anybody_and_is_shown_to_who_comes_back(
         running = loaded.turn
         if running is not None:
             with anyio.fail_after(BOUND):
-                await running.done.wait()
+                await running.end_event.wait()
         async with server.client() as back:
             shown = await resumed(back, thread)
             assert shown["status"] == {"type": "idle"}

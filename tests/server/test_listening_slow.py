@@ -26,7 +26,7 @@ class Stuck:
     """A transport whose client reads only when it is let."""
 
     def __init__(self) -> None:
-        self.taken = 0
+        self.amount_read = 0
         self.gate = anyio.Event()
         self.written: list[bytes] = []
 
@@ -37,7 +37,7 @@ class Stuck:
     async def receive(self) -> list[Incoming]:
         return []
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         await anyio.sleep_forever()
 
 
@@ -179,7 +179,7 @@ async def test_one_long_notification_is_never_too_much() -> None:
         transport.gate.set()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(outbox.run)
-            await outbox.written()
+            await outbox.wait_until_written()
             tasks.cancel_scope.cancel()
     assert not outbox.gone
     assert len(outbox._large) <= 1, "what is written must not be kept"

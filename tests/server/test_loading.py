@@ -125,7 +125,7 @@ async def test_an_unloaded_thread_leaves_nothing_in_memory(tmp_path) -> None:
     async with session(tmp_path, [says("a")]) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)
-        [kept] = map(weakref.ref, peer.server.services.threads.loaded)
+        [kept] = map(weakref.ref, peer.server.services.threads.loaded_threads)
         await leave(peer, thread)
         await peer.request("thread/loaded/list")
         gc.collect()

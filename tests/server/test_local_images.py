@@ -13,7 +13,7 @@ from harness.protocol.wire.input import LocalImageInput
 from harness.protocol.wire.settings import DangerFullAccess
 from harness.protocol.wire.thread import ThreadStartParams
 from reference_server.engine import images
-from reference_server.engine.images import IMAGE_LIMIT, READERS, LocalImages, kind_of
+from reference_server.engine.images import IMAGE_LIMIT, READERS, LocalImages, media_type
 from reference_server.sandbox.sandbox import Sandbox
 from reference_server.settings import ThreadSettings, settings_of_new_thread
 
@@ -35,7 +35,7 @@ BOUND = 10.0
     ],
 )
 def test_an_image_is_known_by_its_first_bytes(beginning: bytes, kind: str | None) -> None:
-    assert kind_of(beginning) == kind
+    assert media_type(beginning) == kind
 
 
 def settings_in(folder: Path) -> ThreadSettings:
@@ -50,7 +50,7 @@ async def test_the_images_of_an_input_have_a_bound_together(tmp_path: Path) -> N
         file.write(PIXEL)
         file.truncate(IMAGE_LIMIT)
     given = [LocalImageInput(path="a.png") for _ in range(4)]
-    parts = await LocalImages(Sandbox(tmp_path)).parts([*given], settings_in(tmp_path))
+    parts = await LocalImages(Sandbox(tmp_path)).image_parts([*given], settings_in(tmp_path))
     assert [part["type"] for part in parts] == ["input_image"] * 2 + ["input_text"] * 2
     assert "larger than" in parts[2]["text"]
 
@@ -98,5 +98,5 @@ async def test_disks_that_never_answer_hold_up_no_other_image_for_long(
     local = LocalImages(Sandbox(tmp_path))
     given = [LocalImageInput(path="a.png") for _ in range(READERS + 2)]
     with anyio.fail_after(BOUND):
-        parts = await local.parts([*given], settings_in(tmp_path))
+        parts = await local.image_parts([*given], settings_in(tmp_path))
     assert all("was not read within" in part["text"] for part in parts)

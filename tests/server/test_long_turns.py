@@ -16,7 +16,7 @@ OPEN = {"sandbox": "danger-full-access", "approvalPolicy": "never"}
 async def test_a_turn_that_grows_too_long_fails_with_an_output_for_every_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(turn_module, "SAID_LIMIT", limit)
+    monkeypatch.setattr(turn_module, "TURN_TEXT_LIMIT", limit)
     items = [function_call("exec_command", f"call_{at}", cmd="echo " + "x" * 400) for at in (1, 2)]
     replies = [Reply([CREATED, *map(done, items), completed()]), says("never asked for")]
     async with session(tmp_path, replies) as peer:
@@ -25,7 +25,7 @@ async def test_a_turn_that_grows_too_long_fails_with_an_output_for_every_call(
         assert end["status"] == ("completed" if limit > 1_900 else "failed")
         if end["status"] == "failed":
             assert end["error"]["agentErrorInfo"] == "ContextWindowExceeded"
-        monkeypatch.setattr(turn_module, "SAID_LIMIT", 1 << 20)
+        monkeypatch.setattr(turn_module, "TURN_TEXT_LIMIT", 1 << 20)
         peer.side.replies[:] = [says("on")]
         assert (await peer.run_turn(thread, "go on"))["status"] == "completed"
     sent = peer.side.bodies[-1]["input"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.agent_mcp.masking import escaped, masked_address, masked_words
-from reference_server.agent_mcp.shown import Shown, as_json
+from reference_server.agent_mcp.masking import escape, mask_address, mask_words
+from reference_server.agent_mcp.shown import ServerView, as_json
 from reference_server.config.mcp import McpServer
 
 
@@ -28,7 +28,7 @@ from reference_server.config.mcp import McpServer
     ],
 )
 def test_arguments_that_look_like_secrets_are_hidden(words: list[str], shown: list[str]) -> None:
-    assert masked_words(words) == shown
+    assert mask_words(words) == shown
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_arguments_that_look_like_secrets_are_hidden(words: list[str], shown: li
     ],
 )
 def test_other_arguments_are_shown_as_they_are(words: list[str]) -> None:
-    assert masked_words(words) == words
+    assert mask_words(words) == words
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_other_arguments_are_shown_as_they_are(words: list[str]) -> None:
     ],
 )
 def test_passwords_and_keys_in_an_address_are_hidden(address: str, shown: str) -> None:
-    assert masked_address(address) == shown
+    assert mask_address(address) == shown
 
 
 @given(st.text())
 def test_output_is_one_line_that_moves_no_cursor(text: str) -> None:
-    shown = escaped(text)
+    shown = escape(text)
     assert shown.isprintable()
     assert shown == text or not text.isprintable()
 
@@ -78,6 +78,6 @@ def test_json_is_ascii_that_gives_the_text_again(name: str, value: str) -> None:
 @given(st.dictionaries(st.text(min_size=1), st.text(min_size=8), min_size=1, max_size=3))
 def test_no_value_of_a_variable_is_shown(variables: dict[str, str]) -> None:
     secret = {name: f"secret-{value}" for name, value in variables.items()}
-    shown = Shown(McpServer("x", "c", env=secret), "unsupported").masked()
+    shown = ServerView(McpServer("x", "c", env=secret), "unsupported").without_secrets()
     texts = [*shown.cells(), *shown.lines(), as_json(shown.fields())]
     assert not [text for text in texts if "secret-" in text]

@@ -143,7 +143,7 @@ def test_a_key_that_is_not_known_is_told(tmp_path) -> None:
 def test_tokens_passwords_and_keys_of_servers_are_secrets(tmp_path) -> None:
     more = '[mcp_servers.c]\nurl = "https://me:door-secret-3@c.invalid"\n'
     config = load(tmp_path, DOCUMENT + more, WEB_TOKEN="web-secret-2")
-    hidden = Secrets.of_config(config).hidden_in("files-secret-1 web-secret-2 door-secret-3 /")
+    hidden = Secrets.of_config(config).redact("files-secret-1 web-secret-2 door-secret-3 /")
     assert hidden == "[key] [key] [key] /"
 
 

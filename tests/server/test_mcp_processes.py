@@ -18,7 +18,7 @@ from model_side import calls, says
 from session_peer import session
 
 import reference_server
-from reference_server.sandbox.environment import PASSED
+from reference_server.sandbox.environment import PASSED_VARIABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -160,7 +160,7 @@ def test_a_program_gets_what_all_programs_need_and_its_own_variables(agents) -> 
     assert environment["ODD_API_KEY"] == "odd-secret-4"
     assert environment["PLAIN"] == "yes"
     own = {"ODD_API_KEY", "PLAIN", "TERM", "PAGER", "GIT_PAGER"}
-    plain = {name for name in PASSED if "*" not in name} | {"LC_ALL", "LC_CTYPE"}
+    plain = {name for name in PASSED_VARIABLES if "*" not in name} | {"LC_ALL", "LC_CTYPE"}
     assert set(environment) <= own | plain
     assert not set(SECRETS.values()) & set(environment.values())
 

@@ -10,7 +10,7 @@ from model_side import PIXEL, calls, says
 from session_peer import session
 
 from reference_server.limits import MAX_DEPTH
-from reference_server.mcp.results import MAX_BLOCKS, RESULT_LIMIT, bounded
+from reference_server.mcp.results import MAX_BLOCKS, RESULT_LIMIT, limit_result
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket, pytest.mark.usefixtures("mcp_sdk")]
 
@@ -94,17 +94,17 @@ async def test_a_message_beyond_all_bounds_fails_the_call_alone(tmp_path) -> Non
 
 def test_a_result_of_many_blocks_keeps_the_first_and_counts_the_others() -> None:
     content = [{"type": "text", "text": str(at)} for at in range(MAX_BLOCKS + 5)]
-    kept, _ = bounded(content, None)
+    kept, _ = limit_result(content, None)
     assert kept[:-1] == content[:MAX_BLOCKS]
     assert kept[-1]["text"] == "[5 more blocks: left out]"
 
 
 def test_content_that_does_not_fit_is_replaced_by_a_note() -> None:
     large = {"type": "image", "mimeType": "image/png", "data": "x" * RESULT_LIMIT}
-    kept, structured = bounded([large, {"type": "text", "text": "after"}], {"a": "y" * 100})
+    kept, structured = limit_result([large, {"type": "text", "text": "after"}], {"a": "y" * 100})
     assert structured == {"a": "y" * 100}
     assert kept[0]["text"].startswith("[image of 4,19")
-    kept, structured = bounded([], "z" * RESULT_LIMIT)
+    kept, structured = limit_result([], "z" * RESULT_LIMIT)
     assert structured is None
     assert kept[0]["text"].startswith("[structured content of 4,19")
 
@@ -153,8 +153,8 @@ def test_content_that_is_too_deep_is_left_out() -> None:
     for _ in range(MAX_DEPTH):
         deep = [deep]
     text = {"type": "text", "text": "before"}
-    assert bounded([text], {"a": deep[0]}) == ([text], {"a": deep[0]})
-    kept, structured = bounded([text, {"type": "other", "a": deep}], {"a": deep})
+    assert limit_result([text], {"a": deep[0]}) == ([text], {"a": deep[0]})
+    kept, structured = limit_result([text, {"type": "other", "a": deep}], {"a": deep})
     assert structured is None
     assert kept[0] == text
     assert [one["text"] for one in kept[1:]] == [

@@ -97,10 +97,10 @@ async def test_taking_tokens_out_of_a_long_answer_holds_nobody_up(tmp_path) -> N
         kept = await log_in(file_store(tmp_path), servers)
         token = bearer(tasks, tmp_path, servers)
         await token.load()
-        assert token.hidden_in(f"sent: {kept.access_token}!") == "sent: [key]!"
+        assert token.redact(f"sent: {kept.access_token}!") == "sent: [key]!"
         long = "\\%25" * 4_000_000
         began = time.monotonic()
-        assert token.hidden_in(f"{long}{kept.access_token}!") == f"{long}[key]!"
+        assert token.redact(f"{long}{kept.access_token}!") == f"{long}[key]!"
         assert time.monotonic() - began < 1
 
 
@@ -184,7 +184,7 @@ async def test_a_refresh_token_that_is_over_is_not_tried_again(tmp_path) -> None
         expired(tmp_path, await log_in(file_store(tmp_path), servers))
         servers.authority.end_refresh()
         first, second = [await one_turn(tmp_path, servers) for _ in range(2)]
-        assert not file_store(tmp_path).usable("docs", servers.url)
+        assert not file_store(tmp_path).has_usable("docs", servers.url)
     assert "`invalid_grant`" in failures(first)[0]
     assert "the token has expired" in failures(second)[0]
     assert len(servers.front.forms) == 2

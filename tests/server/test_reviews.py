@@ -10,7 +10,7 @@ from model_side import CREATED, Reply, completed, delta, http_error, opened, run
 from session_peer import Message, Peer, session
 
 from reference_server.engine.review import UNFINISHED
-from reference_server.engine.review_text import NOTHING, review_text
+from reference_server.engine.review_text import EMPTY_REVIEW, review_text
 from reference_server.rollout.reader import read_rollout
 
 FINDING = {
@@ -244,7 +244,7 @@ async def test_a_review_costs_tokens_and_fills_no_context(tmp_path) -> None:
     async with session(tmp_path, [says("hi", usage=USAGE), says("{}", usage=USAGE)]) as peer:
         thread = await peer.start_thread()
         await peer.run_turn(thread)
-        [loaded] = peer.server.services.threads.loaded
+        [loaded] = peer.server.services.threads.loaded_threads
         before = loaded.context_tokens
         await review(peer, thread)
         [file] = rollouts_in(tmp_path)
@@ -259,10 +259,10 @@ async def test_a_review_costs_tokens_and_fills_no_context(tmp_path) -> None:
 ANSWERS = {
     ANSWER: TEXT,
     "plain words\n": "plain words",
-    "": NOTHING,
+    "": EMPTY_REVIEW,
     "{}": "{}",
     "[1]": "[1]",
-    '{"findings": []}': NOTHING,
+    '{"findings": []}': EMPTY_REVIEW,
     '{"findings": [], "overall_explanation": "Fine."}': "Fine.",
     '{"findings": [{"title": "T"}]}': "- T",
     '{"findings": [7, {"title": "T", "body": "b", "code_location": {}}]}': "- T\n  b",

@@ -15,7 +15,7 @@ from model_side import says
 from session_peer import Peer, session
 
 from reference_server.engine import output_schema, schema_process
-from reference_server.engine.output_schema import NotChecked, SchemaChecker
+from reference_server.engine.output_schema import CheckFailed, SchemaChecker
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 INPUT = [{"type": "text", "text": "hi"}]
@@ -140,14 +140,14 @@ async def test_a_judge_that_only_waits_is_killed(
     (program := tmp_path / "schema_process.py").write_text("import signal\nsignal.pause()\n")
     monkeypatch.setattr(output_schema, "_PROGRAM", program)
     monkeypatch.setattr(output_schema, "WALL_TIME", 0.2)
-    with pytest.raises(NotChecked, match=r"more than 0\.2 s"):
+    with pytest.raises(CheckFailed, match=r"more than 0\.2 s"):
         await SchemaChecker().ask({}, None)
     assert judges() == []
 
 
 async def test_a_judge_that_takes_too_much_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_schema, "MEMORY", 96 * 2**20)
-    with pytest.raises(NotChecked, match="96 MiB"):
+    with pytest.raises(CheckFailed, match="96 MiB"):
         await SchemaChecker().ask({}, "[" + "[]," * 1_000_000 + "[]]")
 
 
@@ -162,4 +162,4 @@ async def test_a_judge_that_takes_too_much_memory_ends(monkeypatch: pytest.Monke
 def test_the_schema_process_says_whether_an_answer_fits(
     text: str | None, said: dict[str, str]
 ) -> None:
-    assert schema_process.checked(STRING, text) == said
+    assert schema_process.check(STRING, text) == said

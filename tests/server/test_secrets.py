@@ -41,7 +41,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_is_found_however_it_is_written(form: str, key: str) -> None:
     written = FORMS[form](key)
-    assert Secrets([key]).hidden_in(f"<{written}>") == "<[key]>"
+    assert Secrets([key]).redact(f"<{written}>") == "<[key]>"
 
 
 @pytest.mark.parametrize("before", ["", "u", "us", "user:", "a longer name:"])
@@ -50,7 +50,7 @@ def test_a_key_is_found_however_it_is_written(form: str, key: str) -> None:
 @pytest.mark.parametrize("key", [KEY, PLAIN])
 def test_a_key_within_base64_is_found_wherever_it_stands(key, encode, before, after) -> None:
     written = encode((before + key + after).encode()).decode()
-    clean = Secrets([key]).hidden_in(f"Basic {written}!")
+    clean = Secrets([key]).redact(f"Basic {written}!")
     head, mark, tail = clean.partition("[key]")
     assert mark
     assert head.startswith("Basic ")
@@ -65,38 +65,36 @@ def test_of_a_text_that_was_cut_no_beginning_of_a_key_is_left(form: str) -> None
     written = FORMS[form](KEY)
     secrets = Secrets([KEY])
     for length in range(1, len(written)):
-        left = secrets.hidden_in(f"words {written[:length]}", cut=True)
+        left = secrets.redact(f"words {written[:length]}", cut=True)
         assert left.removeprefix("words ") in ("", "[key]"), length
 
 
 def test_a_text_without_the_key_stays_as_it_is() -> None:
     text = "sk-aB3 is not the key; 100 % of \\u0073 and a\\\\b are not either: sk-"
-    assert Secrets([KEY]).hidden_in(text) == text
+    assert Secrets([KEY]).redact(text) == text
 
 
 @pytest.mark.parametrize("key", ["x", "none", "EMPTY"])
 def test_a_placeholder_is_only_taken_out_where_it_is_a_credential(key: str) -> None:
     secrets = Secrets([key])
-    assert secrets.hidden_in(f"{key} of next {key}es") == f"{key} of next {key}es"
-    assert (
-        secrets.hidden_in(f"Authorization: Bearer {key}\r\n") == "Authorization: Bearer [key]\r\n"
-    )
+    assert secrets.redact(f"{key} of next {key}es") == f"{key} of next {key}es"
+    assert secrets.redact(f"Authorization: Bearer {key}\r\n") == "Authorization: Bearer [key]\r\n"
 
 
 def test_the_password_of_any_address_is_taken_out() -> None:
     text = "GET http://me:pw@proxy:80/ and https://a.invalid/x:y@z"
     clean = "GET http://me:[key]@proxy:80/ and https://a.invalid/x:y@z"
-    assert Secrets([]).hidden_in(text) == clean
+    assert Secrets([]).redact(text) == clean
 
 
 def test_the_password_of_a_providers_address_is_taken_out_wherever_it_stands() -> None:
     secrets = Secrets.of(Provider("p", base_url="http://me:hush%2Fhush@h.invalid/v1"))
-    assert secrets.hidden_in("hush/hush or hush%2Fhush") == "[key] or [key]"
+    assert secrets.redact("hush/hush or hush%2Fhush") == "[key] or [key]"
 
 
 def test_the_password_of_a_proxy_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:hushhush@proxy.invalid:1")
-    assert Secrets.of(Provider("p")).hidden_in("it is hushhush") == "it is [key]"
+    assert Secrets.of(Provider("p")).redact("it is hushhush") == "it is [key]"
 
 
 def test_a_configuration_knows_the_secrets_of_all_its_providers() -> None:
@@ -107,7 +105,7 @@ def test_a_configuration_knows_the_secrets_of_all_its_providers() -> None:
         },
         environment={"A_KEY": "first-key", "PROVIDER_API_KEY": "third-key", "OTHER": "other-word"},
     )
-    clean = Secrets.of_config(config).hidden_in("first-key second-key third-key other-word")
+    clean = Secrets.of_config(config).redact("first-key second-key third-key other-word")
     assert clean == "[key] [key] [key] other-word"
 
 
@@ -115,4 +113,4 @@ def test_a_configuration_knows_the_secrets_of_all_its_providers() -> None:
 def test_a_heap_takes_no_longer_for_what_it_is_made_of(heap: str) -> None:
     # A pattern that goes back over what it has read would not come to an end here.
     text = heap * ((1 << 18) // len(heap))
-    assert Secrets([KEY]).hidden_in(text, cut=True).startswith(text[: 1 << 17])
+    assert Secrets([KEY]).redact(text, cut=True).startswith(text[: 1 << 17])

@@ -30,7 +30,7 @@ class Client(Peer):
 
     def subscribe(self) -> None:
         """Stand in for thread/resume, which the server does not have yet."""
-        [thread] = self.server.services.threads.loaded
+        [thread] = self.server.services.threads.loaded_threads
         thread.subscribers.add(self.connection.outbox)
 
 
@@ -44,7 +44,7 @@ class Clients:
     @property
     def thread(self) -> LoadedThread:
         """The only thread."""
-        [thread] = self.server.services.threads.loaded
+        [thread] = self.server.services.threads.loaded_threads
         return thread
 
     @asynccontextmanager
@@ -110,7 +110,7 @@ async def test_a_turn_that_nobody_hears_is_recorded_to_its_end(tmp_path) -> None
         assert running is not None
         gate.set()
         with anyio.fail_after(BOUND):
-            await running.done.wait()
+            await running.end_event.wait()
     [rollout] = tmp_path.glob("sessions/*/*/*/*.jsonl")
     assert '"status":"completed"' in rollout.read_text().splitlines()[-1]
 

@@ -110,9 +110,9 @@ class Recording:
         self.batches: list[list[bytes]] = []
         self.gate = anyio.Event()
         self.gone = False
-        self.taken = 0
+        self.amount_read = 0
 
-    async def ended(self) -> None:
+    async def wait_for_end(self) -> None:
         await anyio.sleep_forever()
 
     async def receive(self) -> list[Incoming]:
@@ -146,7 +146,7 @@ async def test_a_full_outbox_asks_to_wait_and_drops_nothing() -> None:
         for _ in range(6):
             outbox.put(big)
             waited.append(not transport.gate.is_set())
-            await outbox.room()
+            await outbox.wait_for_room()
         outbox.close()
 
     with anyio.fail_after(5):
@@ -167,10 +167,10 @@ async def test_when_the_peer_is_gone_nobody_waits_for_it() -> None:
         async with anyio.create_task_group() as tasks:
             outbox.put(b"x" * (HIGH_WATER + 1))
             tasks.start_soon(outbox.run)
-            tasks.start_soon(outbox.room)
+            tasks.start_soon(outbox.wait_for_room)
             await anyio.wait_all_tasks_blocked()
             transport.gate.set()
         outbox.put(b"y")
-        await outbox.room()
+        await outbox.wait_for_room()
     assert outbox.gone
     assert transport.batches == []

@@ -16,7 +16,7 @@ from reference_server.skills.document import (
 )
 from reference_server.skills.front_matter import FRONT_MATTER_LIMIT
 from reference_server.skills.scan import FILE_LIMIT
-from reference_server.skills.skill import NoSkill
+from reference_server.skills.skill import SkillError
 
 TITLES = {
     "a heading": ("# tally\n\nCounts.\n", "tally", "Counts."),
@@ -114,7 +114,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_mistakes_in_a_document_are_reported_with_their_place(case: str) -> None:
     text, words = BROKEN[case]
-    with pytest.raises(NoSkill) as caught:
+    with pytest.raises(SkillError) as caught:
         read_document(text)
     assert words in str(caught.value)
 

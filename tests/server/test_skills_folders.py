@@ -14,7 +14,7 @@ from skill_folders import entry, names, plain, project, put_skill
 from reference_server.skills import scan as scanning
 from reference_server.skills.document import read_document
 from reference_server.skills.naming import names_in, words_after_signs
-from reference_server.skills.scan import DEPTH, MAX_ENTRIES, MAX_SKILLS, Scanned, scan
+from reference_server.skills.scan import DEPTH, MAX_ENTRIES, MAX_SKILLS, ScanResult, scan
 from tests.sampling import one_in
 
 BOUND = 15.0
@@ -22,7 +22,7 @@ BOUND = 15.0
 
 def scanned(root: Path) -> tuple[list[str], dict[str, str]]:
     """Look at a folder of skills; gives the names, and what is told of paths below it."""
-    found: Scanned = scan(str(root), "user")
+    found: ScanResult = scan(str(root), "user")
     assert len({one.path for one in found.problems}) == len(found.problems)
     return [one.name for one in found.skills], {
         os.path.relpath(one.path, root): one.message for one in found.problems

@@ -10,7 +10,7 @@ from model_side import says
 from session_peer import session
 from skill_folders import WORD, entry, heard, item, names, project, put_skill, say, text
 
-from reference_server.engine.compaction import KEPT_CHARACTERS, kept_words
+from reference_server.engine.compaction import KEPT_CHARACTERS, kept_messages
 from reference_server.skills import invoking, library
 from reference_server.words import without_known_skills
 
@@ -44,7 +44,7 @@ async def test_a_compaction_keeps_the_text_of_a_skill_and_it_is_not_given_again(
 
 def test_where_there_is_no_room_the_words_stay_without_the_skill() -> None:
     large = SKILL.replace(SAID, "x" * KEPT_CHARACTERS)
-    assert kept_words([user(large, "$tally"), user(SKILL, "again")]) == [
+    assert kept_messages([user(large, "$tally"), user(SKILL, "again")]) == [
         user("$tally"),
         user(SKILL, "again"),
     ]

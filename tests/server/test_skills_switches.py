@@ -246,14 +246,14 @@ def test_a_file_saved_by_others_meanwhile_is_not_overwritten(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text("a = 1\n")
-    real, saves = switches._edited, iter(["a = 2\n", "a = 3\n"])
+    real, saves = switches._edit_text, iter(["a = 2\n", "a = 3\n"])
 
     def edited(*given, **named):
         if (save := next(saves, None)) is not None:
             config.write_text(save)
         return real(*given, **named)
 
-    monkeypatch.setattr(switches, "_edited", edited)
+    monkeypatch.setattr(switches, "_edit_text", edited)
     Switches(config).set(str(put_skill(tmp_path, "tally")), enabled=False)
     assert tomllib.loads(config.read_text())["a"] == 3
     assert len(tomllib.loads(config.read_text())["skills"]["config"]) == 1
@@ -264,7 +264,7 @@ def test_a_file_that_is_saved_all_the_time_is_left_alone(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text("a = 1\n")
-    real = switches._edited
+    real = switches._edit_text
     count = 0
 
     def edited(*given, **named):
@@ -273,7 +273,7 @@ def test_a_file_that_is_saved_all_the_time_is_left_alone(
         config.write_text(f"a = {10**count}\n")
         return real(*given, **named)
 
-    monkeypatch.setattr(switches, "_edited", edited)
+    monkeypatch.setattr(switches, "_edit_text", edited)
     with pytest.raises(Unwritable, match="is being saved by another program; try again"):
         Switches(config).set(str(put_skill(tmp_path, "tally")), enabled=False)
     assert config.read_text() == f"a = {10**count}\n"

@@ -35,7 +35,7 @@ async def test_a_client_names_its_scenario_by_the_path_as_often_as_it_likes(
             async with stage.client(name) as client:
                 assert await text_of(client) == text
         assert [(await stage.result(n)).scenario for n in (1, 2, 3)] == ["b", "b", "a"]
-        assert not any(one.red for one in stage.ended)
+        assert not any(one.is_red for one in stage.ended)
 
 
 @pytest.mark.parametrize("kind", ["ws", "unix"])
@@ -50,7 +50,7 @@ async def test_clients_that_name_none_get_each_once_and_then_nothing(tmp_path, k
         assert (answer["id"], answer["error"]["code"]) == (None, -32001)
         assert "no scenario is left: each was begun once" in answer["error"]["message"]
         ended = await stage.result(3)
-        assert (ended.scenario, ended.red) == ("", True)
+        assert (ended.scenario, ended.is_red) == ("", True)
 
 
 async def test_one_scenario_alone_is_for_everybody(tmp_path) -> None:
@@ -67,7 +67,7 @@ async def test_an_unknown_name_is_refused_with_the_nearest_one(tmp_path) -> None
                 pass
         assert refused.value.response.status_code == 404
         assert b"did you mean 'greeting'?" in (refused.value.response.body or b"")
-        assert stage.choice.unused == ["greeting", "other"]
+        assert stage.choice.unused_ids == ["greeting", "other"]
 
 
 async def test_who_only_looks_whether_somebody_listens_begins_nothing(tmp_path) -> None:
@@ -100,7 +100,7 @@ async def test_no_more_connections_are_played_than_were_asked_for(tmp_path) -> N
             async with stage.client() as second:
                 await second.say({"id": 1, "method": "initialize", "params": {}})
                 assert "no scenario is left" in (await second.hear())["error"]["message"]
-        assert not (await stage.result()).red
+        assert not (await stage.result()).is_red
 
 
 def test_scenarios_that_cannot_be_played_to_a_client_are_reported(tmp_path, monkeypatch) -> None:

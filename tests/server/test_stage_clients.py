@@ -89,7 +89,7 @@ async def test_invalid_json_and_text_are_answered_and_the_client_is_judged(tmp_p
             assert (await client.hear())["error"]["message"].endswith("this was a binary one")
             await client.play()
         ended = await stage.result()
-        assert ended.red
+        assert ended.is_red
         assert ended.problems == (
             "the client sent what is no message: a message is a text frame, and this was a binary "
             "one",
@@ -128,4 +128,4 @@ async def test_lines_over_a_socket_are_served_too(tmp_path) -> None:
         async with await anyio.connect_unix(stage.address.removeprefix("unix:")) as stream:
             client = Client(OverLines(stream))
             assert (await client.play())["status"] == "completed"
-        assert not (await stage.result()).red
+        assert not (await stage.result()).is_red

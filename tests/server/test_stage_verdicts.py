@@ -35,7 +35,7 @@ async def test_a_client_that_does_what_the_file_expects_is_green(tmp_path) -> No
     async with staged(tmp_path, {"one": ASKS}) as stage:
         await asked(stage, "decline")
         ended = await stage.result()
-        assert not ended.red, ended.problems
+        assert not ended.is_red, ended.problems
         assert {one.verdict for one in ended.duties} <= {"PASS", "NOT_EXERCISED"}
 
 
@@ -99,7 +99,7 @@ async def test_the_faults_of_a_scenario_are_at_work_on_each_connection(tmp_path)
                 await client.play()
             methods = [one.get("method") for one in client.heard]
             assert methods.count("item/agentMessage/delta") == 1
-            assert not (await stage.result(number)).red
+            assert not (await stage.result(number)).is_red
             told = f"connection {number}: fault drop item/agentMessage/delta number 1: dropped "
             assert any(one.startswith(told) for one in stage.said)
 
@@ -125,7 +125,7 @@ async def test_an_unknown_decision_breaks_a_duty_with_its_wire_line(tmp_path) ->
             await client.until("turn/completed")
         ended = await stage.result()
     [broken] = [one for one in ended.duties if one.verdict == "FAIL"]
-    assert (broken.rule, broken.level, ended.red) == ("duty.decision-known", "MUST", True)
+    assert (broken.rule, broken.level, ended.is_red) == ("duty.decision-known", "MUST", True)
     assert any('"perhaps"' in line for line in broken.wire)
 
 
@@ -141,7 +141,7 @@ async def test_a_fault_is_not_held_against_the_client(tmp_path) -> None:
                 await client.say({"id": question["id"], "result": {"decision": "accept"}})
             await client.until("turn/completed")
         ended = await stage.result()
-        assert not [one for one in ended.duties if one.red], ended.duties
+        assert not [one for one in ended.duties if one.is_red], ended.duties
 
 
 async def test_files_that_cannot_be_laid_out_are_reported_to_both(tmp_path) -> None:

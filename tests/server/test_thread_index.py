@@ -229,7 +229,7 @@ def test_a_disk_that_is_full_costs_no_thread(home, monkeypatch, moment: str) -> 
     index = ThreadIndex(Home(home.root))
     if moment == "in use":
         ids(index, home)
-    connected = database_module._connected
+    connected = database_module._connect
 
     def small(path: Path) -> sqlite3.Connection:
         connection = connected(path)
@@ -237,7 +237,7 @@ def test_a_disk_that_is_full_costs_no_thread(home, monkeypatch, moment: str) -> 
         return connection
 
     if moment == "building":
-        monkeypatch.setattr(database_module, "_connected", small)
+        monkeypatch.setattr(database_module, "_connect", small)
     else:
         assert index._database is not None
         index._database.connection.execute("PRAGMA max_page_count = 1")
@@ -333,7 +333,7 @@ def test_lines_that_are_damaged_are_left_out_as_when_the_thread_is_read(home) ->
     index = ThreadIndex(Home(home.root))
     page = index.page(Query(), None, home.now)
     (found,) = [one.summary for one in page.threads if one.summary.id == "thr_1"]
-    assert (found.name, found.updated) == ("Okapi", 1760000800.0)
+    assert (found.name, found.updated_at) == ("Okapi", 1760000800.0)
     index.close()
 
 

@@ -233,9 +233,9 @@ class ThreadListMachine(RuleBasedStateMachine):
                 assert Path(one.path) == stored.path
                 assert one.summary.preview == stored.preview
                 assert one.summary.name == stored.name
-                assert one.summary.updated == stored.updated
+                assert one.summary.updated_at == stored.updated
         if listing.query.sort == "created":
-            keys = [one.summary.created for one in page.threads]
+            keys = [one.summary.created_at for one in page.threads]
             assert keys == sorted(keys, reverse=True)
         listing.after = page.next
         if page.next is None:

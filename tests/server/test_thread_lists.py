@@ -45,7 +45,7 @@ async def test_notes_that_are_dropped_while_the_index_is_made_are_no_error(
     with anyio.fail_after(BOUND):
         async with anyio.create_task_group() as tasks:
             lists = ThreadLists(tasks, WatchedHome(tmp_path, asked), lambda: stored.now)
-            lists.touched(thread.id, thread.path)
+            lists.on_change(thread.id, thread.path)
             threads, cursor = await lists.page(Query(), None)
             await lists.close()
             assert ([one.summary.id for one in threads], cursor) == ([thread.id], None)

@@ -228,7 +228,7 @@ async def test_a_disk_that_refuses_fails_the_turn_and_not_the_server(
 ) -> None:
     async with session(tmp_path, [says("a"), says("b")]) as peer:
         thread = await peer.start_thread()
-        [loaded] = peer.server.services.threads.loaded
+        [loaded] = peer.server.services.threads.loaded_threads
 
         def full(record: object) -> None:
             raise OSError(28, "No space left on device")

@@ -369,7 +369,7 @@ async def test_all_overrides_last_but_the_output_schema(tmp_path) -> None:
         thread = await overridden(peer)
         await peer.run_turn(thread)
         read = await peer.request("thread/read", {"threadId": thread})
-        [loaded] = peer.server.services.threads.loaded
+        [loaded] = peer.server.services.threads.loaded_threads
     body = peer.side.bodies[1]
     assert body["model"] == "bigger"
     assert body["reasoning"] == {"effort": "high", "summary": "detailed"}

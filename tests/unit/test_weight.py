@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import weight
-from tools.weight import FILES, budget_rows, excesses, lowered, room_of, table, weigh
+from tools.weight import FILES, budget_rows, excesses, lower_budget, room_of, table, weigh
 
 
 def test_rooms_are_top_folders_but_of_the_three_that_are_split() -> None:
@@ -31,7 +31,10 @@ def test_a_room_above_its_row_and_one_without_a_row_are_refused() -> None:
 
 
 def test_rows_are_lowered_in_whole_steps_and_never_raised() -> None:
-    assert lowered({"a": 120, "b": 500}, {"a": 400, "b": 300, "gone": 5}) == {"a": 200, "b": 300}
+    assert lower_budget({"a": 120, "b": 500}, {"a": 400, "b": 300, "gone": 5}) == {
+        "a": 200,
+        "b": 300,
+    }
 
 
 def test_the_table_has_a_room_on_each_line_and_the_lines_in_all() -> None:
@@ -53,7 +56,7 @@ def test_the_budget_fails_on_a_room_that_exceeds_its_row(
 ) -> None:
     rows = tmp_path / "weight.yaml"
     monkeypatch.setattr(weight, "BUDGET", rows)
-    monkeypatch.setattr(weight, "tracked", lambda: [])
+    monkeypatch.setattr(weight, "tracked_files", lambda: [])
     monkeypatch.setattr(weight, "weigh", lambda _: {"a": 101})
     rows.write_text("a: 101\n")
     assert weight.main(["--budget"]) == 0

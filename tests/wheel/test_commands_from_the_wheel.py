@@ -51,7 +51,7 @@ def _said(fresh: Fresh, folder: Path, line: str) -> Said:
         ("harness connect", 2, "give --server-cmd 'program arguments', or --connect ADDRESS"),
         ("harness connect --target reference", 0, "messages; .* findings: none"),
         ("harness example", 0, "minimal +The smallest correct server"),
-        ("harness docs", 0, "servers +Write a server that can be judged"),
+        ("harness docs", 0, "servers +Writing a server that can be judged"),
         ("harness docs protocol#turn.completes", 0, "### Turn status"),
         ("harness status", 2, "--json .*reports/NAME.json records one"),
         ("harness ledger", 2, "there is no such run yet; harness run records each"),

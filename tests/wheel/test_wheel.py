@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from fresh import ROOT, Fresh, build, requirements, succeed
 
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.socket]
 
@@ -109,7 +109,7 @@ def test_pytest_judges_the_reference_server_from_an_empty_folder(fresh: Fresh, e
     left = re.search(r"(\d+) deselected", said.out)
     assert left is not None, said.out
     assert _played(said.out) > 20
-    assert _played(said.out) + int(left[1]) == len(bundled_on("session"))
+    assert _played(said.out) + int(left[1]) == len(bundled_ids_on("session"))
 
 
 @pytest.mark.parametrize(

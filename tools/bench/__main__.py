@@ -21,7 +21,7 @@ from harness.client.target.place import base_folder
 from tools.bench import clients, histories, lists, measures, one_shot, suite, targets, where
 from tools.bench.client import MeasurementFailed, monotonic
 from tools.bench.overhead import overhead
-from tools.bench.parts import INSIDE, REAL, SERVER, START, WHERE, chosen, rows
+from tools.bench.parts import INSIDE, REAL, SERVER, START, WHERE, parse_arguments, rows
 from tools.bench.stats import Absent, Cell
 from tools.bench.table import lines_of
 
@@ -40,33 +40,33 @@ one turn; of other servers it is measured among few, so it is not judged."""
 
 
 def main() -> int:
-    """Measure what was asked for and return the exit status."""
-    parts, inside = chosen(sys.argv[1:])
-    real = _asks_real(parts) and any(real.installed(CHECKOUT) for real in targets.REALS)
+    """Measure the chosen parts and return the exit status."""
+    parts, inside = parse_arguments(sys.argv[1:])
+    real = _asks_real(parts) and any(real.is_installed(CHECKOUT) for real in targets.REALS)
     if real and not inside:
         _enter_namespace(parts)
-    _end_when_told()
-    began, busy = monotonic(), _others()
+    _end_on_signals()
+    started_at, busy = monotonic(), _other_cpu()
     _say(_machine())
     cells = _measure(parts, offline=inside)
-    broken = any(_failed(cell) for column in cells.values() for cell in column.values())
-    took = monotonic() - began
-    share = (_others() - busy) / took / (os.cpu_count() or 1)
+    broken = any(_has_failed(cell) for column in cells.values() for cell in column.values())
+    duration = monotonic() - started_at
+    share = (_other_cpu() - busy) / duration / (os.cpu_count() or 1)
     columns = [targets.REFERENCE, *(real.column for real in targets.REALS if _asks_real(parts))]
-    if asked := rows(parts):
-        for line in lines_of(asked, columns, cells):
+    if budget_rows := rows(parts):
+        for line in lines_of(budget_rows, columns, cells):
             _say(line)
         _say(f"\n{NOTES}\n")
     if WHERE in parts:
         broken = not _where() or broken
-    _say(f"took {took:.0f} s; other work had {max(0.0, share):.0%} of the machine")
+    _say(f"took {duration:.0f} s; other work had {max(0.0, share):.0%} of the machine")
     return 1 if broken else 0
 
 
 def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell]]:
     with _folder() as folder, _model() as url:
         reference = targets.reference(folder)
-        ways: dict[str, Callable[[], dict[str, Cell]]] = {
+        measurements: dict[str, Callable[[], dict[str, Cell]]] = {
             SERVER: lambda: measures.all_of(reference, url, measures.FULL),
             # The first part has measured it where both are asked for.
             START: lambda: {} if SERVER in parts else _start(reference, url),
@@ -75,15 +75,17 @@ def _measure(parts: Sequence[str], *, offline: bool) -> dict[str, dict[str, Cell
             "fork": lambda: histories.fork(reference, url),
             "lists": lambda: lists.all_of(reference, url),
             "clients": lambda: clients.all_of(reference, url),
-            "rules": suite.rules,
-            "suite": lambda: suite.suite(folder),
-            "fuzzing": lambda: suite.fuzzing(folder),
-            "races": lambda: suite.races(folder),
-            "mutation": lambda: suite.mutation(folder),
+            "rules": suite.measure_rules,
+            "suite": lambda: suite.measure_suite(folder),
+            "fuzzing": lambda: suite.measure_fuzzing(folder),
+            "races": lambda: suite.measure_races(folder),
+            "mutation": lambda: suite.measure_mutation(folder),
             "overhead": lambda: overhead(folder),
         }
-        ours = [way() for name, way in ways.items() if name in parts]
-        cells = {targets.REFERENCE: {key: cell for part in ours for key, cell in part.items()}}
+        reference_cells = [way() for name, way in measurements.items() if name in parts]
+        cells = {
+            targets.REFERENCE: {key: cell for part in reference_cells for key, cell in part.items()}
+        }
         for real in targets.REALS if _asks_real(parts) else ():
             keys = None if REAL in parts else measures.START_KEYS
             cells[real.column] = _real(real, folder, url, keys, offline=offline)
@@ -113,7 +115,7 @@ def _start(target: targets.Target, url: str) -> dict[str, Cell]:
 def _real(
     real: targets.Real, folder: Path, url: str, keys: Sequence[str] | None, *, offline: bool
 ) -> dict[str, Cell]:
-    if not real.installed(CHECKOUT):
+    if not real.is_installed(CHECKOUT):
         return _everywhere("not installed")
     if real.needs_namespace and not offline:
         return _everywhere("no network namespace")
@@ -124,7 +126,7 @@ def _everywhere(reason: str) -> dict[str, Cell]:
     return {key: Absent(reason) for keys in measures.KEYS for key in keys}
 
 
-def _failed(cell: Cell) -> bool:
+def _has_failed(cell: Cell) -> bool:
     return isinstance(cell, Absent) and cell.reason.startswith("failed")
 
 
@@ -136,24 +138,24 @@ def _enter_namespace(parts: Sequence[str]) -> None:
         os.execv(sys.executable, again)
 
 
-def _end_when_told() -> None:
-    """TERM unwinds everything, as an interrupt does; so does the end of who started us."""
-    signal.signal(signal.SIGTERM, _terminated)
+def _end_on_signals() -> None:
+    """Unwind everything on TERM, as on an interrupt, and when the parent process ends."""
+    signal.signal(signal.SIGTERM, _on_terminate)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _terminated(_number: int, _frame: object) -> NoReturn:
+def _on_terminate(_number: int, _frame: object) -> NoReturn:
     raise SystemExit(143)
 
 
 @contextlib.contextmanager
 def _folder() -> Generator[Path]:
-    """A folder for homes and workspaces, outside the system's temporary folder."""
+    """Yield a folder for homes and workspaces, outside the system's temporary folder."""
     root = base_folder(CHECKOUT) / "bench"
-    for left in root.glob("*") if root.is_dir() else ():
-        if left.name.isdigit() and not psutil.pid_exists(int(left.name)):
-            shutil.rmtree(left, ignore_errors=True)
+    for leftover in root.glob("*") if root.is_dir() else ():
+        if leftover.name.isdigit() and not psutil.pid_exists(int(leftover.name)):
+            shutil.rmtree(leftover, ignore_errors=True)
     folder = root / str(os.getpid())
     folder.mkdir(parents=True)
     try:
@@ -166,7 +168,7 @@ def _folder() -> Generator[Path]:
 
 @contextlib.contextmanager
 def _model() -> Generator[str]:
-    """The model side and yield its address."""
+    """Run the model side and yield its address."""
     with subprocess.Popen(
         [sys.executable, "-m", "tools.bench.model"],
         cwd=CHECKOUT,
@@ -188,13 +190,19 @@ def _machine() -> str:
     )
 
 
-def _others() -> float:
+def _other_cpu() -> float:
     """CPU seconds of the machine so far that are not ours: they spoil figures."""
-    everything, ours = psutil.cpu_times(), os.times()
-    busy = sum(everything) - everything.idle - getattr(everything, "iowait", 0.0)
+    machine_times, own_times = psutil.cpu_times(), os.times()
+    busy = sum(machine_times) - machine_times.idle - getattr(machine_times, "iowait", 0.0)
     # Time of guests is counted as user time too.
-    busy -= getattr(everything, "guest", 0.0) + getattr(everything, "guest_nice", 0.0)
-    return busy - ours.user - ours.system - ours.children_user - ours.children_system
+    busy -= getattr(machine_times, "guest", 0.0) + getattr(machine_times, "guest_nice", 0.0)
+    return (
+        busy
+        - own_times.user
+        - own_times.system
+        - own_times.children_user
+        - own_times.children_system
+    )
 
 
 def _say(line: str) -> None:

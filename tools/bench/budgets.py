@@ -12,10 +12,10 @@ from tools.bench.stats import Cell, Figure
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One row. `limit` is None where there is none and the figure is only shown."""
+    """One row. `limit` is None if the figure is only shown."""
 
     key: str
-    what: str
+    title: str
     limit: float | None
     unit: str
     better: Literal["lower", "higher"] = "lower"

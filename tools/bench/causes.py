@@ -1,4 +1,4 @@
-"""For what the harness uses its CPU: a cause for each stack.
+"""Causes of the harness's CPU time: one for each stack.
 
 An import is one wherever it happens. Otherwise the innermost function that is of a `_SPECIFIC`
 place decides, and if there is none, the innermost of a `_GENERAL` one: a function that plays may be
@@ -48,7 +48,7 @@ _GENERAL = (
 
 
 def cause_of(stack: Sequence[str]) -> str:
-    """The cause of a stack of `path:function`, the innermost first."""
+    """Return the cause of a stack of `path:function`, the innermost first."""
     if any("importlib._bootstrap" in name for name in stack):
         return IMPORTS
     for places in (_SPECIFIC, _GENERAL):

@@ -1,6 +1,6 @@
 """A lean client: a server on pipes, its lines as bytes, JSON only where it is needed.
 
-What is timed is `measures`' matter.
+`measures` does the timing.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ class MeasurementFailed(Exception):
 
 
 class Client:
-    """The only client of one server process. Make it with `running`."""
+    """The only client of one server process. Make it with `running_server`."""
 
     def __init__(self, process: subprocess.Popen[bytes], stderr: Path, spawned: float) -> None:
         if process.stdin is None or process.stdout is None:
@@ -44,7 +44,7 @@ class Client:
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN | select.POLLHUP)
         self._stderr = stderr
-        self._whole: deque[bytes] = deque()
+        self._complete_lines: deque[bytes] = deque()
         self._rest = b""
         self._last_id = 0
 
@@ -79,32 +79,32 @@ class Client:
     def lines(self) -> Iterator[bytes]:
         """Yield line after line, for ever; raises MeasurementFailed at the bound or the end."""
         while True:
-            while self._whole:
-                yield self._whole.popleft()
-            *whole, self._rest = (self._rest + self._read()).split(b"\n")
-            self._whole.extend(whole)
+            while self._complete_lines:
+                yield self._complete_lines.popleft()
+            *lines, self._rest = (self._rest + self._read()).split(b"\n")
+            self._complete_lines.extend(lines)
 
-    def until(self, mark: bytes) -> bytes:
+    def read_until(self, mark: bytes) -> bytes:
         """Read up to the line that holds the mark, as one piece, without looking at lines."""
-        tail = b"\n".join([*self._whole, self._rest])
+        tail = b"\n".join([*self._complete_lines, self._rest])
         pieces = [tail]
-        self._whole.clear()
+        self._complete_lines.clear()
         self._rest = b""
-        found = mark in tail
-        while not (found and tail.endswith(b"\n")):
+        is_found = mark in tail
+        while not (is_found and tail.endswith(b"\n")):
             piece = self._read()
             pieces.append(piece)
             # The mark may have been cut in two.
             tail = tail[-len(mark) :] + piece
-            found = found or mark in tail
+            is_found = is_found or mark in tail
         return b"".join(pieces)
 
     def _read(self) -> bytes:
         if not self._poll.poll(BOUND * 1000):
-            raise MeasurementFailed(f"nothing was received for {BOUND:g} s{self._said()}")
+            raise MeasurementFailed(f"nothing was received for {BOUND:g} s{self._stderr_note()}")
         data = os.read(self._output, 1 << 20)
         if not data:
-            raise MeasurementFailed(f"the server ended{self._said()}")
+            raise MeasurementFailed(f"the server ended{self._stderr_note()}")
         return data
 
     def _write(self, message: Json) -> None:
@@ -113,9 +113,9 @@ class Client:
             while line:
                 line = line[os.write(self._input, line) :]
         except BrokenPipeError as error:
-            raise MeasurementFailed(f"the server reads no more{self._said()}") from error
+            raise MeasurementFailed(f"the server reads no more{self._stderr_note()}") from error
 
-    def _said(self) -> str:
+    def _stderr_note(self) -> str:
         try:
             text = self._stderr.read_text("utf-8", "replace").strip()
         except OSError:
@@ -124,7 +124,7 @@ class Client:
 
 
 @contextlib.contextmanager
-def running(
+def running_server(
     command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stderr: Path
 ) -> Generator[Client]:
     """Run a server for the length of the block; it and its children are gone afterwards."""
@@ -150,16 +150,16 @@ def running(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End of input, then TERM, then KILL; the whole session in the end."""
+    """End the server's input, then send TERM, then KILL, to the whole session."""
     for stream in (process.stdin, process.stdout):
         if stream is not None:
             stream.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOP_BOUND)
-    for push in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL):
         # The session may hold children although its leader has ended.
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, push)
+            os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(STOP_BOUND)
 

@@ -50,7 +50,7 @@ def all_of(target: Target, model_url: str) -> Cells:
         keys = [f"second-turn{ending}", f"second-deltas{ending}", f"stuck-deltas{ending}"]
         keys += [f"turn-cpu-{kind}", f"deltas-{kind}"]
         try:
-            with _listening(target, model_url, kind) as listening:
+            with _listening_server(target, model_url, kind) as listening:
                 turns, _ = listening.rounds("hi", TURNS, (ALONE, SECOND))
                 deltas, rates = listening.rounds(STREAM_WORD, STREAMS, (ALONE, SECOND, STUCK))
         except (MeasurementFailed, OSError) as error:
@@ -70,16 +70,16 @@ def _cost(cpu: dict[str, float], kind: str) -> Figure:
     return Figure(100 * (cpu[kind] / cpu[ALONE] - 1))
 
 
-class _Listening:
+class _ListeningServer:
     """A server that listens."""
 
     def __init__(self, pid: int, address: str, work: Path) -> None:
         self._process = psutil.Process(pid)
         self._address = address
         self._work = work
-        self._client = self._connected()
+        self._client = self._connect()
 
-    def _connected(self) -> SocketClient:
+    def _connect(self) -> SocketClient:
         client = SocketClient(self._address)
         client.request("initialize", INITIALIZE)
         return client
@@ -87,7 +87,7 @@ class _Listening:
     def rounds(
         self, text: str, turns: int, kinds: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """For each kind: the CPU seconds of all its rounds, and notifications a second."""
+        """Return for each kind the CPU seconds of all its rounds, and notifications a second."""
         cpu, took = dict.fromkeys(kinds, 0.0), dict.fromkeys(kinds, 0.0)
         self._round(text, turns, SECOND)
         for _ in range(ROUNDS):
@@ -101,7 +101,7 @@ class _Listening:
     def _round(self, text: str, turns: int, kind: str) -> tuple[float, float]:
         client = self._client
         thread = client.request("thread/start", {"cwd": str(self._work)})["thread"]["id"]
-        other = None if kind == ALONE else self._connected()
+        other = None if kind == ALONE else self._connect()
         reading: threading.Thread | None = None
         if other is not None:
             other.request("thread/resume", {"threadId": thread})
@@ -111,7 +111,7 @@ class _Listening:
         for _ in range(turns):
             message: dict[str, Any] = {"type": "text", "text": text}
             client.send("turn/start", {"threadId": thread, "input": [message]})
-            client.until(TURN_COMPLETED)
+            client.read_until(TURN_COMPLETED)
         took = monotonic() - began
         if reading is not None:
             reading.join(BOUND)
@@ -127,7 +127,7 @@ class _Listening:
 
 
 class _Ends:
-    """A check that that many turns have ended in the bytes it was called with."""
+    """A check that `turns` turns have ended in the bytes it was called with."""
 
     def __init__(self, turns: int) -> None:
         self._left = turns
@@ -141,34 +141,36 @@ class _Ends:
 
 
 @contextmanager
-def _listening(target: Target, model_url: str, kind: str) -> Generator[_Listening]:
+def _listening_server(target: Target, model_url: str, kind: str) -> Generator[_ListeningServer]:
     address = {"unix": "unix:s", "ws": "ws://127.0.0.1:0"}[kind]
     command = [*target.profile.command, "--listen", address]
     listening = replace(target, profile=target.profile.model_copy(update={"command": command}))
-    said = -1
+    descriptor = -1
 
     def read_what_it_says(home: Path) -> None:
-        nonlocal said
+        nonlocal descriptor
         pipe = home.with_name(home.name.removesuffix("-home") + ".stderr")
         os.mkfifo(pipe)
-        said = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
 
     with listening.start(model_url, read_what_it_says) as (client, work):
         try:
-            found = _address(said)
-            yield _Listening(client.pid, found.replace("unix:s", f"unix:{work / 's'}"), work)
+            address_found = _address(descriptor)
+            yield _ListeningServer(
+                client.pid, address_found.replace("unix:s", f"unix:{work / 's'}"), work
+            )
         finally:
-            os.close(said)
+            os.close(descriptor)
             # The end of its input says nothing to a server that listens.
             os.kill(client.pid, signal.SIGTERM)
 
 
-def _address(said: int) -> str:
+def _address(descriptor: int) -> str:
     """Read the line in which a server says where it listens."""
     text = b""
     while b"\n" not in text:
-        readable, _, _ = select.select([said], [], [], BOUND)
-        piece = os.read(said, 4096) if readable else b""
+        readable, _, _ = select.select([descriptor], [], [], BOUND)
+        piece = os.read(descriptor, 4096) if readable else b""
         if not piece:
             raise MeasurementFailed(f"the server does not say where it listens: {text!r}")
         text += piece

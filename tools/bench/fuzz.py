@@ -12,7 +12,7 @@ from typing import Any
 from harness.play.config import configure
 from harness.play.interruption import Interruption
 from harness.search.fuzz.documents import search_documents
-from harness.search.fuzz.sessions.search import Found
+from harness.search.fuzz.sessions.search import FoundFailure
 
 CONVERSATIONS = 60
 # The number of conversations is the bound; the benchmark ends one that takes longer.
@@ -20,16 +20,16 @@ ENDLESS = 10.0**8
 
 
 def measure(folder: Path, conversations: int = CONVERSATIONS) -> dict[str, Any]:
-    """Play so many, the server's start among them: requests/s, conversations, how much broke."""
+    """Play generated conversations, server start included; return rate, count and failures."""
     config = replace(configure(target="reference"), base=folder)
-    found: list[Found] = []
+    findings: list[FoundFailure] = []
     campaign = search_documents(
-        "inputs", config, 1, ENDLESS, Interruption(folder), found.append, cases=conversations
+        "inputs", config, 1, ENDLESS, Interruption(folder), findings.append, cases=conversations
     )
     return {
         "requests_per_second": campaign.requests / campaign.seconds,
         "conversations": campaign.cases,
-        "broken": len(found),
+        "broken": len(findings),
     }
 
 

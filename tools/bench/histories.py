@@ -48,27 +48,29 @@ _TOKENS = TokenCounts(
 
 
 def resume(target: Target, model_url: str) -> Cells:
-    """A thread of 1,000 turns, five items each, from the request to the answer; then unloaded."""
+    """Measure resuming a thread of 1,000 turns with five items each, unloaded in between."""
     seconds: list[float] = []
     with target.start(model_url, _write) as (client, _):
         client.request("initialize", target.greeting())
         for _ in range(SAMPLES):
-            seconds.append(_timed(client, "thread/resume", {"threadId": _THREAD}))
+            seconds.append(_time_request(client, "thread/resume", {"threadId": _THREAD}))
             client.request("thread/unsubscribe", {"threadId": _THREAD})
     return {"resume": median(seconds, scale=1000)}
 
 
 def fork(target: Target, model_url: str) -> Cells:
-    """The same thread, not loaded, forked: from the request to the answer."""
+    """Measure forking the same thread, not loaded."""
     with target.start(model_url, _write) as (client, _):
         client.request("initialize", target.greeting())
-        seconds = [_timed(client, "thread/fork", {"threadId": _THREAD}) for _ in range(SAMPLES)]
+        seconds = [
+            _time_request(client, "thread/fork", {"threadId": _THREAD}) for _ in range(SAMPLES)
+        ]
     return {"fork": median(seconds, scale=1000)}
 
 
-def _timed(client: Client, method: str, params: Json) -> float:
+def _time_request(client: Client, method: str, params: Json) -> float:
     began = monotonic()
-    client.until(b'"id":%d,"result"' % client.send(method, params))
+    client.read_until(b'"id":%d,"result"' % client.send(method, params))
     return monotonic() - began
 
 
@@ -89,13 +91,13 @@ def _records(cwd: str) -> Iterator[Record]:
     )
     yield ThreadRecord(at=_BEGAN, id=_THREAD, settings=settings)
     for number in range(1, TURNS + 1):
-        at, turn = _BEGAN + number, f"turn_{number}"
-        yield TurnStartedRecord(at=at, turn_id=turn, settings=settings)
+        timestamp, turn = _BEGAN + number, f"turn_{number}"
+        yield TurnStartedRecord(at=timestamp, turn_id=turn, settings=settings)
         for item in _items(number, cwd):
-            yield ItemRecord(at=at, turn_id=turn, item=item)
+            yield ItemRecord(at=timestamp, turn_id=turn, item=item)
         for part in _conversation(number):
-            yield HistoryRecord(at=at, turn_id=turn, items=[part], tokens=_TOKENS)
-        yield TurnCompletedRecord(at=at, turn_id=turn, status="completed", error=None)
+            yield HistoryRecord(at=timestamp, turn_id=turn, items=[part], tokens=_TOKENS)
+        yield TurnCompletedRecord(at=timestamp, turn_id=turn, status="completed", error=None)
 
 
 def _items(turn: int, cwd: str) -> list[ThreadItem]:
@@ -128,12 +130,12 @@ def _items(turn: int, cwd: str) -> list[ThreadItem]:
 def _conversation(turn: int) -> list[Json]:
     call = {"call_id": f"call_{turn}"}
     return [
-        _said("user", "input_text", "Please do the next step. " * 8),
+        _message("user", "input_text", "Please do the next step. " * 8),
         {"type": "function_call", "name": "exec_command", "arguments": '{"cmd":"ls"}', **call},
         {"type": "function_call_output", "output": "some-file.txt\n" * 40, **call},
-        _said("assistant", "output_text", "The step is done, and the notes say so. " * 8),
+        _message("assistant", "output_text", "The step is done, and the notes say so. " * 8),
     ]
 
 
-def _said(role: str, kind: str, text: str) -> Json:
+def _message(role: str, kind: str, text: str) -> Json:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}

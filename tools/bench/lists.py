@@ -67,54 +67,54 @@ def all_of(target: Target, model_url: str) -> dict[str, Cell]:
 
 
 def _few(target: Target, model_url: str) -> dict[str, Cell]:
-    with target.start(model_url, partial(_stored, count=STORED_THREADS)) as (client, work):
+    with target.start(model_url, partial(_store_threads, count=STORED_THREADS)) as (client, work):
         _greet(client, target)
         took, slowest = _first_list(client)
-        plain = _timed(client, {})
+        plain = _time_lists(client, {})
         home = target.home_of(work)
     # The next server of the same home.
     with target.start(model_url, home=home) as (client, _):
         _greet(client, target)
-        found, _ = _first_list(client)
+        found_seconds, _ = _first_list(client)
     return {
         "thread-list": plain,
         "thread-list-first": Figure(took * 1000),
-        "thread-list-found": Figure(found * 1000),
+        "thread-list-found": Figure(found_seconds * 1000),
         "thread-list-beside": Figure(slowest * 1000),
     }
 
 
 def _many(target: Target, model_url: str) -> dict[str, Cell]:
-    with target.start(model_url, partial(_stored, count=MAX_STORED_THREADS)) as (client, _):
+    with target.start(model_url, partial(_store_threads, count=MAX_STORED_THREADS)) as (client, _):
         _greet(client, target)
         _first_list(client)
         return {
-            "thread-list-many": _timed(client, {}),
+            "thread-list-many": _time_lists(client, {}),
             "thread-list-filters": _slowest(client, FILTERS),
             "thread-list-search": _slowest(client, SEARCHES),
-            "thread-list-last": _timed(client, _last_page(client)),
+            "thread-list-last": _time_lists(client, _last_page(client)),
         }
 
 
-def _stored(home: Path, count: int) -> None:
+def _store_threads(home: Path, count: int) -> None:
     stored.store(home, count)
 
 
 def _greet(client: Client, target: Target) -> None:
     client.request("initialize", target.greeting())
     client.notify("initialized")
-    # What is imported after the first answer is no cost of the first list.
+    # Imports after the first answer must not count for the first list.
     client.request("thread/read", {"threadId": "thr_1"})
 
 
 def _first_list(client: Client) -> tuple[float, float]:
-    """Seconds that the first list took, and the slowest of the requests that came meanwhile."""
+    """Return the seconds of the first list, and of the slowest request during it."""
     began = monotonic()
     listed = client.send("thread/list", {"limit": LIST_SIZE})
     took = slowest = 0.0
     answered: set[int] = set()
     while listed not in answered:
-        asked = monotonic()
+        sent_at = monotonic()
         read = client.send("thread/read", {"threadId": "thr_1"})
         while read not in answered:
             message = json.loads(next(client.lines()))
@@ -123,11 +123,11 @@ def _first_list(client: Client) -> tuple[float, float]:
             answered.add(message["id"])
             if message["id"] == listed:
                 took = monotonic() - began
-        slowest = max(slowest, monotonic() - asked)
+        slowest = max(slowest, monotonic() - sent_at)
     return took, slowest
 
 
-def _timed(client: Client, params: dict[str, Any]) -> Figure:
+def _time_lists(client: Client, params: dict[str, Any]) -> Figure:
     seconds: list[float] = []
     for _ in range(REPEATS):
         began = monotonic()
@@ -137,15 +137,15 @@ def _timed(client: Client, params: dict[str, Any]) -> Figure:
 
 
 def _slowest(client: Client, kinds: Mapping[str, dict[str, Any]]) -> Figure:
-    """The slowest kind by its median, with its name."""
-    figures = {name: _timed(client, params) for name, params in kinds.items()}
+    """Return the slowest kind by its median, with its name."""
+    figures = {name: _time_lists(client, params) for name, params in kinds.items()}
     name = max(figures, key=lambda one: figures[one].value)
     figure = figures[name]
     return Figure(figure.value, figure.low, figure.high, note=name)
 
 
 def _last_page(client: Client) -> dict[str, Any]:
-    """The params of the last page of everything, by update."""
+    """Return the params of the last page of everything, by update."""
     params: dict[str, Any] = {"sortKey": "updated_at"}
     while True:
         # The server's own maximum, so that it takes few pages.

@@ -42,12 +42,12 @@ class Effort:
     turns: int
     rounds: int
     streams: int
-    loaded: int
+    loaded_threads: int
     lists: int
 
 
-FULL = Effort(starts=11, turns=300, rounds=15, streams=7, loaded=400, lists=50)
-SLOW = Effort(starts=7, turns=60, rounds=3, streams=5, loaded=50, lists=20)
+FULL = Effort(starts=11, turns=300, rounds=15, streams=7, loaded_threads=400, lists=50)
+SLOW = Effort(starts=7, turns=60, rounds=3, streams=5, loaded_threads=50, lists=20)
 
 
 def all_of(
@@ -70,8 +70,8 @@ def all_of(
 
 
 @contextmanager
-def _greeted(target: Target, model_url: str) -> Generator[tuple[Client, Json]]:
-    """A server after the handshake, and the params that start a thread in its workspace."""
+def _greeted_client(target: Target, model_url: str) -> Generator[tuple[Client, Json]]:
+    """Yield a server after the handshake, and the params that start a thread in its workspace."""
     with target.start(model_url) as (client, work):
         client.request("initialize", target.greeting())
         client.notify("initialized")
@@ -79,23 +79,23 @@ def _greeted(target: Target, model_url: str) -> Generator[tuple[Client, Json]]:
 
 
 def _learn_what_to_opt_out_of(target: Target, model_url: str) -> None:
-    """One turn, also to warm the disk cache; legacy doubles of the notifications are named."""
+    """Run one turn, also to warm the disk cache, and opt out of legacy duplicate notifications."""
     try:
-        with _greeted(target, model_url) as (client, params):
+        with _greeted_client(target, model_url) as (client, params):
             thread_id = _thread(client, params)
             client.send("turn/start", _turn(thread_id))
-            seen = client.until(TURN_COMPLETED).splitlines()
+            output = client.read_until(TURN_COMPLETED).splitlines()
     except MeasurementFailed:
         return
-    methods = {json.loads(line).get("method", "") for line in seen}
+    methods = {json.loads(line).get("method", "") for line in output}
     target.opted_out = sorted(method for method in methods if method.startswith("codex/event/"))
 
 
 def start(target: Target, model_url: str, effort: Effort) -> Cells:
-    """From before the process is made to the answer to initialize, and on to the first turn's end.
+    """Measure from the process's start to the answer to initialize, and to the first turn's end.
 
-    In a fresh home each time, one request right after the answer to the other: what is put off
-    until after an answer is paid for by the next.
+    Each time in a fresh home, with one request right after the answer to the other: work that is
+    deferred until after an answer delays the next one.
     """
     answers: list[float] = []
     turns: list[float] = []
@@ -107,7 +107,7 @@ def start(target: Target, model_url: str, effort: Effort) -> Cells:
             client.notify("initialized")
             thread_id = _thread(client, {**target.profile.thread, "cwd": str(work)})
             client.send("turn/start", _turn(thread_id))
-            client.until(TURN_COMPLETED)
+            client.read_until(TURN_COMPLETED)
             turns.append(monotonic() - client.spawned)
             cpu.append(_cpu(psutil.Process(client.pid)))
     return {
@@ -118,8 +118,8 @@ def start(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Turns one after the other: from turn/start to turn/completed, and the CPU they took."""
-    with _greeted(target, model_url) as (client, params):
+    """Measure turns one after the other, from turn/start to turn/completed, and their CPU."""
+    with _greeted_client(target, model_url) as (client, params):
         _run_turns(client, [_thread(client, params)], TURNS_PER_THREAD)
         threads = [_thread(client, params) for _ in range(effort.turns // TURNS_PER_THREAD)]
         server = psutil.Process(client.pid)
@@ -135,9 +135,9 @@ def trivial_turns(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def turn_rate(target: Target, model_url: str, effort: Effort) -> Cells:
-    """Turns of 20 threads side by side, one at a time in each."""
+    """Measure turns of 20 threads side by side, one at a time in each."""
     rates: list[float] = []
-    with _greeted(target, model_url) as (client, params):
+    with _greeted_client(target, model_url) as (client, params):
         for sample in range(4):
             threads = [_thread(client, params) for _ in range(THREADS_AT_ONCE)]
             rounds = effort.rounds if sample else 1
@@ -149,43 +149,43 @@ def turn_rate(target: Target, model_url: str, effort: Effort) -> Cells:
 
 
 def delta_stream(target: Target, model_url: str, effort: Effort) -> Cells:
-    """One turn of 5,000 deltas: all notifications of it, over its whole time."""
+    """Measure one turn of 5,000 deltas: its notifications per second."""
     rates: list[float] = []
-    with _greeted(target, model_url) as (client, params):
+    with _greeted_client(target, model_url) as (client, params):
         for sample in range(effort.streams + 1):
             thread_id = _thread(client, params)
             began = monotonic()
             client.send("turn/start", _turn(thread_id, STREAM_WORD))
-            seen = client.until(TURN_COMPLETED)
+            output = client.read_until(TURN_COMPLETED)
             took = monotonic() - began
-            if seen.count(DELTA) != DELTAS:
-                raise MeasurementFailed(f"{seen.count(DELTA)} deltas came instead of {DELTAS}")
+            if output.count(DELTA) != DELTAS:
+                raise MeasurementFailed(f"{output.count(DELTA)} deltas came instead of {DELTAS}")
             if sample:
-                rates.append(seen.count(b"\n") / took)
+                rates.append(output.count(b"\n") / took)
     return {"deltas": median(rates)}
 
 
 def memory(target: Target, model_url: str, effort: Effort) -> Cells:
-    """After one turn, and how much more with many idle threads loaded."""
-    with _greeted(target, model_url) as (client, params):
+    """Measure memory after one turn, and the growth with many idle threads loaded."""
+    with _greeted_client(target, model_url) as (client, params):
         first = _thread(client, params)
         _run_turns(client, [first], 1)
         _barrier(client, first)
         server = psutil.Process(client.pid)
         idle, kind = _memory(server)
-        for _ in range(effort.loaded):
+        for _ in range(effort.loaded_threads):
             _thread(client, params)
         _barrier(client, first)
-        loaded, _ = _memory(server)
+        loaded_bytes, _ = _memory(server)
     return {
         "idle": Figure(idle / 2**20, note=kind),
-        "per-thread": Figure((loaded - idle) / effort.loaded / 2**10),
+        "per-thread": Figure((loaded_bytes - idle) / effort.loaded_threads / 2**10),
     }
 
 
 def thread_list(target: Target, model_url: str, effort: Effort) -> Cells:
     """thread/list among the threads that this measurement itself leaves behind."""
-    with _greeted(target, model_url) as (client, params):
+    with _greeted_client(target, model_url) as (client, params):
         threads = [_thread(client, params) for _ in range(LIST_SIZE)]
         answer = client.answer(client.send("thread/list", {"limit": LIST_SIZE}))
         if "error" in answer:
@@ -226,14 +226,14 @@ def _turn(thread_id: str, words: str = "go") -> Json:
 def _timed_turn(client: Client, thread_id: str) -> float:
     began = monotonic()
     client.send("turn/start", _turn(thread_id))
-    client.until(TURN_COMPLETED)
+    client.read_until(TURN_COMPLETED)
     return monotonic() - began
 
 
 def _run_turns(client: Client, threads: Iterable[str], rounds: int) -> None:
-    """Run so many turns in each thread, side by side; each must end as completed."""
-    left = dict.fromkeys(threads, rounds)
-    for thread_id in left:
+    """Run `rounds` turns in each thread, side by side; each must end as completed."""
+    remaining = dict.fromkeys(threads, rounds)
+    for thread_id in remaining:
         client.send("turn/start", _turn(thread_id))
     for line in client.lines():
         if TURN_COMPLETED not in line:
@@ -242,15 +242,15 @@ def _run_turns(client: Client, threads: Iterable[str], rounds: int) -> None:
         if params["turn"]["status"] != "completed":
             raise MeasurementFailed(f"a turn ended as {params['turn']}")
         thread_id = params["threadId"]
-        left[thread_id] -= 1
-        if left[thread_id]:
+        remaining[thread_id] -= 1
+        if remaining[thread_id]:
             client.send("turn/start", _turn(thread_id))
-        elif not any(left.values()):
+        elif not any(remaining.values()):
             return
 
 
 def _barrier(client: Client, thread_id: str) -> None:
-    """An answer to something later: what was asked before is done with."""
+    """Wait for the answer to a request, so that all earlier ones are handled."""
     client.answer(client.send("thread/read", {"threadId": thread_id}))
 
 
@@ -260,7 +260,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _memory(process: psutil.Process) -> tuple[int, str]:
-    """Bytes, and which kind: PSS counts shared pages by their share; RSS where it is unknown."""
+    """Return the bytes and their kind: PSS, which counts shared pages by share, or else RSS."""
     full = process.memory_full_info()
     pss = getattr(full, "pss", 0)
     return (pss, "PSS") if pss else (full.rss, "RSS")

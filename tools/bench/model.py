@@ -26,12 +26,12 @@ _NONE_LISTED = b'{"object":"list","data":[],"models":[]}'
 
 
 def answer(deltas: list[str]) -> bytes:
-    """A whole HTTP answer: one message in these pieces."""
+    """Return a whole HTTP answer: one message in these pieces."""
     stream = ResponsesStream(1)
-    events = [stream.opened(), stream.message_started()]
+    events = [stream.start(), stream.start_message()]
     events += map(stream.message_delta, deltas)
-    events.append(stream.message_done("".join(deltas), None))
-    events.append(stream.completed(UsageBody()))
+    events.append(stream.end_message("".join(deltas), None))
+    events.append(stream.complete(UsageBody()))
     chunks = (b"%x\r\n%b\r\n" % (len(event), event) for event in events)
     return _HEAD + b"".join(chunks) + b"0\r\n\r\n"
 
@@ -55,11 +55,14 @@ class Calls(asyncio.Protocol):
         self._received += data
         while (end := self._received.find(b"\r\n\r\n")) >= 0:
             head = self._received[:end]
-            found = _LENGTH.search(head)
-            whole = end + 4 + (int(found[1]) if found else 0)
-            if len(self._received) < whole:
+            match = _LENGTH.search(head)
+            end_of_request = end + 4 + (int(match[1]) if match else 0)
+            if len(self._received) < end_of_request:
                 return
-            body, self._received = self._received[end + 4 : whole], self._received[whole:]
+            body, self._received = (
+                self._received[end + 4 : end_of_request],
+                self._received[end_of_request:],
+            )
             self._answer(head, body)
 
     def _answer(self, head: bytes, body: bytes) -> None:

@@ -16,36 +16,38 @@ TRIVIAL = "turns/plain-turn"
 
 
 def all_of(folder: Path, runs: int = RUNS) -> dict[str, Cell]:
-    """The medians of so many runs, in milliseconds."""
-    here = folder / "exec"
-    here.mkdir()
+    """Return the medians of several runs, in milliseconds."""
+    exec_folder = folder / "exec"
+    exec_folder.mkdir()
     try:
-        taken = [_run(here, f"home-{number}") for number in range(runs)]
+        durations = [_run(exec_folder, f"home-{number}") for number in range(runs)]
     except (MeasurementFailed, OSError, subprocess.TimeoutExpired) as error:
         return dict.fromkeys(KEYS, Absent(f"failed: {error}"))
-    columns = zip(*taken, strict=True)
+    columns = zip(*durations, strict=True)
     return {key: median(column, scale=1000) for key, column in zip(KEYS, columns, strict=True)}
 
 
-def _run(here: Path, home: str) -> tuple[float, float, float]:
-    """The seconds to the first event and to the end, and the processor's. Raises."""
-    beside = Path(sys.executable).parent / "agent"
-    command: list[Any] = [beside] if beside.exists() else [sys.executable, "-m", "reference_server"]
+def _run(folder: Path, home: str) -> tuple[float, float, float]:
+    """Return the seconds to the first event and to the end, and the processor's. Raises."""
+    installed = Path(sys.executable).parent / "agent"
+    command: list[Any] = (
+        [installed] if installed.exists() else [sys.executable, "-m", "reference_server"]
+    )
     command += ["exec", "--json", "--skip-git-repo-check", "--scenario", TRIVIAL, "hello"]
-    env = {**os.environ, "AGENT_HOME": str(here / home)}
+    env = {**os.environ, "AGENT_HOME": str(folder / home)}
     before, began = _children(), monotonic()
     with subprocess.Popen(
-        command, cwd=here, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
-        seen = monotonic() - began
+        first_event_seconds = monotonic() - began
         rest = process.stdout.read()
         process.wait(BOUND)
     ended = monotonic() - began
     if b"thread.started" not in first or b"turn.completed" not in rest:
         raise MeasurementFailed(f"agent exec ended with status {process.returncode}: {rest!r}")
-    return seen, ended, _children() - before
+    return first_event_seconds, ended, _children() - before
 
 
 def _children() -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.protocol.values import dig
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.ending import QUIET
+from harness.scenario.ending import QUIET_SECONDS
 from harness.scenario.loader import SUFFIX
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
@@ -30,9 +30,9 @@ BOUND = 240.0
 
 
 def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
-    """`count` copies of the plain turn on one reference server, one worker: ms a scenario."""
-    here = folder / "overhead"
-    many = here / "many"
+    """Run `count` copies of the plain turn on one reference server, one worker: ms a scenario."""
+    run_folder = folder / "overhead"
+    many = run_folder / "many"
     many.mkdir(parents=True)
     source = bundled_folder() / f"{TRIVIAL}{SUFFIX}"
     for number in range(count):
@@ -40,31 +40,31 @@ def overhead(folder: Path, count: int = SCENARIOS) -> dict[str, Cell]:
     command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference", "many"]
     try:
         began, before = monotonic(), cpu_of_children()
-        run([*command, "--json", "report.json"], here, BOUND)
+        run([*command, "--json", "report.json"], run_folder, BOUND)
         took, busy = monotonic() - began, cpu_of_children() - before
-        traces = traces_of(json.loads((here / "report.json").read_text("utf-8")), here)
+        traces = traces_of(json.loads((run_folder / "report.json").read_text("utf-8")), run_folder)
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"overhead": Absent(f"failed: {error}")}
     return {"overhead": figure_of(took, busy, traces)}
 
 
 def figure_of(took: float, busy: float, traces: list[Trace]) -> Figure:
-    """The overhead of a run of `took` seconds in ms a scenario.
+    """Return the overhead of a run of `took` seconds in ms a scenario.
 
     `busy` are the processor seconds of the harness and the server: on a machine that others use
     they say more than the time that went by.
     """
     servers = sum(server_time(trace) for trace in traces)
-    left = took - servers - QUIET * len(traces)
+    remaining = took - servers - QUIET_SECONDS * len(traces)
     note = (
         f"{len(traces)} scenarios in {took:.1f} s, {servers:.1f} s of it the server's; "
         f"CPU {busy / len(traces) * 1000:.1f} ms each with the server's"
     )
-    return Figure(left / len(traces) * 1000, note=note)
+    return Figure(remaining / len(traces) * 1000, note=note)
 
 
 def server_time(trace: Trace) -> float:
-    """Seconds of a trace in which the server was waited for; waits that overlap count once."""
+    """Return the seconds of a trace spent waiting for the server; overlaps count once."""
     total, reached = 0.0, 0.0
     for start, end in sorted(_waits(trace.frames)):
         total += max(0.0, end - max(start, reached))

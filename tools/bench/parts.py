@@ -17,7 +17,7 @@ class Part:
     """A name, what is measured, and the keys of its rows."""
 
     name: str
-    what: str
+    title: str
     keys: tuple[str, ...]
 
 
@@ -41,16 +41,16 @@ PARTS = (
 )
 
 
-def chosen(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """The parts to measure, all where none is named, and whether this process is inside.
+def parse_arguments(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the parts to measure, all where none is named, and whether this process is inside.
 
-    Ends the process for `--help`, and with status 2 for what is no part.
+    Ends the process for `--help`, and with status 2 for an unknown part.
     """
     names = [part.name for part in PARTS]
     parser = argparse.ArgumentParser(
         prog="python -m tools.bench",
         description="Measure the budgets of the design; all parts take some fifteen minutes.",
-        epilog="parts:\n" + "\n".join(f"  {part.name:10}{part.what}" for part in PARTS),
+        epilog="parts:\n" + "\n".join(f"  {part.name:10}{part.title}" for part in PARTS),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help="what to measure; all by default")
@@ -63,6 +63,6 @@ def chosen(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def rows(parts: Sequence[str]) -> list[Budget]:
-    """The rows of the table for these parts."""
+    """Return the rows of the table for these parts."""
     keys = {key for part in PARTS if part.name in parts for key in part.keys}
     return [budget for budget in BUDGETS if budget.key in keys]

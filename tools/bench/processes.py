@@ -9,7 +9,7 @@ from tools.bench.client import MeasurementFailed
 
 
 def cpu_of_children() -> float:
-    """The processor seconds of all processes that we ran to their end, and that they did."""
+    """Return the processor seconds of all processes that we ran to their end, and that they did."""
     times = os.times()
     return times.children_user + times.children_system
 

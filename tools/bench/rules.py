@@ -1,6 +1,6 @@
 """All rules over a delta-heavy trace: `python -m tools.bench.rules` prints one JSON object.
 
-A process of its own, so that its memory is nobody else's.
+It is a process of its own, so that its memory can be measured.
 """
 
 import gc
@@ -35,8 +35,8 @@ class Talk:
         self._seq = 0
         self._last_id = 0
 
-    def opening(self) -> list[Frame]:
-        """A thread is started."""
+    def start_thread(self) -> list[Frame]:
+        """Return the frames that start a thread."""
         thread: Json = {
             "id": THREAD,
             "preview": "",
@@ -64,27 +64,27 @@ class Talk:
         ]
 
     def turn(self, number: int) -> list[Frame]:
-        """One turn with one message of many deltas."""
+        """Return the frames of one turn with one message of many deltas."""
         turn_id, item_id = f"turn_{number}", f"item_{number}"
         pieces = [f"word {piece} " for piece in range(DELTAS_PER_TURN)]
-        said = {"type": "text", "text": f"go {number}"}
-        here: Json = {"threadId": THREAD, "turnId": turn_id}
-        user: Json = {"type": "userMessage", "id": f"user_{number}", "content": [said]}
+        text_part = {"type": "text", "text": f"go {number}"}
+        ids: Json = {"threadId": THREAD, "turnId": turn_id}
+        user: Json = {"type": "userMessage", "id": f"user_{number}", "content": [text_part]}
         empty: Json = {"type": "agentMessage", "id": item_id, "text": ""}
         running: Json = {"id": turn_id, "items": [], "status": "inProgress", "error": None}
         ended: Json = {**running, "status": "completed"}
         active: Json = {"type": "active", "activeFlags": []}
-        delta: Json = {**here, "itemId": item_id}
+        delta: Json = {**ids, "itemId": item_id}
         return [
-            self._asks("turn/start", {"threadId": THREAD, "input": [said]}),
+            self._asks("turn/start", {"threadId": THREAD, "input": [text_part]}),
             self._answers({"turn": running}),
             self._tells("turn/started", {"threadId": THREAD, "turn": running}),
             self._tells("thread/status/changed", {"threadId": THREAD, "status": active}),
-            self._tells("item/started", {**here, "item": user}),
-            self._tells("item/completed", {**here, "item": user}),
-            self._tells("item/started", {**here, "item": empty}),
+            self._tells("item/started", {**ids, "item": user}),
+            self._tells("item/completed", {**ids, "item": user}),
+            self._tells("item/started", {**ids, "item": empty}),
             *(self._tells("item/agentMessage/delta", {**delta, "delta": one}) for one in pieces),
-            self._tells("item/completed", {**here, "item": {**empty, "text": "".join(pieces)}}),
+            self._tells("item/completed", {**ids, "item": {**empty, "text": "".join(pieces)}}),
             self._tells("thread/status/changed", {"threadId": THREAD, "status": {"type": "idle"}}),
             self._tells("turn/completed", {"threadId": THREAD, "turn": ended}),
         ]
@@ -118,19 +118,19 @@ class Talk:
 
 
 def turns(talk: Talk, frames: int) -> Iterator[list[Frame]]:
-    """At least so many frames, turn by turn."""
-    made, number = 0, 0
-    while made < frames:
+    """Yield at least `frames` frames, turn by turn."""
+    count, number = 0, 0
+    while count < frames:
         number += 1
         turn = talk.turn(number)
-        made += len(turn)
+        count += len(turn)
         yield turn
 
 
 def measure(frames: int = FRAMES) -> Json:
-    """Judge so many frames: frames/s of CPU time, bytes kept a frame, how many rules, findings."""
+    """Judge `frames` frames: frames/s of CPU time, bytes per frame, number of rules, findings."""
     judge, talk = Judge(load_book(), Trace(), all_rules().values()), Talk()
-    for frame in talk.opening():
+    for frame in talk.start_thread():
         judge.feed(frame)
     judged, seconds = 0, 0.0
     settled: tuple[int, int] | None = None
@@ -142,13 +142,13 @@ def measure(frames: int = FRAMES) -> Json:
         judged += len(turn)
         if settled is None and judged >= SETTLED * frames:
             settled = judged, _memory()
-    at, before = settled or (0, 0)
-    kept = (_memory() - before) / max(1, judged - at)
+    judged_before, before = settled or (0, 0)
+    bytes_kept = (_memory() - before) / max(1, judged - judged_before)
     rows = judge.finish(End.QUIESCENT)
     bad = sorted({row.rule for row in rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)})
     return {
         "frames_per_second": judged / seconds,
-        "bytes_per_frame": kept,
+        "bytes_per_frame": bytes_kept,
         "frames": judged,
         "rules": len(all_rules()),
         "broken": bad,

@@ -1,8 +1,8 @@
-"""A run of `harness run` that notes for what it uses its CPU: `python -m tools.bench.sampled`.
+"""A run of `harness run` that samples its CPU time: `python -m tools.bench.sampled`.
 
 Every few milliseconds the CPU time that each thread has used since the last look is counted for
-what the thread does now. What a stack is called is `causes`' matter. A process of its own, so that
-all CPU time is the run's. Linux only.
+what the thread does now; `causes` names the stacks. It is a process of its own, so that all CPU
+time is the run's. Linux only.
 """
 
 import json
@@ -70,7 +70,7 @@ class Sampler:
         self.own = time.thread_time()
 
     def _cause(self, thread: int, stack: list[str]) -> str:
-        """For what a thread used its CPU since the last look; one that waits now, for the former.
+        """Return the cause of a thread's CPU time since the last look, even if it waits now.
 
         Of what begins and ends between two looks only the thread's work as a whole is known.
         """
@@ -81,12 +81,12 @@ class Sampler:
 
 
 def _names(frame: FrameType | None) -> list[str]:
-    """The functions of a stack as `path:function`, the innermost first."""
-    found: list[str] = []
+    """Return the functions of a stack as `path:function`, the innermost first."""
+    names: list[str] = []
     while frame is not None:
-        found.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+        names.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
         frame = frame.f_back
-    return found
+    return names
 
 
 def _cpu_of(thread: int) -> float:
@@ -110,17 +110,17 @@ def main(out: str, arguments: list[str]) -> int:
     except SystemExit as end:
         status = end.code
     sampler.stop()
-    own, others = (
+    own_usage, child_usage = (
         resource.getrusage(resource.RUSAGE_SELF),
         resource.getrusage(resource.RUSAGE_CHILDREN),
     )
-    found = {
+    result = {
         "wall": time.monotonic() - began,
-        "harness": own.ru_utime + own.ru_stime - sampler.own,
-        "children": others.ru_utime + others.ru_stime,
+        "harness": own_usage.ru_utime + own_usage.ru_stime - sampler.own,
+        "children": child_usage.ru_utime + child_usage.ru_stime,
         "causes": sampler.seconds,
     }
-    Path(out).write_text(json.dumps(found), "utf-8")
+    Path(out).write_text(json.dumps(result), "utf-8")
     return status if isinstance(status, int) else 1
 
 

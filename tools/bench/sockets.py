@@ -1,6 +1,6 @@
 """Clients of a server that listens: raw bytes over a socket, JSON only where it is needed.
 
-What is timed is `clients`' matter.
+`clients` does the timing.
 """
 
 import json
@@ -25,14 +25,14 @@ class SocketClient:
     def __init__(self, address: str) -> None:
         self._read = b""
         self._last_id = 0
-        self._socket = _connected(address)
+        self._socket = _connect(address)
         self._websocket: ClientProtocol | None = None
         if address.startswith("ws"):
             self._websocket = ClientProtocol(parse_uri("ws://localhost/"))
             self._websocket.send_request(self._websocket.connect())
             self._flush(self._websocket)
             while b"\r\n\r\n" not in self._read:
-                self._read += self._some()
+                self._read += self._receive()
             head, end, rest = self._read.partition(b"\r\n\r\n")
             self._websocket.receive_data(head + end)
             self._read = rest
@@ -52,7 +52,7 @@ class SocketClient:
     def request(self, method: str, params: Json) -> Json:
         """Send a request and give its result. Raises MeasurementFailed for an error."""
         beginning = b'{"id":%d,' % self.send(method, params)
-        self.until(beginning, keep=True)
+        self.read_until(beginning, keep=True)
         start = self._read.index(beginning)
         while True:
             try:
@@ -60,25 +60,25 @@ class SocketClient:
                 answer, _ = _decode(text)
                 break
             except ValueError:
-                self._read += self._some()
+                self._read += self._receive()
         if "result" not in answer:
             raise MeasurementFailed(f"{method} was refused: {answer.get('error')}")
         return answer["result"]
 
-    def until(self, mark: bytes, *, keep: bool = False) -> None:
-        """Read until the mark was read; what was read with it is forgotten, unless it is kept."""
+    def read_until(self, mark: bytes, *, keep: bool = False) -> None:
+        """Read until the mark; drop the data before it unless `keep`."""
         while mark not in self._read:
             if not keep:
                 self._read = self._read[-len(mark) :]
-            self._read += self._some()
+            self._read += self._receive()
         if not keep:
             self._read = self._read.partition(mark)[2]
 
-    def drain(self, seen: Callable[[bytes], bool]) -> threading.Thread:
-        """Read in a thread of its own until `seen` says of what was read that it is enough."""
+    def drain(self, is_done: Callable[[bytes], bool]) -> threading.Thread:
+        """Read in a thread of its own until `is_done` says of what was read that it is enough."""
 
         def read() -> None:
-            while not seen(self._some()):
+            while not is_done(self._receive()):
                 pass
 
         thread = threading.Thread(target=read, daemon=True)
@@ -92,7 +92,7 @@ class SocketClient:
     def _flush(self, protocol: ClientProtocol) -> None:
         self._socket.sendall(b"".join(protocol.data_to_send()))
 
-    def _some(self) -> bytes:
+    def _receive(self) -> bytes:
         try:
             data = self._socket.recv(1 << 20)
         except TimeoutError:
@@ -102,13 +102,13 @@ class SocketClient:
         return data
 
 
-def _connected(address: str) -> socket.socket:
-    found = re.fullmatch(r"ws://([^:]+):(\d+)|(?:ws\+)?unix:(.+)", address)
-    if found is None:
+def _connect(address: str) -> socket.socket:
+    match = re.fullmatch(r"ws://([^:]+):(\d+)|(?:ws\+)?unix:(.+)", address)
+    if match is None:
         raise MeasurementFailed(f"the server listens at {address}")
-    if found[3] is not None:
-        made = socket.socket(socket.AF_UNIX)
-        made.settimeout(BOUND)
-        made.connect(found[3])
-        return made
-    return socket.create_connection((found[1], int(found[2])), BOUND)
+    if match[3] is not None:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(BOUND)
+        connection.connect(match[3])
+        return connection
+    return socket.create_connection((match[1], int(match[2])), BOUND)

@@ -1,7 +1,4 @@
-"""Many measurements to one figure.
-
-What is measured is not known here.
-"""
+"""Reducing many measurements to one figure."""
 
 import statistics
 from collections.abc import Sequence
@@ -33,14 +30,14 @@ Cell = Figure | Absent
 
 
 def median(values: Sequence[float], *, scale: float = 1.0, note: str = "") -> Figure:
-    """The median of at least one value, with the least and the greatest; each times `scale`."""
+    """Return the median of at least one value, with minimum and maximum; each times `scale`."""
     if not values:
         raise ValueError("a figure needs at least one value")
     scaled = [value * scale for value in values]
     return Figure(statistics.median(scaled), min(scaled), max(scaled), note)
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Three significant digits, or whole thousands with separators."""
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
@@ -48,11 +45,11 @@ def number(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-def written(cell: Cell) -> str:
-    """A cell in words: value, range, note."""
+def format_cell(cell: Cell) -> str:
+    """Return a cell in words: value, range, note."""
     if isinstance(cell, Absent):
         return cell.reason
-    text = number(cell.value)
+    text = format_number(cell.value)
     if cell.low is not None and cell.high is not None and cell.low != cell.high:
-        text += f" [{number(cell.low)}..{number(cell.high)}]"
+        text += f" [{format_number(cell.low)}..{format_number(cell.high)}]"
     return f"{text} ({cell.note})" if cell.note else text

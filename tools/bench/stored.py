@@ -1,6 +1,6 @@
 """Many stored threads, written as files at once: a home as years of use leave it.
 
-What is measured with them is `lists`' matter. The lines are those that the reference server writes.
+`lists` measures with them. The lines are those that the reference server writes.
 """
 
 import json
@@ -15,20 +15,20 @@ FIRST_DAY = datetime(2016, 1, 1, 8, tzinfo=UTC)
 FOLDERS = 50
 """Working directories, each with as many threads as any other."""
 RARE = 1000
-"""Every so manieth thread has a provider, a client and a word that the others have not."""
+"""One of this many threads has a provider, a client and a word that the others lack."""
 
 Json = dict[str, Any]
 
 
 def store(home: Path, count: int) -> None:
-    """Write that many rollouts, with the numbers from 1 up, and the counters behind them."""
+    """Write `count` rollouts, with the numbers from 1 up, and the matching counters."""
     for number in range(1, count + 1):
         began = _began(number)
         folder = f"{home}/sessions/{began:%Y/%m/%d}"
         name = f"{folder}/rollout-{began:%Y-%m-%dT%H-%M-%S}-thr_{number}.jsonl"
         lines = b"".join(
-            json.dumps(one, separators=(",", ":")).encode() + b"\n"
-            for one in _records(number, began.timestamp())
+            json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            for record in _records(number, began.timestamp())
         )
         try:
             descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -45,7 +45,7 @@ def _began(number: int) -> datetime:
     return FIRST_DAY + timedelta(days=day, minutes=10 * of_day)
 
 
-def _records(number: int, at: float) -> Iterator[Json]:
+def _records(number: int, timestamp: float) -> Iterator[Json]:
     rare = number % RARE == 0
     turn = f"turn_{number}"
     settings: Json = {
@@ -56,23 +56,25 @@ def _records(number: int, at: float) -> Iterator[Json]:
         "sandbox": {"type": "readOnly", "access": {"type": "fullAccess"}},
     }
     words = f"Please look at part {number} of the project and {'Zebra' if rare else 'mend'} it."
-    said = {"type": "text", "text": words}
+    text_part = {"type": "text", "text": words}
     yield {
         "type": "thread",
-        "at": at,
+        "at": timestamp,
         "version": 1,
         "id": f"thr_{number}",
         "source": "rare" if rare else "vscode",
         "settings": settings,
     }
-    yield {"type": "turn-started", "at": at, "turnId": turn, "settings": settings}
-    asked = {"type": "userMessage", "id": "item_1", "content": [said]}
-    yield {"type": "item", "at": at, "turnId": turn, "item": asked}
-    told = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}]
-    yield {"type": "history", "at": at, "turnId": turn, "items": told}
+    yield {"type": "turn-started", "at": timestamp, "turnId": turn, "settings": settings}
+    user_item = {"type": "userMessage", "id": "item_1", "content": [text_part]}
+    yield {"type": "item", "at": timestamp, "turnId": turn, "item": user_item}
+    history_items = [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}
+    ]
+    yield {"type": "history", "at": timestamp, "turnId": turn, "items": history_items}
     answer = {"type": "agentMessage", "id": "item_2", "text": "It is done. " * 20}
     # The order of updates is not that of creation.
-    later = at + number * 7919 % 86_400
+    later = timestamp + number * 7919 % 86_400
     yield {"type": "item", "at": later, "turnId": turn, "item": answer}
     end = {"turnId": turn, "status": "completed", "error": None}
     yield {"type": "turn-completed", "at": later, **end}

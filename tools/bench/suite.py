@@ -23,18 +23,18 @@ DRIVER = "fixtures/sdk_drivers/python_driver.py"
 Cells = dict[str, Cell]
 
 
-def suite(folder: Path) -> Cells:
-    """`harness run --target reference` in an empty folder, with the bundled sessions."""
-    here = folder / "suite"
-    here.mkdir()
+def measure_suite(folder: Path) -> Cells:
+    """Time `harness run --target reference` in an empty folder, with the bundled sessions."""
+    run_folder = folder / "suite"
+    run_folder.mkdir()
     command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
     command += ["-v", "--json", "report.json"]
     try:
         began, before = monotonic(), cpu_of_children()
-        run([*command, *map(str, session_areas())], here, SUITE_BOUND)
+        run([*command, *map(str, session_areas())], run_folder, SUITE_BOUND)
         took, busy = monotonic() - began, cpu_of_children() - before
-        report = json.loads((here / "report.json").read_text("utf-8"))
-        starts = starts_of(report, traces_of(report, here))
+        report = json.loads((run_folder / "report.json").read_text("utf-8"))
+        starts = starts_of(report, traces_of(report, run_folder))
         return suite_cells(report, took) | {
             "suite-cpu": Figure(busy, note="the harness, its servers and their commands"),
             "suite-starts": Figure(sum(starts.values())),
@@ -44,36 +44,36 @@ def suite(folder: Path) -> Cells:
 
 
 def suite_cells(report: Any, took: float) -> Cells:
-    """The figures of one report: wall seconds of the run, and of its plainest scenario."""
+    """Return the figures of one report: wall seconds of the run, and of its plainest scenario."""
     scenarios = report["scenarios"]
-    passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in scenarios)
+    passed = sum(scenario["verdict"] in ("PASS", "KNOWN") for scenario in scenarios)
     note = f"{len(scenarios)} scenarios, lanes by the cores"
     if passed < len(scenarios):
         note += f", only {passed} passed"
     cells: Cells = {"suite": Figure(took, note=note)}
-    for one in scenarios:
-        if one["id"] == TRIVIAL:
-            cells["scenario"] = Figure(one["seconds"] * 1000, note="50 ms of it silence")
+    for scenario in scenarios:
+        if scenario["id"] == TRIVIAL:
+            cells["scenario"] = Figure(scenario["seconds"] * 1000, note="50 ms of it silence")
     return cells
 
 
-def races(folder: Path) -> Cells:
-    """`harness run --target reference --race all` in an empty folder."""
-    here = folder / "races"
-    here.mkdir()
+def measure_races(folder: Path) -> Cells:
+    """Time `harness run --target reference --race all` in an empty folder."""
+    run_folder = folder / "races"
+    run_folder.mkdir()
     command = [sys.executable, "-m", "harness.cli.main", "run", "--target", "reference"]
     try:
         began = monotonic()
         words = ["--race", "all", "-n", str(WORKERS), "--json", "report.json"]
-        run([*command, *words], here, RACES_BOUND)
+        run([*command, *words], run_folder, RACES_BOUND)
         took = monotonic() - began
-        return races_cells(json.loads((here / "report.json").read_text("utf-8")), took)
+        return races_cells(json.loads((run_folder / "report.json").read_text("utf-8")), took)
     except (MeasurementFailed, OSError, ValueError, KeyError) as error:
         return {"races": Absent(f"failed: {error}")}
 
 
 def races_cells(report: Any, took: float) -> Cells:
-    """The figure of one report: wall seconds of all placements."""
+    """Return the figure of one report: wall seconds of all placements."""
     placements = [one for race in report["races"] for one in race["placements"]]
     passed = sum(one["verdict"] in ("PASS", "KNOWN") for one in placements)
     plays = sum(one["runs"] for one in placements)
@@ -83,57 +83,57 @@ def races_cells(report: Any, took: float) -> Cells:
     return {"races": Figure(took, note=note)}
 
 
-def mutation(folder: Path) -> Cells:
-    """`harness mutate --target reference`, as `make mutate` has it."""
-    beside = Path(sys.executable).parent
+def measure_mutation(folder: Path) -> Cells:
+    """Time `harness mutate --target reference`, as `make mutate` runs it."""
+    programs = Path(sys.executable).parent
     command = [sys.executable, "-m", "harness.cli.main", "mutate", "--target", "reference"]
-    command += ["-n", str(WORKERS), "--server-cmd", f"{beside / 'agent'} app-server"]
-    command += ["--agent-cmd", str(beside / "agent")]
+    command += ["-n", str(WORKERS), "--server-cmd", f"{programs / 'agent'} app-server"]
+    command += ["--agent-cmd", str(programs / "agent")]
     command += ["--sdk-cmd", f"{sys.executable} {CHECKOUT / DRIVER}"]
-    here = folder / "mutation"
-    here.mkdir()
+    run_folder = folder / "mutation"
+    run_folder.mkdir()
     try:
         began = monotonic()
-        run([*command, "--json", "score.json"], here, MUTATION_BOUND)
+        run([*command, "--json", "score.json"], run_folder, MUTATION_BOUND)
         took = monotonic() - began
-        return mutation_cells(json.loads((here / "score.json").read_text("utf-8")), took)
+        return mutation_cells(json.loads((run_folder / "score.json").read_text("utf-8")), took)
     except (MeasurementFailed, OSError, ValueError, KeyError) as error:
         return {"live-mutation": Absent(f"failed: {error}")}
 
 
 def mutation_cells(score: Any, took: float) -> Cells:
-    """The figure of one score: wall seconds of the run."""
+    """Return the figure of one score: wall seconds of the run."""
     note = f"{score['planned']} faults, {score['counts']['KILLED']} killed, {WORKERS} workers"
     return {"live-mutation": Figure(took, note=note)}
 
 
-def rules() -> Cells:
-    """All rules together, fed by `tools.bench.rules`."""
+def measure_rules() -> Cells:
+    """Time all rules together, fed by `tools.bench.rules`."""
     try:
-        found = _printed("tools.bench.rules")
+        result = _run_module("tools.bench.rules")
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"rules": Absent(f"failed: {error}")}
-    note = f"{found['rules']} rules"
-    if found["broken"]:
-        note += f", found {', '.join(found['broken'])}"
+    note = f"{result['rules']} rules"
+    if result["broken"]:
+        note += f", found {', '.join(result['broken'])}"
     return {
-        "rules": Figure(found["frames_per_second"], note=note),
-        "rules-memory": Figure(found["bytes_per_frame"], note=f"{found['frames']:,} frames"),
+        "rules": Figure(result["frames_per_second"], note=note),
+        "rules-memory": Figure(result["bytes_per_frame"], note=f"{result['frames']:,} frames"),
     }
 
 
-def fuzzing(folder: Path) -> Cells:
-    """Generated requests to a shared reference server, by `tools.bench.fuzz`."""
+def measure_fuzzing(folder: Path) -> Cells:
+    """Time generated requests to a shared reference server, by `tools.bench.fuzz`."""
     try:
-        found = _printed("tools.bench.fuzz", str(folder))
+        result = _run_module("tools.bench.fuzz", str(folder))
     except (MeasurementFailed, OSError, ValueError) as error:
         return {"fuzzing": Absent(f"failed: {error}")}
-    note = f"all methods, {found['conversations']} conversations"
-    if found["broken"]:
-        note += f", {found['broken']} broke a MUST"
-    return {"fuzzing": Figure(found["requests_per_second"], note=note)}
+    note = f"all methods, {result['conversations']} conversations"
+    if result["broken"]:
+        note += f", {result['broken']} broke a MUST"
+    return {"fuzzing": Figure(result["requests_per_second"], note=note)}
 
 
-def _printed(module: str, *arguments: str) -> Any:
+def _run_module(module: str, *arguments: str) -> Any:
     """Run a module of the benchmark and read the JSON it prints."""
     return json.loads(run([sys.executable, "-m", module, *arguments], CHECKOUT, PART_BOUND))

@@ -7,7 +7,7 @@ since a budget that is about this project has no figure of theirs.
 from collections.abc import Iterable, Mapping, Sequence
 
 from tools.bench.budgets import Budget
-from tools.bench.stats import Absent, Cell, number, written
+from tools.bench.stats import Absent, Cell, format_cell, format_number
 
 Cells = Mapping[str, Mapping[str, Cell]]
 """column -> budget key -> cell"""
@@ -17,35 +17,35 @@ NOT_OURS = Absent("-")
 
 
 def lines_of(budgets: Iterable[Budget], columns: Sequence[str], cells: Cells) -> list[str]:
-    """The lines of the table; the first of `columns` is the one that the budgets are for."""
+    """Return the lines of the table; the first of `columns` is the one that the budgets are for."""
     rows = [["budget", "", columns[0], "", *columns[1:]]]
     for budget in budgets:
         row = [_cell(cells, column, budget.key, column == columns[0]) for column in columns]
         rows.append(
             [
-                budget.what,
+                budget.title,
                 _limit(budget),
-                written(row[0]),
+                format_cell(row[0]),
                 budget.verdict(row[0]),
-                *map(written, row[1:]),
+                *map(format_cell, row[1:]),
             ]
         )
-    return _aligned(rows)
+    return _align(rows)
 
 
-def _cell(cells: Cells, column: str, key: str, ours: bool) -> Cell:
-    return cells.get(column, {}).get(key, NOT_MEASURED if ours else NOT_OURS)
+def _cell(cells: Cells, column: str, key: str, is_first: bool) -> Cell:
+    return cells.get(column, {}).get(key, NOT_MEASURED if is_first else NOT_OURS)
 
 
 def _limit(budget: Budget) -> str:
     if budget.limit is None:
         return budget.unit
     sign = "<=" if budget.better == "lower" else ">="
-    limit = f"{budget.limit:g}" if budget.limit < 1000 else number(budget.limit)
+    limit = f"{budget.limit:g}" if budget.limit < 1000 else format_number(budget.limit)
     return f"{sign} {limit} {budget.unit}"
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align(rows: list[list[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

@@ -16,7 +16,7 @@ from harness.client.target.place import write_home_files
 from harness.client.target.process import environment
 from harness.client.target.profile import Profile, fill, load_profile
 from harness.client.target.program import find_program
-from tools.bench.client import Client, running
+from tools.bench.client import Client, running_server
 
 INITIALIZE: dict[str, Any] = {"clientInfo": {"name": "bench", "title": "bench", "version": "1"}}
 REFERENCE = "reference"
@@ -56,28 +56,30 @@ class Target:
             prepare(home)
         env = environment(fill(self.profile.env, values), home, self.profile.home_env)
         command = find_program(fill(self.profile.command, values))
-        with running(command, cwd=work, env=env, stderr=self.folder / f"{name}.stderr") as client:
+        with running_server(
+            command, cwd=work, env=env, stderr=self.folder / f"{name}.stderr"
+        ) as client:
             yield client, work
 
     def home_of(self, work: Path) -> Path:
-        """The home of the server that had this workspace."""
+        """Return the home of the server that had this workspace."""
         return self.folder / f"{work.name.removesuffix('-work')}-home"
 
     def greeting(self) -> dict[str, Any]:
-        """The params of initialize; what the specification does not know is opted out of."""
+        """Return the params of initialize; what the specification does not know is opted out of."""
         params = {**INITIALIZE, **self.profile.initialize}
         if self.opted_out:
-            known = params.get("capabilities", {})
-            params["capabilities"] = {**known, "optOutNotificationMethods": self.opted_out}
+            capabilities = params.get("capabilities", {})
+            params["capabilities"] = {**capabilities, "optOutNotificationMethods": self.opted_out}
         return params
 
 
 def reference(folder: Path) -> Target:
-    """The reference server, started as a user starts it."""
+    """Return the reference server, started as a user starts it."""
     profile = load_profile("reference")
-    beside = Path(sys.executable).parent / profile.command[0]
-    if beside.exists():
-        command = [str(beside), *profile.command[1:]]
+    installed = Path(sys.executable).parent / profile.command[0]
+    if installed.exists():
+        command = [str(installed), *profile.command[1:]]
         profile = profile.model_copy(update={"command": command})
     return Target(REFERENCE, profile, folder)
 
@@ -101,12 +103,12 @@ class Real:
         inside = f"node_modules/real/vendor/x86_64-unknown-linux-musl/{self.program}"
         return checkout / ".real" / self.release / inside
 
-    def installed(self, checkout: Path) -> bool:
+    def is_installed(self, checkout: Path) -> bool:
         """Return whether it can be started."""
         return os.access(self.path(checkout), os.X_OK)
 
     def target(self, checkout: Path, folder: Path) -> Target:
-        """Its target."""
+        """Return its target."""
         command = [str(self.path(checkout)), "app-server"]
         profile = load_profile(self.profile).model_copy(update={"command": command})
         return Target(self.column, profile, folder)

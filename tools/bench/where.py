@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.ending import QUIET
+from harness.scenario.ending import QUIET_SECONDS
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins, ServerEnded, Settled, Setup, StepBegins
 from harness.trace.store import load
@@ -23,7 +23,7 @@ from tools.bench.client import MeasurementFailed
 from tools.bench.processes import run
 
 NOT_PLAYED = ("exec", "mcp", "sdk")
-"""The areas that are no sessions."""
+"""The areas that are not sessions."""
 BOUND = 900.0
 LONG = 1.0
 """Seconds from which on a step is named: it waited for more than an answer."""
@@ -31,7 +31,10 @@ SHOWN = 8
 
 START, HANDSHAKE = "server: spawned, until it is spoken to", "handshake: the server boots"
 STEPS, ENDING = "steps of the scenario", "the ending: barrier, open answers"
-SHORT, SETTLED = f"silence of {QUIET * 1000:g} ms, nothing owed", "silence of `settle`, owed"
+SHORT, SETTLED = (
+    f"silence of {QUIET_SECONDS * 1000:g} ms, nothing owed",
+    "silence of `settle`, owed",
+)
 UNSEEN = "threads that ended between two samples"
 BETWEEN = "around them: folders, process watching, ends of servers"
 
@@ -56,51 +59,51 @@ class Phases:
 
 def phases_of(traces: Iterable[Trace]) -> Phases:
     """Return the phases of a run, from its traces."""
-    found = Phases()
+    phases = Phases()
     for trace in traces:
-        _add_setup(found, trace)
-        _add_steps(found, trace)
-        _add_ending(found, trace)
-    return found
+        _add_setup(phases, trace)
+        _add_steps(phases, trace)
+        _add_ending(phases, trace)
+    return phases
 
 
-def _add_setup(found: Phases, trace: Trace) -> None:
-    """The start of a server before the first step."""
+def _add_setup(phases: Phases, trace: Trace) -> None:
+    """Add the start of a server before the first step."""
     setup = [mark.at for mark in trace.marks if isinstance(mark.body, Setup)]
-    asked = next((one for one in trace.frames if _greets(one)), None)
-    if asked is None or len(setup) < 2 or asked.at > setup[1]:
+    first_request = next((one for one in trace.frames if _greets(one)), None)
+    if first_request is None or len(setup) < 2 or first_request.at > setup[1]:
         return
-    found.add(START, asked.at)
-    found.add(HANDSHAKE, setup[1] - asked.at)
+    phases.add(START, first_request.at)
+    phases.add(HANDSHAKE, setup[1] - first_request.at)
 
 
 def _greets(frame: Frame) -> bool:
     return frame.method == "initialize" and frame.kind is Kind.REQUEST and not frame.from_target
 
 
-def _add_steps(found: Phases, trace: Trace) -> None:
+def _add_steps(phases: Phases, trace: Trace) -> None:
     ending = _ending(trace)
-    begun = [mark for mark in trace.marks if isinstance(mark.body, StepBegins)]
-    ends = [*(mark.at for mark in begun[1:]), ending if ending is not None else _last(trace)]
-    for mark, end in zip(begun, ends, strict=False):
+    steps = [mark for mark in trace.marks if isinstance(mark.body, StepBegins)]
+    ends = [*(mark.at for mark in steps[1:]), ending if ending is not None else _last(trace)]
+    for mark, end in zip(steps, ends, strict=False):
         took = end - mark.at
-        found.add(STEPS, took)
+        phases.add(STEPS, took)
         if took >= LONG and isinstance(mark.body, StepBegins):
-            found.long_steps[mark.body.name] += 1
+            phases.long_steps[mark.body.name] += 1
 
 
-def _add_ending(found: Phases, trace: Trace) -> None:
-    """Add the time after the last step; of a silence the trace tells the length, not the end."""
-    begun = _ending(trace)
-    if begun is None:
+def _add_ending(phases: Phases, trace: Trace) -> None:
+    """Add the time after the last step; a trace has the length of a silence, not its end."""
+    ending_at = _ending(trace)
+    if ending_at is None:
         return
     settled = next((one for one in trace.marks if isinstance(one.body, Settled)), None)
     if settled is not None and isinstance(settled.body, Settled):
-        found.add(ENDING, max(0.0, settled.at - begun - settled.body.silence))
-        found.add(SETTLED, settled.body.silence)
+        phases.add(ENDING, max(0.0, settled.at - ending_at - settled.body.silence))
+        phases.add(SETTLED, settled.body.silence)
     else:
-        found.add(ENDING, max(0.0, _last(trace) - begun))
-        found.add(SHORT, QUIET)
+        phases.add(ENDING, max(0.0, _last(trace) - ending_at))
+        phases.add(SHORT, QUIET_SECONDS)
 
 
 def _ending(trace: Trace) -> float | None:
@@ -114,62 +117,62 @@ def _last(trace: Trace) -> float:
 
 
 def starts_of(report: Mapping[str, Any], traces: Iterable[Trace]) -> Counter[str]:
-    """The starts of servers by reason: as the report tells them, else as the traces show them."""
+    """Return the starts of servers by reason, from the report or else from the traces."""
     if "starts" in report:
         return Counter(str(one["reason"]) for one in report["starts"])
-    found = Counter[str]()
+    starts = Counter[str]()
     for trace in traces:
         ended = [one.after for one in trace.marks if isinstance(one.body, ServerEnded)]
         first = next((one for one in trace.frames if _greets(one)), None)
         setup = next((one.after for one in trace.marks if isinstance(one.body, Setup)), None)
-        found["before the first step"] += first is not None and setup is not None
-        found["a step ended the server, and it is started again"] += len(ended)
-    return +found
+        starts["before the first step"] += first is not None and setup is not None
+        starts["a step ended the server, and it is started again"] += len(ended)
+    return +starts
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """A run: its report, its traces' phases, and what `sampled` wrote."""
 
     report: Mapping[str, Any]
     phases: Phases
-    used: Mapping[str, Any]
+    cpu: Mapping[str, Any]
 
 
-def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measured:
+def measure(folder: Path, scenarios: Iterable[Path] = ()) -> Measurement:
     """Play the session suite, or these scenarios, on the reference server. Raises OSError,
     ValueError, MeasurementFailed."""
-    here = folder / "where"
-    here.mkdir(parents=True)
+    run_folder = folder / "where"
+    run_folder.mkdir(parents=True)
     played = list(scenarios) or session_areas()
-    used, report = here / "used.json", here / "report.json"
+    used, report = run_folder / "used.json", run_folder / "report.json"
     command = [sys.executable, "-m", "tools.bench.sampled", str(used)]
     command += ["--harness-target", "reference", "--harness-json", str(report)]
     command += ["--harness-lanes", "1"]
-    output = run([*command, *map(str, played)], here, BOUND)
+    output = run([*command, *map(str, played)], run_folder, BOUND)
     if not used.exists() or not report.exists():
         raise MeasurementFailed(f"the run wrote no report: {output[-400:]}")
-    told = json.loads(report.read_text("utf-8"))
-    traces = traces_of(told, here)
+    report_fields = json.loads(report.read_text("utf-8"))
+    traces = traces_of(report_fields, run_folder)
     phases = phases_of(traces)
-    phases.starts = starts_of(told, traces)
-    return Measured(told, phases, json.loads(used.read_text("utf-8")))
+    phases.starts = starts_of(report_fields, traces)
+    return Measurement(report_fields, phases, json.loads(used.read_text("utf-8")))
 
 
 def traces_of(report: Mapping[str, Any], folder: Path) -> list[Trace]:
-    """The traces of the scenarios that were played, of a run in that folder."""
+    """Return the traces of the scenarios that were played, of a run in that folder."""
     return [load(folder / one["trace"]) for one in report["scenarios"] if one["trace"]]
 
 
 def session_areas() -> list[Path]:
-    """The folders of the bundled scenarios that are sessions."""
+    """Return the folders of the bundled scenarios that are sessions."""
     areas = sorted(one for one in bundled_folder().iterdir() if one.is_dir())
     return [one for one in areas if one.name not in NOT_PLAYED]
 
 
-def lines_of(measured: Measured) -> Iterator[str]:
-    """The table."""
-    used, phases = measured.used, measured.phases
+def lines_of(measured: Measurement) -> Iterator[str]:
+    """Yield the table."""
+    used, phases = measured.cpu, measured.phases
     played = [one for one in measured.report["scenarios"] if one["trace"]]
     play = sum(one["seconds"] for one in played)
     starts = sum(phases.starts.values())
@@ -179,7 +182,7 @@ def lines_of(measured: Measured) -> Iterator[str]:
         f"commands {used['children']:.1f} s"
     )
     yield "\nwhat went by while scenarios were played                         s      of"
-    for cause, seconds in _descending(phases.seconds):
+    for cause, seconds in _sorted_descending(phases.seconds):
         yield _row(cause, seconds, f"{phases.counts[cause]:7}")
     yield _row(BETWEEN, play - sum(phases.seconds.values()), "")
     yield _row("the rest of the run: see the CPU of the harness", used["wall"] - play, "")
@@ -188,16 +191,16 @@ def lines_of(measured: Measured) -> Iterator[str]:
     yield "\nCPU of the harness, sampled                                      s       %"
     causes: dict[str, float] = used["causes"]
     causes = {**causes, UNSEEN: max(0.0, used["harness"] - sum(causes.values()))}
-    for cause, seconds in _descending(causes):
+    for cause, seconds in _sorted_descending(causes):
         yield _row(cause, seconds, f"{seconds / max(used['harness'], 1e-9):7.0%}")
     yield "\nstarts of servers, by reason"
     for reason, count in phases.starts.most_common():
         yield f"  {reason:58}{count:6}"
 
 
-def _descending(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
+def _sorted_descending(seconds: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(seconds.items(), key=lambda one: -one[1])
 
 
-def _row(what: str, seconds: float, more: str) -> str:
-    return f"  {what:58}{seconds:6.1f} {more}".rstrip()
+def _row(label: str, seconds: float, more: str) -> str:
+    return f"  {label:58}{seconds:6.1f} {more}".rstrip()

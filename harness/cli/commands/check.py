@@ -1,4 +1,4 @@
-"""`harness check`: judges stored traces and recordings, and counts their findings."""
+"""`harness check`: judge stored traces and recordings, and count their findings."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from typing import Final
 
 import typer
 
-from harness.cli.commands.check_clients import CheckedClient, check_client
-from harness.cli.commands.stored_traces import SETTLE, Checked, check_trace, counted
+from harness.cli.commands.check_clients import ClientCheck, check_client
+from harness.cli.commands.stored_traces import SETTLE_SECONDS, TraceCheck, check_trace, count_words
 from harness.client.target.place import find_kept_file
 from harness.client.target.profile import Deviation, Profile, builtin_names, load_profile
 from harness.errors import UsageError
@@ -19,8 +19,8 @@ from harness.judge.verdict import Row
 from harness.report.results.baseline import reason_of
 from harness.trace.store import TraceFormatError
 
-BROKEN: Final = 1
-UNUSABLE: Final = 2
+STATUS_BROKEN: Final = 1
+STATUS_UNUSABLE: Final = 2
 
 
 class Sides(StrEnum):
@@ -40,68 +40,78 @@ def check_files(
     json_file: Path | None = None,
     say: Callable[[str], None],
 ) -> int:
-    """Judge each file that can be read and say what was found; gives the exit status.
+    """Judge each readable file, print its findings and return the exit status.
 
-    1 where a MUST rule is broken, else 2 where a file cannot be read, else 0. The verdicts on the
-    duties of clients go to `json_file`. Raises `UsageError` where there is no such target, where
-    the server's side alone is judged and a file is asked for, and where it cannot be written.
+    1 if a MUST rule is broken, else 2 if a file cannot be read, else 0. The verdicts on the duties
+    of clients go to `json_file`. Raises `UsageError` if the target is unknown, if a file is given
+    but only the server is judged, or if the file cannot be written.
     """
     if json_file is not None and side is Sides.SERVER:
         raise UsageError("--json holds the verdicts on clients: it needs --side client, or both")
     profile = load_profile(target) if target else None
-    checked: list[Checked | CheckedClient] = []
+    checked: list[TraceCheck | ClientCheck] = []
     unread = 0
     for path in paths:
         try:
-            judgements = list(_checked(find_kept_file(path), profile, settled=settled, side=side))
+            judgements = list(
+                _judge_file(find_kept_file(path), profile, settled=settled, side=side)
+            )
         except TraceFormatError as error:
-            _cannot(str(error))
+            _complain(str(error))
             unread += 1
         except OSError as error:
-            _cannot(f"{path}: {os.strerror(error.errno) if error.errno else error}")
+            _complain(f"{path}: {os.strerror(error.errno) if error.errno else error}")
             unread += 1
         else:
             checked += judgements
             for line in (line for judgement in judgements for line in judgement.lines()):
                 say(line)
     if json_file is not None:
-        _write(
-            json_file, [judgement for judgement in checked if isinstance(judgement, CheckedClient)]
+        _write_json(
+            json_file, [judgement for judgement in checked if isinstance(judgement, ClientCheck)]
         )
     if len(checked) + unread > 1:
-        say(_total(checked, unread))
+        say(_total_line(checked, unread))
     if any(judgement.red for judgement in checked):
-        return BROKEN
-    return UNUSABLE if unread else 0
+        return STATUS_BROKEN
+    return STATUS_UNUSABLE if unread else 0
 
 
-def _checked(
+def _judge_file(
     path: Path, profile: Profile | None, *, settled: bool, side: Sides
-) -> Iterator[Checked | CheckedClient]:
-    """The judgements of one file: of its server, of its client, or of both."""
+) -> Iterator[TraceCheck | ClientCheck]:
+    """Yield the judgements of one file: of its server, its client, or both."""
     names = profile.names if profile else None
     server_names = [load_profile(name).names for name in builtin_names()]
-    settle = profile.bounds.settle if profile else SETTLE
+    settle = profile.bounds.settle if profile else SETTLE_SECONDS
     if side is not Sides.CLIENT:
-        marked = _marked(profile.deviations if profile else ())
+        marked = _known_reasons(profile.deviations if profile else ())
         yield check_trace(
-            path, names, known=server_names, marked=marked, settle=settle, settled=settled
+            path,
+            names,
+            known_names=server_names,
+            known_reason=marked,
+            settle=settle,
+            settled=settled,
         )
     if side is not Sides.SERVER:
-        yield check_client(path, names, known=server_names, settle=settle, settled=settled)
+        yield check_client(path, names, known_names=server_names, settle=settle, settled=settled)
 
 
-def _write(path: Path, found: Sequence[CheckedClient]) -> None:
-    verdict = "RED" if any(judgement.red for judgement in found) else "GREEN"
-    report = {"verdict": verdict, "files": [judgement.json() for judgement in found]}
+def _write_json(path: Path, judgements: Sequence[ClientCheck]) -> None:
+    verdict = "RED" if any(judgement.red for judgement in judgements) else "GREEN"
+    report = {"verdict": verdict, "files": [judgement.json() for judgement in judgements]}
     try:
         path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--json {path}: {os.strerror(error.errno or 0)}") from error
 
 
-def _marked(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
-    """The reason why a row is known, by `entries`; in a recording, for any scenario."""
+def _known_reasons(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
+    """Return a function giving the reason why `entries` accept a row, "" if they do not.
+
+    In a recording, entries hold for any scenario.
+    """
     anywhere = [entry.model_copy(update={"scenario": "*"}) for entry in entries]
 
     def reason(row: Row, scenario: str) -> str:
@@ -110,14 +120,14 @@ def _marked(entries: Sequence[Deviation]) -> Callable[[Row, str], str]:
     return reason
 
 
-def _total(checked: Sequence[Checked | CheckedClient], unread: int) -> str:
+def _total_line(checked: Sequence[TraceCheck | ClientCheck], unread: int) -> str:
     counts = sum((judgement.counts() for judgement in checked), Counter[str]())
     broken = sum(judgement.red for judgement in checked)
-    parts = [f"{len(checked)} file(s): {counted(counts) or 'nothing found'}"]
+    parts = [f"{len(checked)} file(s): {count_words(counts) or 'nothing found'}"]
     parts += [f"a MUST is broken in {broken} of them"] if broken else []
     parts += [f"{unread} file(s) could not be read"] if unread else []
     return "; ".join(parts)
 
 
-def _cannot(words: str) -> None:
+def _complain(words: str) -> None:
     typer.echo(f"harness: {words}", err=True)

@@ -1,4 +1,4 @@
-"""`harness compare RUN RUN`: what changed between two recorded runs."""
+"""`harness compare RUN RUN`: differences between two recorded runs."""
 
 import json
 from collections.abc import Callable
@@ -8,33 +8,33 @@ from harness.client.target.place import HISTORY, base_folder, find_kept_file
 from harness.errors import UsageError
 from harness.report.compare.between import compare
 from harness.report.compare.plain import to_plain
-from harness.report.compare.text import lines, markdown
+from harness.report.compare.text import markdown, text_lines
 from harness.report.compare.values import Run
 from harness.report.jsonform import read_report
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 
-# The runs that need no name, counted from the end.
-LAST = ("last", "previous")
+# Runs that need no name, counted from the latest.
+RUN_ALIASES = ("last", "previous")
 
 
 def compare_runs(before: str, after: str, *, say: Callable[[str], None], form: str = "text") -> int:
     """Print the differences as text, markdown or json (`form`).
 
-    Gives 1 where something got worse or may break a client, else 0. Raises `UsageError`.
+    Return 1 if something got worse or may break a client, else 0. Raises `UsageError`.
     """
     comparison = compare(find_run(before), find_run(after))
     if form == "json":
         say(json.dumps(to_plain(comparison), ensure_ascii=False, indent=1))
     else:
-        for line in markdown(comparison) if form == "markdown" else lines(comparison):
+        for line in markdown(comparison) if form == "markdown" else text_lines(comparison):
             say(line)
     return 1 if comparison.worse else 0
 
 
 def find_run(word: str) -> Run:
-    """A run by its JSON report, by its name in `.harness/reports`, or the `last`, or `previous`.
+    """Return a run by its JSON report, its name in `.harness/reports`, `last`, or `previous`.
 
-    Raises `UsageError` where there is none, or it cannot be read.
+    Raises `UsageError` if it is missing or cannot be read.
     """
     path = _file(word)
     name = word if path.stem == "report" else path.stem
@@ -55,12 +55,12 @@ def _file(word: str) -> Path:
     report_path = base / "reports" / f"{word}.json"
     if report_path.is_file():
         return report_path
-    if word in LAST:
+    if word in RUN_ALIASES:
         reports = sorted((base / HISTORY).glob("*/report.json"))
-        if len(reports) > LAST.index(word):
-            return reports[-1 - LAST.index(word)]
+        if len(reports) > RUN_ALIASES.index(word):
+            return reports[-1 - RUN_ALIASES.index(word)]
         raise UsageError(f"{word}: there is no such run yet; harness run records each")
     names = sorted(path.stem for path in (base / "reports").glob("*.json"))
     if "/" in word or word.endswith(".json"):
         raise UsageError(f"{word}: there is no such file; harness run … --json FILE writes one")
-    raise UsageError(unknown("run", word, [*names, *LAST]))
+    raise UsageError(unknown_name("run", word, [*names, *RUN_ALIASES]))

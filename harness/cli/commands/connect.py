@@ -1,16 +1,16 @@
-"""`harness connect`: what is asked for, checked before anything is started."""
+"""`harness connect`: check the options before anything is started."""
 
 import math
 
 from harness.cli.connect.display import Write
 from harness.cli.connect.run import run
-from harness.cli.connect.serving import Wanted
+from harness.cli.connect.serving import ConnectOptions
 from harness.cli.connect.talk import Judging
 from harness.client.target.place import base_folder
 from harness.client.target.profile import Profile, load_profile
 from harness.client.transport.connect import check_address
 from harness.errors import UsageError
-from harness.judge.base import judges
+from harness.judge.base import judges_surface
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import configure
 from harness.play.lexicon import protocol_lexicon
@@ -31,19 +31,19 @@ def by_hand(
     write: Write,
     complain: Write,
 ) -> int:
-    """Hold a conversation by hand; gives the exit status. Raises `UsageError`."""
+    """Hold a conversation by hand and return the exit status. Raises `UsageError`."""
     if server_cmd and address:
         raise UsageError("--server-cmd starts a server and --connect finds one; give one of them")
     if not 0 < scale < math.inf:
         raise UsageError("--timeout-scale must be a number greater than 0")
     profile = _profile(server_cmd, address, target, scale)
-    # What we send ourselves is the user's, and judged by nobody.
+    # The user writes the client's messages, so rules about the harness do not apply.
     rules = {
         name: rule
         for name, rule in all_rules().items()
-        if judges(rule, SESSION) and not name.startswith("harness.")
+        if judges_surface(rule, SESSION) and not name.startswith("harness.")
     }
-    options = Wanted(
+    options = ConnectOptions(
         profile=profile,
         bounds=profile.bounds.scale(scale),
         address=address,
@@ -61,8 +61,8 @@ def _profile(server_cmd: str, address: str, target: str, scale: float) -> Profil
     profile = load_profile(target)
     if not server_cmd and not profile.command:
         raise UsageError(
-            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', or "
-            "--connect ADDRESS of a server that runs"
+            f"the profile {profile.name!r} has no command; give --server-cmd 'program arguments', "
+            "or --connect ADDRESS of a server that runs"
         )
     return configure(target=target, server_cmd=server_cmd, scale=scale).profile
 

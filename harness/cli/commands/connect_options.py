@@ -1,10 +1,10 @@
-"""The command `harness connect`: its options, and printing what the parts give, as in cli."""
+"""Options of the command `harness connect`."""
 
 from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 
 def connect(
@@ -31,7 +31,7 @@ def connect(
     In a terminal Tab completes methods and members; from a pipe each line is done and waited for.
     :help lists the commands. Exit status 1 if a MUST was broken, 2 if a line could not be done.
     """
-    with errors():
+    with exit_on_error():
         from harness.cli.commands.connect import by_hand
 
         status = by_hand(

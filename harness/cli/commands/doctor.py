@@ -1,4 +1,4 @@
-"""`harness doctor`: says in seconds whether a server can be judged, and what to do if not.
+"""`harness doctor`: check within seconds whether a server can be judged, and say what to fix.
 
 It plays one plain turn on its own bench and judges nothing.
 """
@@ -21,10 +21,10 @@ from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
 from harness.play.session.setup_diagnosis import (
     Check,
-    last_words,
+    describe_stderr_tail,
     noise_check,
-    not_usable,
     partial_of,
+    unusable_checks,
 )
 from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.loader import load_text
@@ -32,8 +32,8 @@ from harness.trace.frame import Kind
 from harness.trace.marks import EndingBegins
 from harness.trace.surfaces import EXEC, SDK, SESSION
 
-# Short bounds, since somebody waits: even if all expire, it takes a few seconds. Bounds that a
-# profile sets itself are kept: a server that is known to be slow must not count as hanging.
+# Short, since a person waits: even if all expire, it takes a few seconds. Bounds that a profile
+# sets itself are kept: a server that is known to be slow must not count as hanging.
 BOUNDS = Bounds(start=3.0, step=1.5, scenario=2.5, settle=0.3, stop=0.3)
 
 _TURN = """
@@ -47,8 +47,8 @@ client:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """The run of the plain turn, and the model's address."""
+class _TurnRun:
+    """A run of the plain turn, with the model's address."""
 
     run: Run
     profile: Profile
@@ -56,17 +56,19 @@ class _Asked:
 
 
 def examine(config: Config, interruption: Interruption | None = None) -> Iterator[Check]:
-    """Yield the checks in order; stop after one that makes the rest meaningless, or when a signal
-    comes to `interruption`.
-    """
+    """Yield the checks in order, until one makes the rest meaningless or a signal arrives."""
     interruption = interruption or Interruption(config.base)
-    healthy, is_over = True, False
-    for examined, surface in ((_server, SESSION), (examine_agent, EXEC), (examine_sdk, SDK)):
-        for check in examined(config, interruption) if surface in config.surfaces else ():
+    healthy, is_last = True, False
+    for examine_surface, surface in (
+        (_examine_server, SESSION),
+        (examine_agent, EXEC),
+        (examine_sdk, SDK),
+    ):
+        for check in examine_surface(config, interruption) if surface in config.surfaces else ():
             healthy = healthy and check.good is not False
-            is_over = is_over or check.last
+            is_last = is_last or check.last
             yield check
-        if is_over:
+        if is_last:
             return
     for lack in config.lacks:
         text = f"what needs {lack.capability} is not judged on this machine: {lack.cause}"
@@ -77,8 +79,8 @@ def examine(config: Config, interruption: Interruption | None = None) -> Iterato
         yield Check(None, "next: fix the first FAIL above, and ask again")
 
 
-def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
-    """The checks of a server; the last one says so where it makes all else meaningless."""
+def _examine_server(config: Config, interruption: Interruption) -> Iterator[Check]:
+    """Yield the checks of a server; one that makes the rest meaningless is marked `last`."""
     loaded = load_text(_TURN, name="doctor")
     profile = config.profile.model_copy(update={"bounds": bounds_of(config.profile)})
     for word in unexpanded_arguments(profile.command):
@@ -96,31 +98,31 @@ def _server(config: Config, interruption: Interruption) -> Iterator[Check]:
             yield Check(None, message, last=True)
             return
         except SetupFailed as failed:
-            *earlier, last = not_usable(failed, profile)
+            *earlier, last = unusable_checks(failed, profile)
             yield from earlier
             yield replace(last, last=True)
             return
-        turn_run = _Asked(run, profile, bench.model_url)
-    yield from _answers(turn_run)
+        turn_run = _TurnRun(run, profile, bench.model_url)
+    yield from _server_checks(turn_run)
 
 
 def bounds_of(profile: Profile) -> Bounds:
-    """The short bounds, except for those that the profile, or one that it extends, sets itself."""
+    """Return the short bounds, except those that the profile, or one it extends, sets itself."""
     set_bounds = {name: getattr(profile.bounds, name) for name in profile.bounds.model_fields_set}
     if "step" in set_bounds:
-        # Three steps are awaited; never longer than in `harness run`.
+        # Three steps are awaited, but never longer than in `harness run`.
         three_steps = min(3 * profile.bounds.step, profile.bounds.scenario)
         set_bounds.setdefault("scenario", max(BOUNDS.scenario, three_steps))
     return BOUNDS.model_copy(update=set_bounds)
 
 
 def next_command(config: Config) -> str:
-    """The `harness run` command for the same target."""
+    """Return the `harness run` command for the same target."""
     return shlex.join(["harness", "run", *target_words(config)])
 
 
 def target_words(config: Config) -> list[str]:
-    """The options that name this target again, as `--target` and the commands take them."""
+    """Return the options that name this target: `--target` and the commands."""
     words: list[str] = []
     if config.option not in ("", "spec"):
         words += ["--target", config.option]
@@ -128,50 +130,51 @@ def target_words(config: Config) -> list[str]:
     # Given one of them alone, a run plays that one.
     several = bool({EXEC, SDK} & {*config.surfaces})
     if SESSION in config.surfaces and (several or config.profile.command != own_command):
-        words += ["--server-cmd", " ".join(map(_quoted, config.profile.command))]
+        words += ["--server-cmd", " ".join(map(_quote, config.profile.command))]
     if EXEC in config.surfaces:
-        words += ["--agent-cmd", " ".join(map(_quoted, config.profile.exec.command))]
+        words += ["--agent-cmd", " ".join(map(_quote, config.profile.exec.command))]
     if SDK in config.surfaces:
-        words += ["--sdk-cmd", " ".join(map(_quoted, config.profile.sdk.command))]
+        words += ["--sdk-cmd", " ".join(map(_quote, config.profile.sdk.command))]
     return words
 
 
-def _quoted(word: str) -> str:
-    """As `shlex.quote`, but placeholders in braces are not quoted: no shell expands them."""
+def _quote(word: str) -> str:
+    """Quote like `shlex.quote`, except placeholders in braces, which no shell expands."""
     return word if re.fullmatch(r"[\w@%+=:,./{}-]+", word) else shlex.quote(word)
 
 
-def _answers(asked: _Asked) -> Iterator[Check]:
-    run, frames = asked.run, asked.run.trace.frames
+def _server_checks(turn_run: _TurnRun) -> Iterator[Check]:
+    run, frames = turn_run.run, turn_run.run.trace.frames
     yield Check(True, "the server starts")
-    yield noise_check(frames, asked.profile, partial_of(run.trace))
+    yield noise_check(frames, turn_run.profile, partial_of(run.trace))
     first = next((f for f in frames if f.from_target and f.kind in _ANSWERS), None)
-    if first is not None and asked.profile.handshake != "none":
+    if first is not None and turn_run.profile.handshake != "none":
         kind = "a result" if first.kind is Kind.RESPONSE else "an error, which is accepted"
         yield Check(True, f"it answers initialize ({kind}, after {first.at * 1000:.0f} ms)")
-    yield from _model(asked)
-    yield from _turn(asked)
+    yield from _model_checks(turn_run)
+    yield from _turn_checks(turn_run)
 
 
-def _others(profile: Profile) -> str:
+def _other_profiles(profile: Profile) -> str:
     return ", ".join(name for name in builtin_names() if name not in (profile.name, "spec"))
 
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
 
 
-def _model(asked: _Asked) -> Iterator[Check]:
-    run = asked.run
+def _model_checks(turn_run: _TurnRun) -> Iterator[Check]:
+    run, profile = turn_run.run, turn_run.profile
     if not run.cast.turns and not run.model.calls:
         yield Check(None, "whether it calls the model is not known: no turn was started")
     elif not run.model.calls:
         yield Check(
             False,
-            f"a turn was started, and the model at {asked.model_url} was not called",
+            f"a turn was started, and the model at {turn_run.model_url} was not called",
             "take the model's address from PROVIDER_BASE_URL or OPENAI_BASE_URL, or from "
-            f"config.toml in ${asked.profile.home_env}, or write {{model_url}} into --server-cmd\n"
-            f"a server that wants other settings has a profile: --target {_others(asked.profile)}\n"
-            "what the model is and is asked: harness docs servers#the-model-that-it-must-call",
+            f"config.toml in ${profile.home_env}, or write {{model_url}} into --server-cmd\n"
+            "a server that wants other settings has a profile: "
+            f"--target {_other_profiles(profile)}\n"
+            "what the model is and is asked: harness docs servers#model-api",
         )
     else:
         tools = [
@@ -183,8 +186,8 @@ def _model(asked: _Asked) -> Iterator[Check]:
         yield Check(None, f"tools offered to the model: {', '.join(tools) or none}")
 
 
-def _turn(asked: _Asked) -> Iterator[Check]:
-    run = asked.run
+def _turn_checks(turn_run: _TurnRun) -> Iterator[Check]:
+    run = turn_run.run
     ends = [
         dig(frame.params, "turn")
         for frame in run.trace.frames
@@ -193,7 +196,7 @@ def _turn(asked: _Asked) -> Iterator[Check]:
     status = text(dig(ends[0], "status")) if ends else ""
     if run.has_died:
         ending = "closed its output" if run.status is None else f"ended, exit status {run.status},"
-        stderr_words = last_words(run.stderr)
+        stderr_words = describe_stderr_tail(run.stderr)
         yield Check(
             False, f"the server {ending} in the middle of a plain turn{stderr_words}", _LIVES
         )
@@ -201,10 +204,10 @@ def _turn(asked: _Asked) -> Iterator[Check]:
         yield Check(
             False,
             f"a plain turn does not come to its end: {run.unmet.step}: {run.unmet.message}"
-            f"{_last_message(run)}{last_words(run.stderr)}",
+            f"{_last_message(run)}{describe_stderr_tail(run.stderr)}",
             "thread/start and turn/start want an answer at once, and each turn ends with "
             "turn/completed; a server that does it in 200 lines: harness example minimal\n"
-            "what it must answer: harness docs servers#the-least-that-it-must-answer\n"
+            "what it must answer: harness docs servers#required-requests\n"
             "if the server is only slow, give --timeout-scale 3",
         )
     elif status != "completed":
@@ -223,9 +226,9 @@ _LIVES = (
 
 
 def _last_message(run: Run) -> str:
-    """The last message of the server, which shows where it stopped."""
+    """Return the last message of the server, which shows where it stopped."""
     messages = [frame for frame in run.trace.frames if frame.from_target]
-    # The answer to the harness's own barrier request comes after the end and says nothing.
+    # The answer to the harness's own barrier request comes after the end and is not shown.
     end_at = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     messages = [frame for frame in messages if frame.at < end_at]
     return f"; the last that it sent: {messages[-1].text(100)}" if messages else "; it sent nothing"

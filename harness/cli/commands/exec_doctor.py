@@ -1,7 +1,4 @@
-"""`harness doctor --agent-cmd`: whether an agent's `exec` can be judged, and what to do if not.
-
-It judges nothing.
-"""
+"""`harness doctor --agent-cmd`: check whether an agent's `exec` can be judged."""
 
 from collections.abc import Iterator
 
@@ -13,16 +10,16 @@ from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
 from harness.play.run import Run
 from harness.play.session.servers import SetupFailed
-from harness.play.session.setup_diagnosis import Check, last_words
+from harness.play.session.setup_diagnosis import Check, describe_stderr_tail
 from harness.protocol.values import arr, obj, text
-from harness.scenario.exec_told import Told, told_by
+from harness.scenario.exec_told import ExecResult, exec_result_of
 from harness.scenario.loader import load_text
 from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
 from harness.trace.frame import Kind
 from harness.trace.marks import ProgramEnded
 from harness.trace.surfaces import EXEC
 
-# Short bounds, since somebody waits.
+# Short, since a person waits.
 BOUNDS = Bounds(start=5.0, step=3.0, scenario=5.0, settle=0.3, stop=0.3)
 
 _TURN = """
@@ -50,9 +47,9 @@ _UNKNOWN = {
 
 
 def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]:
-    """Yield the checks in order; stop after one that makes the rest meaningless."""
-    loaded = load_text(_TURN, name="doctor").on(EXEC)
-    profile = impatient(config)
+    """Yield the checks in order, until one makes the rest meaningless."""
+    loaded = load_text(_TURN, name="doctor").on_surface(EXEC)
+    profile = impatient_profile(config)
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
@@ -60,7 +57,7 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
         ) as bench,
     ):
         try:
-            probe = portal.start_task_soon(bench.commands.prober.lacking, COMMANDS)
+            probe = portal.start_task_soon(bench.commands.prober.missing_needs, COMMANDS)
             lacking = interruption.wait(probe)
             yield from (Check(None, _UNKNOWN[command]) for command in lacking)
             if EXEC_COMMAND in lacking:
@@ -74,26 +71,26 @@ def examine_agent(config: Config, interruption: Interruption) -> Iterator[Check]
             yield Check(False, failed.finding.message, _WORDS, last=True)
             return
         url = bench.model_url
-    yield from _shown(run, url)
+    yield from _run_checks(run, url)
 
 
-def impatient(config: Config) -> Profile:
-    """The profile with short bounds, but for those that it sets itself."""
+def impatient_profile(config: Config) -> Profile:
+    """Return the profile with short bounds, except those that it sets itself."""
     bounds = config.profile.bounds
     set_names = bounds.model_fields_set & {"start", "step", "scenario"}
     set_bounds = {name: getattr(bounds, name) for name in set_names}
     return config.profile.model_copy(update={"bounds": BOUNDS.model_copy(update=set_bounds)})
 
 
-def _shown(run: Run, model_url: str) -> Iterator[Check]:
+def _run_checks(run: Run, model_url: str) -> Iterator[Check]:
     events = [frame for frame in run.trace.frames if frame.kind is Kind.EVENT]
     noise = [frame for frame in run.trace.frames if frame.kind is Kind.MALFORMED]
-    turn_report = told_by(run.trace, next(iter(run.cast.turns.values()), ""))
+    turn_report = exec_result_of(run.trace, next(iter(run.cast.turns.values()), ""))
     ends = [mark.body.status for mark in run.trace.marks_of(ProgramEnded)]
     if not events:
         sample = f": {noise[0].text(80)}" if noise else ""
         status = f"ended with status {ends[0]}" if ends else "did not end"
-        message = f"it writes no event{sample}; it {status}{last_words(run.stderr)}"
+        message = f"it writes no event{sample}; it {status}{describe_stderr_tail(run.stderr)}"
         yield Check(False, message, _WORDS)
         return
     yield Check(True, f"it writes events ({len(events)})")
@@ -103,11 +100,11 @@ def _shown(run: Run, model_url: str) -> Iterator[Check]:
     if not turn_report.thread:
         message = "no thread.started with a thread_id: nobody can go on with its threads"
         yield Check(False, message, "begin with thread.started")
-    yield _model(run, model_url)
-    yield _end(run, turn_report)
+    yield _model_check(run, model_url)
+    yield _end_check(run, turn_report)
 
 
-def _model(run: Run, url: str) -> Check:
+def _model_check(run: Run, url: str) -> Check:
     if not run.model.calls:
         return Check(False, f"the model at {url} was not called", _MODEL)
     tools = [
@@ -118,10 +115,12 @@ def _model(run: Run, url: str) -> Check:
     return Check(True, f"it calls the model ({len(run.model.calls)} call(s); tools: {offered})")
 
 
-def _end(run: Run, told: Told) -> Check:
-    if told.status == "completed":
+def _end_check(run: Run, turn_report: ExecResult) -> Check:
+    if turn_report.status == "completed":
         return Check(True, f"a plain turn ends ({run.seconds * 1000:.0f} ms in all)")
-    reason = f" ({told.error})" if told.error else ""
+    reason = f" ({turn_report.error})" if turn_report.error else ""
     advice = "the model answered with one message and no tool call: what went wrong with it?"
-    message = f"a plain turn ends as {told.words}{reason}{last_words(run.stderr)}"
+    message = (
+        f"a plain turn ends as {turn_report.end_words}{reason}{describe_stderr_tail(run.stderr)}"
+    )
     return Check(False, message, advice if run.model.calls else "reach the model first: see above")

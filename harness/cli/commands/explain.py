@@ -1,4 +1,4 @@
-"""`harness explain` and `harness list`: what a rule, a requirement or a finding means."""
+"""`harness explain` and `harness list`: meanings of rules, requirements and findings."""
 
 import inspect
 import textwrap
@@ -14,47 +14,48 @@ from harness.protocol.spec.findings import FindingKind, finding_kinds
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Requirement
 from harness.scenario.bundled import bundled_files, bundled_scenario
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 
-# The ids that people ask for most are those of rules.
 _LISTED = "harness list"
 
 
 def explain(name: str) -> Iterator[str]:
-    """The lines of an explanation. Raises `UsageError` for an id that nothing has.
+    """Yield the lines of an explanation. Raises `UsageError` for an unknown id.
 
-    A rule and a requirement can have one id: then both are explained, the rule first.
+    A rule and a requirement can share an id: then both are explained, the rule first.
     """
     rules, kinds = every_rule(), finding_kinds()
     requirements = {requirement.id: requirement for requirement in load_book().requirements}
-    # The form that pytest prints: rules::turn.completes, findings::setup.not-started.
+    # Also as pytest prints it: rules::turn.completes, findings::setup.not-started.
     wanted_id = name.split("::", 1)[-1]
     if wanted_id in kinds:
-        yield from _finding(kinds[wanted_id])
+        yield from _finding_lines(kinds[wanted_id])
     elif wanted_id in rules:
-        yield from _rule(rules[wanted_id], alone=wanted_id not in requirements)
+        yield from _rule_lines(rules[wanted_id], alone=wanted_id not in requirements)
     elif wanted_id in requirements:
-        yield from _requirement(requirements[wanted_id])
+        yield from _requirement_lines(requirements[wanted_id])
     elif wanted_id in vocabulary.names() or wanted_id.upper() in vocabulary.names():
         yield from vocabulary.explain_word(wanted_id)
-    elif wanted_id in fault_list.known():
-        yield from fault_list.explained(wanted_id)
+    elif wanted_id in fault_list.faults_by_id():
+        yield from fault_list.explain_fault(wanted_id)
     else:
-        ids = sorted({*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.known()})
-        raise UsageError(unknown("id", wanted_id, ids, listed=_LISTED))
+        ids = sorted(
+            {*rules, *kinds, *requirements, *vocabulary.names(), *fault_list.faults_by_id()}
+        )
+        raise UsageError(unknown_name("id", wanted_id, ids, listed=_LISTED))
 
 
-def _finding(kind: FindingKind) -> Iterator[str]:
+def _finding_lines(kind: FindingKind) -> Iterator[str]:
     yield f"{kind.id} (finding)"
     yield ""
-    yield from _wrapped(kind.means[0].upper() + kind.means[1:] + ".")
+    yield from _wrap(kind.means[0].upper() + kind.means[1:] + ".")
     yield ""
     yield "usual causes:"
     for cause in kind.causes:
-        yield from _wrapped(cause, "- ")
+        yield from _wrap(cause, "- ")
     yield ""
     yield "what to do:"
-    yield from _wrapped(kind.advice, "  ")
+    yield from _wrap(kind.advice, "  ")
     yield ""
     if kind.accepted:
         yield "known and accepted? name it in a baseline or a profile:"
@@ -63,16 +64,16 @@ def _finding(kind: FindingKind) -> Iterator[str]:
         yield "no baseline can accept it"
 
 
-def _requirement(requirement: Requirement) -> Iterator[str]:
-    yield from _clause(requirement)
+def _requirement_lines(requirement: Requirement) -> Iterator[str]:
+    yield from _clause_lines(requirement)
     yield ""
     yield f"binds: {requirement.clause.bound}; level {requirement.clause.level}"
     if requirement.drawn_from:
         yield f"drawn from: {', '.join(requirement.drawn_from)}"
     if requirement.lighter:
-        yield from _wrapped(f"no MUST, since: {requirement.lighter}")
+        yield from _wrap(f"no MUST, since: {requirement.lighter}")
     if requirement.excluded:
-        yield from _wrapped(f"no rule judges it: {requirement.excluded}")
+        yield from _wrap(f"no rule judges it: {requirement.excluded}")
     if requirement.owed:
         yield "no rule judges it yet"
     rules = every_rule()
@@ -82,17 +83,16 @@ def _requirement(requirement: Requirement) -> Iterator[str]:
         yield f"more: harness explain {requirement.rules[0]}"
 
 
-def _clause(requirement: Requirement) -> Iterator[str]:
+def _clause_lines(requirement: Requirement) -> Iterator[str]:
     clause = requirement.clause
     yield f"requirement {requirement.id} ({clause.basis})"
-    yield from _wrapped(clause.statement, "  ")
+    yield from _wrap(clause.statement, "  ")
     yield f"  {clause.document}, {clause.heading!r}, line {clause.line}"
 
 
-def _wrapped(text: str, first: str = "") -> list[str]:
+def _wrap(text: str, first: str = "") -> list[str]:
     indent = " " * len(first)
     return textwrap.wrap(
-        # Something to type, such as `--timeout-scale 3`, is not broken over lines.
         text,
         96,
         initial_indent=first,
@@ -101,16 +101,16 @@ def _wrapped(text: str, first: str = "") -> list[str]:
     )
 
 
-def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
+def _rule_lines(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
     yield f"{rule.id} ({rule.level}): {rule.title}"
     yield ""
-    yield from _wrapped(" ".join((inspect.getdoc(rule) or "").split()))
+    yield from _wrap(" ".join((inspect.getdoc(rule) or "").split()))
     yield ""
     judged = load_book().requirements_of(rule.id)
     for requirement in judged:
-        yield from _clause(requirement)
+        yield from _clause_lines(requirement)
     if not alone and all(requirement.id != rule.id for requirement in judged):
-        yield from _clause(load_book().requirement(rule.id))
+        yield from _clause_lines(load_book().requirement(rule.id))
     yield ""
     if rule.side is Side.CLIENT:
         yield "a duty of clients, judged by harness check --side client and behind"
@@ -131,7 +131,7 @@ def _rule(rule: type[Monitor], *, alone: bool) -> Iterator[str]:
 
 
 def rule_table(*, markdown: bool = False) -> Iterator[str]:
-    """All rules, one line each."""
+    """Yield all rules, one line each."""
     rules = every_rule().values()
     if markdown:
         yield "| rule | level | title |"

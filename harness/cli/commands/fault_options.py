@@ -1,11 +1,11 @@
-"""The command `harness faulty`: its options, and printing what the parts give, as in cli."""
+"""Options of the command `harness faulty`."""
 
 import contextlib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 if TYPE_CHECKING:
     from harness.faults.live.chain import FaultChain
@@ -38,16 +38,16 @@ def faulty(
     """
     from harness.cli.commands import fault_list
 
-    with errors():
+    with exit_on_error():
         if list_:
-            fault_rows = fault_list.rows(server or (), rule)
+            fault_rows = fault_list.find_faults(server or (), rule)
             if json:
                 typer.echo(fault_list.json_text(fault_rows))
             else:
                 for line in fault_list.text_lines(fault_rows):
                     typer.echo(line)
             return
-        from harness.cli.commands.faulty import chain, serve
+        from harness.cli.commands.faulty import build_chain, serve
         from harness.cli.commands.proxy import end_like
 
         if listen:
@@ -57,16 +57,16 @@ def faulty(
                 def say(line: str) -> None:
                     _say(line.replace("faulty: ", f"faulty: client {number}: ", 1))
 
-                return chain(fault or (), scenario=scenario, after=after, once=once, say=say)
+                return build_chain(fault or (), scenario=scenario, after=after, once=once, say=say)
 
             status = faulty_sockets.listen(listen, server or (), of_client, quiet, _say)
         else:
-            live = chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
+            live = build_chain(fault or (), scenario=scenario, after=after, once=once, say=_say)
             status = serve(server or (), live, quiet=quiet, say=_say)
     end_like(status)
 
 
 def _say(line: str) -> None:
-    # Nobody may read it; the conversation goes on.
+    # If nobody reads standard error, the conversation still goes on.
     with contextlib.suppress(OSError, ValueError):
         typer.echo(line, err=True)

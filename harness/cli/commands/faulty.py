@@ -1,4 +1,4 @@
-"""`harness faulty`: a server with faults in it, for who tests a client."""
+"""`harness faulty`: a server with injected faults, to test clients."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import anyio
 
 from harness.cli.commands.fault_list import live_fault
-from harness.cli.commands.proxy import Proxied, found, proxied
+from harness.cli.commands.proxy import ProxyOptions, find_server, run_proxy
 from harness.errors import UsageError
 from harness.faults.live.chain import FaultChain
-from harness.faults.live.fault import Acted, LetGo, LiveFault, Told
+from harness.faults.live.fault import FaultActed, FaultGaveUp, LiveFault, Report
 from harness.judge.rules.discovery import all_rules
 from harness.play.lexicon import protocol_lexicon
 from harness.play.written_faults import live_faults
@@ -18,33 +18,33 @@ from harness.scenario.named import named_files
 from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import SESSION
 
-# What takes the server's command, as messages about it name it.
+# The option that takes the server's command, as messages name it.
 OPTION = "harness faulty --"
 Say = Callable[[str], None]
 
 
-def teller(say: Say) -> Told:
-    """Says on a line each what a fault did."""
+def fault_reporter(say: Say) -> Report:
+    """Return a listener that prints each action of a fault on a line."""
 
-    def tell(one: Acted | LetGo) -> None:
-        name = one.fault.id
-        if isinstance(one, Acted):
-            for words in one.words:
+    def tell(event: FaultActed | FaultGaveUp) -> None:
+        name = event.fault.id
+        if isinstance(event, FaultActed):
+            for words in event.words:
                 say(f"faulty: {name}: {words}")
-        elif one.missing:
-            count = len(one.frames)
+        elif event.missing:
+            count = len(event.frames)
             lines = "1 line goes" if count == 1 else f"{count} lines go"
-            say(f"faulty: {name}: {one.missing}, and {one.why}: {lines} on")
+            say(f"faulty: {name}: {event.missing}, and {event.reason}: {lines} on")
 
     return tell
 
 
-def chain(
+def build_chain(
     names: Sequence[str], *, scenario: str = "", after: int = 0, once: bool = False, say: Say
 ) -> FaultChain:
-    """The faults that a scenario writes down, then those of these names. Raises `UsageError`."""
-    tell = teller(say)
-    written = _written(scenario, tell) if scenario else []
+    """Return the faults of a scenario, then those named. Raises `UsageError`."""
+    tell = fault_reporter(say)
+    written = _scenario_faults(scenario, tell) if scenario else []
     if not names and not written:
         raise UsageError("no fault; give --fault ID, or see them all: harness faulty --list")
     faults = [live_fault(name) for name in names]
@@ -55,13 +55,13 @@ def chain(
         raise UsageError(f"{sides} are of different surfaces: {' and '.join(surfaces)}; give one")
     classify = classify_of(next(iter(surfaces)))
     named_faults = [
-        LiveFault(fault, after=after, once=once, classify=classify, tell=tell) for fault in faults
+        LiveFault(fault, after=after, once=once, classify=classify, report=tell) for fault in faults
     ]
     return FaultChain([*written, *named_faults])
 
 
-def _written(name: str, tell: Told) -> list[LiveFault]:
-    """The faults of a scenario, by its file or id. Raises `UsageError`."""
+def _scenario_faults(name: str, tell: Report) -> list[LiveFault]:
+    """Return the faults of a scenario, by its file or id. Raises `UsageError`."""
     files = [Path(name)] if Path(name).is_file() else named_files([name])
     if len(files) != 1:
         raise UsageError(f"{name}: {len(files)} scenarios; name one")
@@ -72,17 +72,17 @@ def _written(name: str, tell: Told) -> list[LiveFault]:
 
 
 def serve(command: Sequence[str], live: FaultChain, *, quiet: float, say: Say) -> int:
-    """Run a server on our standard streams with faults at work; gives its exit status.
+    """Run a server with faults on our standard streams and return its exit status.
 
-    Below 0 is the signal that ended it. Raises `UsageError` where it cannot be started.
+    A negative status is the signal that ended it. Raises `UsageError` if it cannot be started.
     """
-    status = anyio.run(proxied, found(command, OPTION), Proxied(live, quiet, OPTION))
-    _tell_the_end(live, say)
+    status = anyio.run(run_proxy, find_server(command, OPTION), ProxyOptions(live, quiet, OPTION))
+    _report_idle_faults(live, say)
     return status
 
 
-def _tell_the_end(live: FaultChain, say: Say) -> None:
+def _report_idle_faults(live: FaultChain, say: Say) -> None:
     for fault in live.faults:
-        if not fault.acted:
+        if not fault.places_acted:
             reason = f": {fault.missing}" if fault.missing else ""
             say(f"faulty: {fault.fault.id}: it never acted{reason}")

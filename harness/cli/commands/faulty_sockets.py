@@ -1,21 +1,21 @@
-"""`harness faulty --listen`: a server with faults in it, for clients that connect."""
+"""`harness faulty --listen`: a server with injected faults, for clients that connect."""
 
 from collections.abc import Callable, Sequence
 
 from harness.cli.commands.faulty import OPTION, Say
-from harness.cli.commands.proxy import found
-from harness.cli.commands.proxy_sockets import Between, take_clients
+from harness.cli.commands.proxy import find_server
+from harness.cli.commands.proxy_sockets import RelayOptions, take_clients
 from harness.faults.live.chain import FaultChain
 
 
 def listen(
     address: str, command: Sequence[str], chain: Callable[[int], FaultChain], quiet: float, say: Say
 ) -> int:
-    """Serve clients at an address until a signal or the end of the server; gives the exit status.
+    """Serve clients at an address until a signal or the server's end; return the exit status.
 
-    `chain` makes the faults for the client of a number. Raises `UsageError`.
+    `chain` makes the faults for the client with this number. Raises `UsageError`.
     """
-    found(command, OPTION)
+    find_server(command, OPTION)
     chain(0)
-    between = Between(chain, quiet, lambda line: say(f"faulty: {line}"), OPTION)
+    between = RelayOptions(chain, quiet, lambda line: say(f"faulty: {line}"), OPTION)
     return take_clients(address, command, between)

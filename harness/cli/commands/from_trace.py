@@ -1,4 +1,4 @@
-"""`harness scenario from-trace`: turns a session that was recorded, or played, into a scenario."""
+"""`harness scenario from-trace`: turn a recorded or played session into a scenario."""
 
 import json
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from typing import Final
 from harness.client.target.place import find_kept_file
 from harness.client.target.profile import ExecProgram, builtin_names, load_profile
 from harness.errors import UsageError
-from harness.judge.judge import judged
+from harness.judge.judge import feed_trace
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.play.lexicon import protocol_lexicon
 from harness.protocol.spec.loading import load_book
-from harness.scenario.from_trace.making import MadeScenario, scenario_of
+from harness.scenario.from_trace.making import ScenarioFromTrace, scenario_of
 from harness.scenario.from_trace.story import Story
 from harness.scenario.from_trace.titles import title_of
 from harness.scenario.identity import SUFFIX
@@ -27,10 +27,9 @@ from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import EXEC, SESSION
 from harness.trace.trace import Trace
 
-# Of the rules that judged something, as many are named; those of these families say most of what
-# the session was about, the first of all.
+# Rules named in `covers`; those of these families characterise the session best, in this order.
 MAX_RULES_COVERED: Final = 4
-_TELLING: Final = (
+_TELLING_FAMILIES: Final = (
     "approval",
     "steer",
     "interrupt",
@@ -41,22 +40,22 @@ _TELLING: Final = (
     "turn",
     "exec",
 )
-# What these judge comes while a turn is on its way: one that was cut off may have none next time.
-_ON_THE_WAY: Final = ("mcp", "plan", "delta")
-# The surfaces whose traces become scenarios, and how those are played.
+# These judge messages within a turn; a turn that was interrupted may have none the next time.
+_IN_TURN_FAMILIES: Final = ("mcp", "plan", "delta")
+# The surfaces whose traces become scenarios, and the option that plays them.
 _PLAYED_BY: Final = {SESSION: "--target NAME", EXEC: "--agent-cmd COMMAND"}
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A trace, and what was wrong with its file, "" for nothing."""
+class ReadTrace:
+    """A trace, and the damage of its file ("" if undamaged)."""
 
     trace: Trace
     damage: str = ""
 
 
-def from_trace(path: Path, *, title: str = "") -> MadeScenario:
-    """The scenario of a trace file. Raises `UsageError`."""
+def from_trace(path: Path, *, title: str = "") -> ScenarioFromTrace:
+    """Return the scenario made from a trace file. Raises `UsageError`."""
     read = read_trace(find_kept_file(path))
     trace = read.trace
     surface = trace.header.surface
@@ -70,7 +69,7 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
     scenario = scenario_of(
         trace,
         title=title or title_of(trace),
-        covers=covered(trace),
+        covers=covered_rules(trace),
         lexicon=protocol_lexicon(),
         program=_program(trace) if surface == EXEC else None,
         origin=path.name + (f" ({read.damage})" if read.damage else ""),
@@ -79,16 +78,16 @@ def from_trace(path: Path, *, title: str = "") -> MadeScenario:
     return replace(scenario, notes=notes, played_by=_PLAYED_BY[surface])
 
 
-def read_trace(path: Path) -> Read:
-    """A trace, of a damaged file what is before the damage. Raises `UsageError`."""
+def read_trace(path: Path) -> ReadTrace:
+    """Read a trace; of a damaged file, the part before the damage. Raises `UsageError`."""
     book = load_book()
     server_names = [load_profile(name).names for name in builtin_names()]
 
-    def read(one: Path) -> Trace:
-        return load_any(one, book.paths_of, known=server_names, classify_of=classify_of)
+    def load_part(file: Path) -> Trace:
+        return load_any(file, book.paths_of, candidates=server_names, classify_of=classify_of)
 
     try:
-        trace = read(path)
+        trace = load_part(path)
     except TraceFormatError as error:
         number = _line_of(str(error), path)
         if number < 2:
@@ -97,19 +96,21 @@ def read_trace(path: Path) -> Read:
             part = Path(folder) / path.name
             with path.open("rb") as source:
                 part.write_bytes(b"".join(islice(source, number - 1)))
-            trace = read(part)
-        return Read(trace, f"only what is before line {number} is used: {error}")
+            trace = load_part(part)
+        return ReadTrace(trace, f"only what is before line {number} is used: {error}")
     lines = path.read_bytes().rstrip().split(b"\n")
     if b'"trace"' in lines[0] and not _is_end(lines[-1]):
-        return Read(trace, "the file ends before the session did: what came after is not known")
-    return Read(trace)
+        return ReadTrace(
+            trace, "the file ends before the session did: what came after is not known"
+        )
+    return ReadTrace(trace)
 
 
-def covered(trace: Trace) -> list[str]:
-    """The rules that a scenario of a trace covers: broken ones, then those that say most of it."""
+def covered_rules(trace: Trace) -> list[str]:
+    """Return the rules that the scenario covers: broken ones, then the most characteristic."""
     book = load_book()
     rules = [rule for rule in all_rules().values() if rule.surface == trace.header.surface]
-    rows = judged(book, trace, rules=rules).finish(trace.end)
+    rows = feed_trace(book, trace, rules=rules).finish(trace.end)
     deviations = load_profile(trace.header.profile).deviations if trace.header.profile else ()
     known_rules = {deviation.rule for deviation in deviations}
     broken = {
@@ -124,11 +125,11 @@ def covered(trace: Trace) -> list[str]:
     passed = {
         row.rule
         for row in rows
-        if row.verdict is Verdict.PASS and row.level is Level.MUST and moments.sure(row)
+        if row.verdict is Verdict.PASS and row.level is Level.MUST and moments.is_repeatable(row)
     }
     telling = [
         rule
-        for family in _TELLING
+        for family in _TELLING_FAMILIES
         for rule in sorted(passed - broken - known_rules)
         if rule.split(".")[0] == family
     ]
@@ -136,44 +137,44 @@ def covered(trace: Trace) -> list[str]:
 
 
 def _program(trace: Trace) -> ExecProgram:
-    """The words of the program that ran; those of the shipping agent where they are not known."""
+    """Return the program's command-line words; those of the shipped agent if unknown."""
     name = trace.header.profile
     return load_profile(name if name in builtin_names() else "spec").exec
 
 
 class _Moments:
-    """Messages that come again, whatever the moment at which the client acts."""
+    """Messages that recur on replay, however the client's actions are timed."""
 
     def __init__(self, trace: Trace) -> None:
         changes = [mark.after for mark in trace.marks_of(Closed)]
         changes += [frame.seq for frame in trace.frames if frame.method == "initialize"]
         turns = list(Story(trace).turns.values())
         self._whole = [turn for turn in turns if turn.status == "completed"]
-        # While it comes or goes, or lays something, the client is told what need not be judged.
+        # While a client connects or leaves it may receive messages that are not judged again.
         self._disturbed = [turn for turn in turns if any(turn.runs_at(seq) for seq in changes)]
 
-    def sure(self, row: Row) -> bool:
-        """Return whether the rule of a row will have something to judge again."""
+    def is_repeatable(self, row: Row) -> bool:
+        """Return whether the rule of a row will judge something again on replay."""
         if any(turn.runs_at(seq) for turn in self._disturbed for seq in row.frames):
             return False
-        if row.rule.split(".")[0] not in _ON_THE_WAY:
+        if row.rule.split(".")[0] not in _IN_TURN_FAMILIES:
             return True
         return all(any(turn.runs_at(seq) for turn in self._whole) for seq in row.frames)
 
 
-def written(made: MadeScenario, path: Path, *, force: bool = False) -> Path:
-    """Write a scenario to a file, which is not there yet or may be written over."""
+def write_scenario(scenario: ScenarioFromTrace, path: Path, *, force: bool = False) -> Path:
+    """Write a scenario to a new file, or over an existing one with `force`."""
     if not path.name.endswith(SUFFIX):
         raise UsageError(f"{path}: a scenario's file ends in {SUFFIX}")
     if path.exists() and not force:
         raise UsageError(f"{path} is there already; name another file, or --force to write over it")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(made.text, encoding="utf-8")
+    path.write_text(scenario.text, encoding="utf-8")
     return path
 
 
 def _line_of(message: str, path: Path) -> int:
-    """The line that a message about a file names, 0 for none."""
+    """Return the line that a message about a file names, 0 if it names none."""
     number = message.removeprefix(f"{path}:").split(":", 1)[0]
     return int(number) if number.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""The commands `harness fuzz` and `harness replay`: their options, and printing what comes."""
+"""Options of the commands `harness fuzz` and `harness replay`."""
 
 import json as json_
 import os
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 _TARGET = Annotated[str, typer.Option("--target", help="a profile's name or path")]
 _SERVER = Annotated[str, typer.Option("--server-cmd", help="the server, run without a shell")]
@@ -47,17 +47,17 @@ def fuzz(
     from harness.search.fuzz.run import Bounds, fuzz
     from harness.search.fuzz.store import open_store
 
-    with errors():
+    with exit_on_error():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         check_method(config.book, method)
         kinds = kinds_of(what or ("inputs" if method else ""))
-    # Hypothesis keeps things of its own, else in a folder beside the user's files.
+    # By default hypothesis would create a folder beside the user's files.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
     seconds = 60.0 if max_time is None and conversations is None else max_time
     bounds = Bounds(kinds, seed, seconds, conversations, method)
     interruption = Interruption(config.base)
     interruption.install()
-    with errors(), open_store(store or failures_folder(), kinds) as failures:
+    with exit_on_error(), open_store(store or failures_folder(), kinds) as failures:
         try:
             result = fuzz(config, bounds, failures, interruption)
         except TargetError as failed:
@@ -69,7 +69,7 @@ def fuzz(
         else:
             for line in telling.lines(result, failures, words):
                 typer.echo(line)
-    if result.interrupted:
+    if result.interrupted_by:
         raise typer.Exit(interruption.status)
     raise typer.Exit(1 if result.red else 0)
 
@@ -90,7 +90,7 @@ def replay(
     from harness.search.fuzz.replay import case_of
     from harness.search.fuzz.replay import replay as play_again
 
-    with errors():
+    with exit_on_error():
         config = configure(target=target, server_cmd=server_cmd, scale=timeout_scale)
         replayed_case = case_of(case, store or failures_folder(), config)
     interruption = Interruption(config.base)
@@ -100,11 +100,13 @@ def replay(
     except TargetError as failed:
         typer.echo(f"harness: {failed}; ask harness doctor what to do", err=True)
         raise typer.Exit(1) from None
-    if result.interrupted:
-        typer.echo(f"interrupted ({result.interrupted}): whether it is fixed is not known")
+    if result.interrupted_by:
+        typer.echo(f"interrupted ({result.interrupted_by}): whether it is fixed is not known")
         raise typer.Exit(interruption.status)
-    wrong = [text for text in result.told if text]
-    typer.echo(f"{result.verdict}: {result.name} ({len(wrong)} of {len(result.told)} plays wrong)")
+    wrong = [text for text in result.problems if text]
+    typer.echo(
+        f"{result.verdict}: {result.name} ({len(wrong)} of {len(result.problems)} plays wrong)"
+    )
     for text in dict.fromkeys(wrong):
         typer.echo(f"  {text[:500]}")
     raise typer.Exit(0 if result.verdict == "fixed" else 1)

@@ -1,7 +1,6 @@
-"""Keys of a terminal, one at a time, without a line's end.
+"""Single key presses of a terminal, read without waiting for Enter.
 
-The terminal gives keys at once from the beginning to the end, so that none is lost that is pressed
-while something is printed.
+The terminal stays in this mode throughout, so that no key pressed during output is lost.
 """
 
 import os
@@ -11,18 +10,18 @@ import tty
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+# An arrow key sends several bytes.
 _MAX_KEY_BYTES = 32
-"""So many bytes one key sends at most, such as an arrow."""
 
 
 @contextmanager
 def keys(terminal: int) -> Generator[Callable[[], str]]:
-    """Gives a function that waits for a key; it gives "" at the end of input.
+    """Yield a function that waits for a key and returns it, "" at the end of input.
 
-    Ctrl-C is a key like others, so that it never comes between two of our steps.
+    Ctrl-C is read as a key, so that it never interrupts half-way.
     """
     before = termios.tcgetattr(terminal)
-    # Not flushed: what was typed ahead counts.
+    # TCSANOW does not flush: keys typed ahead count.
     tty.setcbreak(terminal, termios.TCSANOW)
     now = termios.tcgetattr(terminal)
     now[3] &= ~termios.ISIG

@@ -1,4 +1,4 @@
-"""`harness model`: the scripted model as a service of its own, for who sits in a debugger."""
+"""`harness model`: the scripted model as a separate service, for debugging a server."""
 
 import contextlib
 import errno
@@ -14,21 +14,21 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from harness.cli.commands.model_telling import Say, Teller, counted, environment_lines
+from harness.cli.commands.model_telling import Say, Teller, environment_lines, pluralize
 from harness.client.target.profile import Profile, load_profile
 from harness.errors import UsageError
 from harness.model.service import ModelService
 from harness.model.tools import ToolRow
-from harness.scenario.model_script import ModelScript, model_script
+from harness.scenario.model_script import ModelScript, load_model_script
 
-# The key that servers are to send; nobody looks at it.
+# The API key that servers are told to send; it is not checked.
 KEY = "harness-key"
-_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_EVERY = ("0.0.0.0", "::")
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ALL_INTERFACES = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ModelOptions:
     """The options of the command. Port 0 is a free one; `target` is a profile's name."""
 
     script: str
@@ -40,37 +40,37 @@ class Wanted:
     target: str = "spec"
 
 
-def serve(wanted: Wanted, say: Say, warn: Say) -> tuple[int, dict[str, Any]]:
-    """Serve until a signal comes; gives the exit status and the report.
+def serve(options: ModelOptions, say: Say, warn: Say) -> tuple[int, dict[str, Any]]:
+    """Serve until a signal comes; return the exit status and the report.
 
-    1 where something was unexpected or a step was not used. Raises `UsageError`.
+    1 if something was unexpected or a step was not used. Raises `UsageError`.
     """
-    if wanted.once and wanted.loop:
+    if options.once and options.loop:
         raise UsageError("--once ends with the script and --loop begins it again; give one of them")
-    script, profile = model_script(wanted.script), load_profile(wanted.target)
-    return anyio.run(_serve, wanted, script, profile, say, warn)
+    script, profile = load_model_script(options.script), load_profile(options.target)
+    return anyio.run(_serve, options, script, profile, say, warn)
 
 
 async def _serve(
-    wanted: Wanted, script: ModelScript, profile: Profile, say: Say, warn: Say
+    options: ModelOptions, script: ModelScript, profile: Profile, say: Say, warn: Say
 ) -> tuple[int, dict[str, Any]]:
-    teller = Teller(script, say, warn, loop=wanted.loop)
+    teller = Teller(script, say, warn, loop=options.loop)
     service: ModelService | UsageError | None = None
-    with anyio.open_signal_receiver(*_ENDS) as signals:
-        # What is raised within a task group comes out of it in a group.
+    with anyio.open_signal_receiver(*_END_SIGNALS) as signals:
+        # An exception raised within a task group would come out as a group.
         async with anyio.create_task_group() as tasks:
-            service = _service(tasks, wanted, script, profile, teller)
+            service = _service(tasks, options, script, profile, teller)
             if isinstance(service, ModelService):
-                await _until_the_end(tasks, service, wanted, script, teller, signals)
+                await _serve_until_end(tasks, service, options, script, teller, signals)
     if not isinstance(service, ModelService):
         raise service or RuntimeError("nothing was served")
-    return _over(service, script, teller, say)
+    return _print_summary(service, script, teller, say)
 
 
-async def _until_the_end(
+async def _serve_until_end(
     tasks: TaskGroup,
     service: ModelService,
-    wanted: Wanted,
+    options: ModelOptions,
     script: ModelScript,
     teller: Teller,
     signals: AsyncIterator[signal.Signals],
@@ -83,19 +83,19 @@ async def _until_the_end(
         ended.set()
 
     async def until_played() -> None:
-        await service.played()
+        await service.wait_until_played()
         ended.set()
 
     teller.base = service.url.removesuffix("/v1")
     try:
         await service.listen(listening=True)
-        _greet(service, wanted, script, teller.say)
-        if wanted.open_gates:
+        _greet(service, options, script, teller.say)
+        if options.open_gates:
             service.gates.open_all()
         else:
-            tasks.start_soon(_keys, service)
+            tasks.start_soon(_open_gates_by_key, service)
         tasks.start_soon(until_signalled)
-        if wanted.once:
+        if options.once:
             tasks.start_soon(until_played)
         await ended.wait()
     finally:
@@ -104,61 +104,61 @@ async def _until_the_end(
 
 
 def _service(
-    tasks: TaskGroup, wanted: Wanted, script: ModelScript, profile: Profile, teller: Teller
+    tasks: TaskGroup, options: ModelOptions, script: ModelScript, profile: Profile, teller: Teller
 ) -> ModelService | UsageError:
-    """The service, bound to its address, or why it cannot be."""
+    """Return the service bound to its address, or the error why it cannot be."""
     try:
         return ModelService(
             tasks,
             script.scripts,
             teller,
-            host="127.0.0.1" if wanted.host == "localhost" else wanted.host,
-            port=wanted.port,
-            loop=wanted.loop,
+            host="127.0.0.1" if options.host == "localhost" else options.host,
+            port=options.port,
+            loop=options.loop,
             tools=[ToolRow(**tool.model_dump()) for tool in profile.tools],
             outcomes={str(name): texts for name, texts in profile.outcomes.items()},
             loose=profile.capabilities == "probe",
         )
     except OSError as error:
-        return UsageError(_why_not_bound(wanted, error))
+        return UsageError(_bind_error(options, error))
 
 
-def _why_not_bound(wanted: Wanted, error: OSError) -> str:
+def _bind_error(options: ModelOptions, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
-            f"--port {wanted.port}: something listens on {wanted.host}:{wanted.port} already; "
+            f"--port {options.port}: something listens on {options.host}:{options.port} already; "
             "end it, or give another port (0 for any free one)"
         )
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return f"--host {wanted.host}: no address of this machine; give 127.0.0.1"
-    option_words = f"--host {wanted.host} --port {wanted.port}"
+        return f"--host {options.host}: no address of this machine; give 127.0.0.1"
+    option_words = f"--host {options.host} --port {options.port}"
     return f"{option_words}: cannot listen there: {error.strerror or error}"
 
 
-def _greet(service: ModelService, wanted: Wanted, script: ModelScript, say: Say) -> None:
-    steps = counted(sum(map(len, script.scripts.values())), "step")
+def _greet(service: ModelService, options: ModelOptions, script: ModelScript, say: Say) -> None:
+    steps = pluralize(sum(map(len, script.scripts.values())), "step")
     threads = f" for {len(script.scripts)} threads" if len(script.scripts) > 1 else ""
     say(f"the model of {script.name} ({steps}{threads}) is at {service.url}")
     say("start the server with:")
     for name, value in environment_lines(service.url, KEY).items():
         say(f"  export {name}={value}")
-    if script.left_out:
-        parts = ", ".join(script.left_out)
+    if script.ignored_parts:
+        parts = ", ".join(script.ignored_parts)
         say(f"not set up, since this is the model alone: {parts} (harness scenario show)")
-    if wanted.host in _EVERY:
+    if options.host in _ALL_INTERFACES:
         say("every machine that reaches this one can call it")
     gates = sorted(
         {gate for steps in script.scripts.values() for step in steps for gate in step.gates()}
     )
-    if gates and not wanted.open_gates:
+    if gates and not options.open_gates:
         say(f"gates: {', '.join(gates)}")
-    say("Ctrl-C ends it" if not wanted.once else "it ends with its script")
+    say("Ctrl-C ends it" if not options.once else "it ends with its script")
 
 
-async def _keys(service: ModelService) -> None:
-    """Open the gate that waits longest at each Enter, or the one whose name is typed before it.
+async def _open_gates_by_key(service: ModelService) -> None:
+    """At each Enter open the gate whose name was typed, or else the one that waits longest.
 
-    Only in a terminal, and only while we are in its foreground: reading would stop us otherwise.
+    Only in the foreground of a terminal: in the background, reading would stop the process.
     """
     while _has_terminal():
         await anyio.wait_readable(0)
@@ -182,17 +182,18 @@ def _has_terminal() -> bool:
         return False
 
 
-def _over(
+def _print_summary(
     service: ModelService, script: ModelScript, teller: Teller, say: Say
 ) -> tuple[int, dict[str, Any]]:
     say("")
-    teller.unused(service.conversations.all)
-    for alias in service.conversations.waiting:
+    teller.report_unused(service.conversations.all)
+    for alias in service.conversations.waiting_aliases:
         for step, model_step in enumerate(script.scripts[alias]):
             if model_step.when is None:
-                teller.unused_step(alias, step)
+                teller.report_unused_step(alias, step)
     red = bool(teller.unexpected)
-    say(f"{counted(service.calls, 'call')}, {counted(len(teller.unexpected), 'thing')} unexpected")
+    things = pluralize(len(teller.unexpected), "thing")
+    say(f"{pluralize(service.calls, 'call')}, {things} unexpected")
     say(f"verdict: {'RED' if red else 'GREEN'}")
     return int(red), {
         "verdict": "RED" if red else "GREEN",
@@ -205,9 +206,9 @@ def _over(
 
 @contextlib.contextmanager
 def report_file(path: str) -> Generator[Callable[[dict[str, Any]], None]]:
-    """Open the report, "" for none, before anything is served.
+    """Yield a function that writes the report; `path` "" writes none. Raises `UsageError`.
 
-    It is written beside its place and moved there whole. Raises `UsageError`.
+    The file is checked before anything is served, and replaced atomically.
     """
     if not path:
         yield lambda _report: None

@@ -1,11 +1,11 @@
-"""The command `harness model`: its options, and printing what the parts give, as in cli."""
+"""Options of the command `harness model`."""
 
 import json as json_
 from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 
 def model(
@@ -35,7 +35,7 @@ def model(
     Says what the server asked, what it was told, and what was unexpected. Exit status 1 if
     anything was, or if a step was not used.
     """
-    from harness.cli.commands.model import Wanted, report_file, serve
+    from harness.cli.commands.model import ModelOptions, report_file, serve
 
     aside = json == "-"
 
@@ -45,8 +45,8 @@ def model(
     def warn(line: str) -> None:
         typer.secho(line, err=aside, fg=typer.colors.RED)
 
-    options = Wanted(script, host, port, once, loop, open_gates, target)
-    with errors(), report_file("" if aside else json) as write:
+    options = ModelOptions(script, host, port, once, loop, open_gates, target)
+    with exit_on_error(), report_file("" if aside else json) as write:
         status, report = serve(options, say, warn)
         write(report)
         if aside:

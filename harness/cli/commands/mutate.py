@@ -1,4 +1,4 @@
-"""`harness mutate`: which faults the rules find in a server's messages while they pass."""
+"""`harness mutate`: inject faults into a server's messages and check that the rules find them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,21 +14,21 @@ from harness.faults.mutation import Outcome
 from harness.judge.rules.discovery import all_rules
 from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
-from harness.report.report_file import unwritable
+from harness.report.report_file import write_problem
 from harness.search.mutation.campaign import Campaign
 from harness.search.mutation.result import FaultResult, Score
 from harness.search.mutation.suite import base_of, scenarios_of
 from harness.search.mutation.telling import lines
 from harness.search.mutation.workers import WorkerLost
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 
 Say = Callable[[str], None]
-# The profile of which nothing may be left unapplied: the server is ours, and has everything.
-_OURS = "reference"
+# The reference server's profile: it offers everything, so every fault must find a place.
+_OWN_PROFILE = "reference"
 
 
 def mutate_target(
-    asked: Mapping[str, Any],
+    target_options: Mapping[str, Any],
     *,
     fault: str = "",
     rule: str = "",
@@ -37,16 +37,16 @@ def mutate_target(
     to: Path | None = None,
     say: Say = print,
 ) -> int:
-    """Try the faults on the target that `asked` describes (`configure`); gives the exit status.
+    """Try the faults on the target of `target_options` (`configure`); return the exit status.
 
-    `fault` and `rule` choose among them, with commas for several; `sample` keeps so many. `to` gets
-    the results as JSON. Raises `UsageError`.
+    `fault` and `rule` select some, comma-separated; `sample` keeps that many. The results are
+    written to `to` as JSON. Raises `UsageError`.
     """
-    problem = unwritable(str(to), makes_folder=True) if to is not None else ""
+    problem = write_problem(str(to), makes_folder=True) if to is not None else ""
     if problem:
         raise UsageError(f"--json {to}: {problem}")
-    config = configure(**asked)
-    faults = sampled(chosen(config, fault, rule), sample)
+    config = configure(**target_options)
+    faults = sample_faults(choose_faults(config, fault, rule), sample)
     interruption = Interruption(base_of(config))
     interruption.install()
     score = Score(config.profile.name, len(faults))
@@ -54,7 +54,7 @@ def mutate_target(
         faults,
         list(scenarios_of(config)),
         {
-            "configure": dict(asked),
+            "configure": dict(target_options),
             "lacks": [asdict(lack) for lack in config.lacks],
         },
         score,
@@ -66,7 +66,7 @@ def mutate_target(
         with interruption.defer_signals(), start_blocking_portal() as portal:
             interruption.wait(portal.start_task_soon(campaign.run))
     except Interrupted:
-        score.interrupted = interruption.name
+        score.interrupted_by = interruption.name
     except ExceptionGroup as failed:
         lost, _ = failed.split(WorkerLost)
         if lost is None:
@@ -79,28 +79,30 @@ def mutate_target(
     if to is not None:
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(json.dumps(score.as_json(), indent=1) + "\n", encoding="utf-8")
-    return interruption.status if score.interrupted else status(score)
+    return interruption.status if score.interrupted_by else exit_status(score)
 
 
-def status(score: Score) -> int:
-    """1 where a fault survived; on the reference server also where one found no place."""
+def exit_status(score: Score) -> int:
+    """Return 1 if a fault survived or, on the reference server, found no place; else 0."""
     failed = score.count(Outcome.SURVIVED)
-    if score.target == _OURS:
+    if score.target == _OWN_PROFILE:
         failed += score.count(Outcome.NOT_APPLIED)
     return 1 if failed else 0
 
 
-def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
-    """The faults of the rules that are judged on this target. Raises `UsageError`."""
+def choose_faults(config: Config, fault: str, rule: str) -> dict[str, Fault]:
+    """Return the faults of the rules that are judged on this target. Raises `UsageError`."""
     every, rules = all_faults(), all_rules()
     for name in _names(fault):
         if name not in every:
             raise UsageError(
-                f"--fault: {unknown('fault', name, every, listed='harness faulty --list')}"
+                f"--fault: {unknown_name('fault', name, every, listed='harness faulty --list')}"
             )
     for name in _names(rule):
         if name not in rules:
-            raise UsageError(f"--rule: {unknown('rule id', name, rules, listed='harness list')}")
+            raise UsageError(
+                f"--rule: {unknown_name('rule id', name, rules, listed='harness list')}"
+            )
     chosen_faults = {
         name: candidate
         for name, candidate in every.items()
@@ -115,8 +117,8 @@ def chosen(config: Config, fault: str, rule: str) -> dict[str, Fault]:
     return chosen_faults
 
 
-def sampled(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
-    """So many of the faults, spread over all of them; all where `count` is 0 or there are fewer."""
+def sample_faults(faults: dict[str, Fault], count: int) -> dict[str, Fault]:
+    """Return `count` faults spread evenly over all; all if `count` is 0 or exceeds them."""
     if not 0 < count < len(faults):
         return faults
     names = list(faults)

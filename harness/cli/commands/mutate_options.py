@@ -1,11 +1,11 @@
-"""The command `harness mutate`: its options, and printing what the parts give, as in cli."""
+"""Options of the command `harness mutate`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 
 def mutate(
@@ -31,7 +31,7 @@ def mutate(
 
     target_options = {"target": target, "server_cmd": server_cmd, "agent_cmd": agent_cmd}
     target_options |= {"sdk_cmd": sdk_cmd, "scale": timeout_scale}
-    with errors():
+    with exit_on_error():
         status = mutate_target(
             target_options,
             fault=",".join(fault or ()),

@@ -1,7 +1,7 @@
-"""A process that stands between a client and a server's process, on our own standard streams.
+"""A proxy between a client on our standard streams and a server process.
 
-The server gets our environment, our folder and our standard error. It ends as it would without us:
-its exit status is ours, and a signal that ended it ends us.
+The server inherits our environment, working directory and standard error. The proxy is transparent
+at the end too: it exits with the server's status, or by the signal that ended the server.
 """
 
 import contextlib
@@ -15,30 +15,30 @@ from subprocess import PIPE
 import anyio
 from anyio.abc import Process
 
-from harness.cli.commands.standard_streams import GONE, OwnStreams, ProcessStreams, written_to
+from harness.cli.commands.standard_streams import GONE, OwnStreams, ProcessStreams, write_all
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.errors import TargetGone, UsageError
-from harness.faults.live.chain import AtWork
+from harness.faults.live.chain import LineFilter
 from harness.faults.live.relay import Relay
 
-# Seconds that a server has to end when its client is gone, and again after TERM.
-GRACE = 2.0
-# What is read of a server's output after its end: a child of it may hold the pipe open.
-DRAIN = 1.0
+# Time for a server to end when its client is gone, and again after TERM.
+GRACE_SECONDS = 2.0
+# Time to read a server's output after its end: a child may hold the pipe open.
+DRAIN_SECONDS = 1.0
 _STANDARD_ERROR = 2
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
-def passed_on() -> list[signal.Signals]:
-    """The signals that are passed on: those that whoever started us has not had ignored."""
-    return [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+def forwarded_signals() -> list[signal.Signals]:
+    """Return the signals to forward: those that our parent process did not set to ignored."""
+    return [number for number in _FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def found(command: Sequence[str], option: str) -> list[str]:
-    """The words of the server's command, its program found. Raises `UsageError`.
+def find_server(command: Sequence[str], option: str) -> list[str]:
+    """Return the server's command with its program resolved. Raises `UsageError`.
 
-    `option` is what takes the command, as messages name it: `harness faulty --`.
+    `option` is the option that takes the command, as messages name it: `harness faulty --`.
     """
     if not command:
         example = f"{option.removesuffix(' --')} … -- agent app-server"
@@ -47,38 +47,39 @@ def found(command: Sequence[str], option: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Proxied:
-    """The relay between the two, and the start of the server.
+class ProxyOptions:
+    """Options of the relay and of starting the server.
 
-    `quiet` are the seconds of silence after which what is held goes on. `option` is as in `found`.
-    `env` is the server's environment, None for ours. `errors` gets what the server writes to its
-    standard error, which is then written to ours; with None the server has ours itself. `signalled`
-    is told each signal that is passed on.
+    After `quiet` seconds of silence held messages go on. `option` is as in `find_server`. `env` is
+    the server's environment, None for ours. `errors` gets the server's standard error, which is
+    then copied to ours; with None the server inherits ours. `on_signal` gets forwarded signals.
     """
 
-    live: AtWork
+    live: LineFilter
     quiet: float
     option: str
     env: Mapping[str, str] | None = None
     errors: Callable[[bytes], None] | None = None
-    signalled: Callable[[signal.Signals], None] | None = None
+    on_signal: Callable[[signal.Signals], None] | None = None
 
 
-async def proxied(command: Sequence[str], how: Proxied) -> int:
-    """Run a server on our standard streams with something in between; gives its exit status.
+async def run_proxy(command: Sequence[str], options: ProxyOptions) -> int:
+    """Run a server on our standard streams behind the relay and return its exit status.
 
-    Below 0 is the signal that ended it. Raises `NotStarted`.
+    A negative status is the signal that ended it. Raises `NotStarted`.
     """
-    with anyio.open_signal_receiver(*passed_on()) as signals:
-        process = await started(command, how)
+    with anyio.open_signal_receiver(*forwarded_signals()) as signals:
+        process = await start_server(command, options)
         async with process, anyio.create_task_group() as tasks:
             client = OwnStreams()
-            relay = Relay(client, ProcessStreams(process), how.live, quiet=how.quiet)
+            relay = Relay(
+                client, ProcessStreams(process), options.live, quiet_seconds=options.quiet
+            )
 
             async def pass_signals_on() -> None:
                 async for number in signals:
-                    if how.signalled is not None:
-                        how.signalled(number)
+                    if options.on_signal is not None:
+                        options.on_signal(number)
                     send_signal(process, number)
 
             async def from_client() -> None:
@@ -86,44 +87,44 @@ async def proxied(command: Sequence[str], how: Proxied) -> int:
                     await relay.from_client()
 
             async def until_client_is_gone() -> None:
-                await client.gone()
-                await push_out(process)
+                await client.wait_closed()
+                await end_server(process)
 
             tasks.start_soon(pass_signals_on)
             tasks.start_soon(from_client)
-            tasks.start_soon(relay.mind_silence)
+            tasks.start_soon(relay.watch_silence)
             tasks.start_soon(until_client_is_gone)
-            await _to_the_end(process, relay, how.errors)
-            await push_out(process)
+            await _relay_until_end(process, relay, options.errors)
+            await end_server(process)
             tasks.cancel_scope.cancel()
     return process.returncode or 0
 
 
-async def started(command: Sequence[str], how: Proxied) -> Process:
-    """The server's process, in a session of its own. Raises `NotStarted`."""
+async def start_server(command: Sequence[str], options: ProxyOptions) -> Process:
+    """Start the server's process in a new session. Raises `NotStarted`."""
     ignore_lost_input()
     try:
         return await anyio.open_process(
             list(command),
             stdin=PIPE,
             stdout=PIPE,
-            stderr=None if how.errors is None else PIPE,
-            env=how.env,
+            stderr=None if options.errors is None else PIPE,
+            env=options.env,
             start_new_session=True,
         )
     except OSError as error:
-        raise NotStarted(describe_start_failure(command, error, how.option)) from error
+        raise NotStarted(describe_start_failure(command, error, options.option)) from error
 
 
-async def _to_the_end(
+async def _relay_until_end(
     process: Process, relay: Relay, errors: Callable[[bytes], None] | None
 ) -> None:
-    """Pass on what the server says until it has ended, and what it left in its pipes."""
+    """Relay the server's output until it has ended and its pipes are drained."""
     async with anyio.create_task_group() as reading:
 
         async def end() -> None:
             await process.wait()
-            with anyio.move_on_after(DRAIN):
+            with anyio.move_on_after(DRAIN_SECONDS):
                 await read.wait()
             reading.cancel_scope.cancel()
 
@@ -139,23 +140,23 @@ async def _to_the_end(
 
 
 async def _pass_errors_on(process: Process, errors: Callable[[bytes], None]) -> None:
-    """Write what the server writes to its standard error to ours; nobody may read it."""
+    """Copy the server's standard error to ours, even if nobody reads it."""
     if process.stderr is None:
         return
     with contextlib.suppress(*GONE):
         while chunk := await process.stderr.receive():
             errors(chunk)
             with contextlib.suppress(TargetGone):
-                await written_to(_STANDARD_ERROR, chunk)
+                await write_all(_STANDARD_ERROR, chunk)
 
 
-async def push_out(process: Process) -> None:
-    """End a server to whom or from whom nothing passes any more: end of input, TERM, KILL."""
+async def end_server(process: Process) -> None:
+    """End a server: close its input, then TERM, then KILL."""
     if process.stdin is not None:
         with contextlib.suppress(OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             await process.stdin.aclose()
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with anyio.move_on_after(GRACE):
+        with anyio.move_on_after(GRACE_SECONDS):
             await process.wait()
             return
         with contextlib.suppress(ProcessLookupError):
@@ -163,7 +164,7 @@ async def push_out(process: Process) -> None:
 
 
 def send_signal(process: Process, number: signal.Signals) -> None:
-    """Pass a signal on to a server: what a terminal sends, to all of its process group."""
+    """Forward a signal to a server; a terminal's signals go to its whole process group."""
     with contextlib.suppress(ProcessLookupError):
         if number in (signal.SIGINT, signal.SIGQUIT):
             os.killpg(process.pid, number)
@@ -172,9 +173,9 @@ def send_signal(process: Process, number: signal.Signals) -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as the server ended, by a signal or with a status; does not come back."""
+    """End this process as the server ended, by a signal or with a status. Never returns."""
     if status < 0:
-        # The core of the server was dumped if at all; ours would be of no use.
+        # Do not dump our own core in addition to the server's.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         with contextlib.suppress(OSError):
             signal.signal(-status, signal.SIG_DFL)

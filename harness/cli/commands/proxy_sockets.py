@@ -1,6 +1,6 @@
-"""Clients that connect to us, and servers that we connect to: a conversation for each client.
+"""A proxy for clients that connect to a socket: one relay and one server side per client.
 
-Only clients of this machine that are no web pages are let in.
+Only local clients that are not web pages are accepted.
 """
 
 import contextlib
@@ -17,48 +17,48 @@ import anyio
 from anyio.abc import Process
 from websockets.exceptions import InvalidHandshake
 
-from harness.cli.commands.proxy import GRACE, passed_on, push_out, send_signal
-from harness.cli.commands.socket_sides import ClosableSide, clients_at, connected
+from harness.cli.commands.proxy import GRACE_SECONDS, end_server, forwarded_signals, send_signal
+from harness.cli.commands.socket_sides import ClosableSide, clients_at, connect_to
 from harness.cli.commands.standard_streams import ProcessStreams
 from harness.client.target.program import NotStarted, describe_start_failure, find_program
 from harness.client.target.ready import free_address
 from harness.client.transport.connect import check_address
 from harness.errors import TargetGone, UsageError
-from harness.faults.live.chain import AtWork
+from harness.faults.live.chain import LineFilter
 from harness.faults.live.relay import Relay, Side
 
 PLACEHOLDER = "{listen}"
-# Seconds that a server has until it listens.
-START = 30.0
-_BETWEEN = 0.05
+# Time for a server to listen.
+START_SECONDS = 30.0
+_RETRY_SECONDS = 0.05
 _STANDARD_ERROR = 2
-_NOT_REACHED = (OSError, NotStarted, InvalidHandshake, TimeoutError, TargetGone)
+_CONNECT_ERRORS = (OSError, NotStarted, InvalidHandshake, TimeoutError, TargetGone)
 Say = Callable[[str], None]
 E = TypeVar("E", bound=Exception)
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """The relay between clients and servers.
+class RelayOptions:
+    """Options of the relays between clients and servers.
 
-    `live` makes it for the client of a number, from 1; `left` is told when that conversation is
-    over. `option` is what takes the server's command, as messages name it. `env` is the server's
-    environment, None for ours; `to` is the address of a server that runs already, "" for none.
+    `live` makes the relay's middle for a client's number, from 1; `on_client_left` is called when
+    its conversation ends. `option` takes the server's command, as messages name it. `env` is the
+    server's environment, None for ours; `to` is the address of a running server, "" for none.
     """
 
-    live: Callable[[int], AtWork]
+    live: Callable[[int], LineFilter]
     quiet: float
     say: Say
     option: str
-    left: Callable[[int], None] = field(default=lambda _: None)
+    on_client_left: Callable[[int], None] = field(default=lambda _: None)
     env: Mapping[str, str] | None = None
     to: str = ""
 
 
-class Door:
-    """Takes clients, each with what stands between it and its server."""
+class ClientListener:
+    """Accepts clients, and relays between each and its server."""
 
-    def __init__(self, command: Sequence[str], between: Between, inner: str = "") -> None:
+    def __init__(self, command: Sequence[str], between: RelayOptions, inner: str = "") -> None:
         self._listens = bool(inner)
         self._inner = between.to or inner
         words = [word.replace(PLACEHOLDER, inner) for word in command]
@@ -68,12 +68,12 @@ class Door:
         self._process: Process | None = None
 
     async def run(self, address: str) -> int:
-        """Take clients until a signal comes, or until the server that listens has ended.
+        """Accept clients until a signal or the listening server's end.
 
-        Gives the exit status; below 0 is the signal.
+        Return the exit status; a negative one is the signal.
         """
         status = 0
-        with anyio.open_signal_receiver(*passed_on()) as signals:
+        with anyio.open_signal_receiver(*forwarded_signals()) as signals:
             async with anyio.create_task_group() as tasks, self._server() as process:
 
                 async def stop() -> None:
@@ -97,7 +97,7 @@ class Door:
 
     @asynccontextmanager
     async def _server(self) -> AsyncGenerator[Process | None]:
-        """The server that listens for all clients, None where each client has its own."""
+        """Start the server that listens for all clients; None if each client has its own."""
         if not self._listens:
             yield None
             return
@@ -106,7 +106,7 @@ class Door:
             yield self._process
         finally:
             with anyio.CancelScope(shield=True):
-                await push_out(self._process)
+                await end_server(self._process)
                 await self._process.aclose()
 
     async def _start(self, *, stdin: int, stdout: int) -> Process:
@@ -125,23 +125,25 @@ class Door:
             ) from error
 
     async def _client(self, side: ClosableSide) -> None:
-        """The conversation of one client, from its connection on."""
+        """Hold the conversation of one client."""
         self._count += 1
         number = self._count
         try:
-            async with self._reached(side.token) as server:
-                relay = Relay(side, server, self._between.live(number), quiet=self._between.quiet)
+            async with self._server_of(side.token) as server:
+                relay = Relay(
+                    side, server, self._between.live(number), quiet_seconds=self._between.quiet
+                )
                 try:
-                    await hold(relay)
+                    await hold_conversation(relay)
                 finally:
-                    self._between.left(number)
-        except _NOT_REACHED as error:
+                    self._between.on_client_left(number)
+        except _CONNECT_ERRORS as error:
             self._between.say(f"client {number}: its server cannot be reached: {error}")
             await side.refuse()
 
     @asynccontextmanager
-    async def _reached(self, token: str | None) -> AsyncGenerator[Side]:
-        """The server of one client."""
+    async def _server_of(self, token: str | None) -> AsyncGenerator[Side]:
+        """Open the server side of one client."""
         if self._inner:
             async with await self.server_at(self._inner, token) as side:
                 yield side
@@ -151,69 +153,69 @@ class Door:
             yield ProcessStreams(process)
         finally:
             with anyio.CancelScope(shield=True):
-                await push_out(process)
+                await end_server(process)
                 await process.aclose()
 
     async def server_at(self, address: str, token: str | None = None) -> ClosableSide:
-        """A connection to the server, as soon as it listens where we started it."""
-        with anyio.fail_after(START):
+        """Connect to the server, waiting until it listens if we started it."""
+        with anyio.fail_after(START_SECONDS):
             while True:
                 try:
-                    return await connected(address, token)
+                    return await connect_to(address, token)
                 except OSError:
                     if self._process is None:
                         raise
-                    with anyio.move_on_after(_BETWEEN):
+                    with anyio.move_on_after(_RETRY_SECONDS):
                         await self._process.wait()
                         raise TargetGone("it ended before it listened") from None
 
 
-def take_clients(address: str, command: Sequence[str], between: Between) -> int:
-    """Serve clients at an address until a signal or the end of the server; gives the exit status.
+def take_clients(address: str, command: Sequence[str], between: RelayOptions) -> int:
+    """Serve clients at an address until a signal or the server's end; return the exit status.
 
     Raises `UsageError`.
     """
-    return anyio.run(taking_clients, address, command, between)
+    return anyio.run(serve_clients, address, command, between)
 
 
-async def taking_clients(address: str, command: Sequence[str], between: Between) -> int:
-    """As `take_clients`, in an event loop that runs."""
+async def serve_clients(address: str, command: Sequence[str], between: RelayOptions) -> int:
+    """Do the work of `take_clients` in the running event loop."""
     check_listen(address)
     over_unix = address.startswith("unix:")
     with TemporaryDirectory(prefix="h") as folder:
         inner = ""
         if any(PLACEHOLDER in word for word in command):
             inner = free_address("unix" if over_unix else "ws", Path(folder))
-        door = Door(command, between, inner)
+        door = ClientListener(command, between, inner)
         try:
             return await door.run(address)
         # Not `except*`: before Python 3.11.4 what it raises is a group again.
         except ExceptionGroup as group:
-            if refusal := _first(group, UsageError):
+            if refusal := _first_error(group, UsageError):
                 raise UsageError(str(refusal)) from group
-            if error := _first(group, OSError):
-                raise UsageError(f"cannot listen at {address}: {_why(error)}") from group
+            if error := _first_error(group, OSError):
+                raise UsageError(f"cannot listen at {address}: {_listen_error(error)}") from group
             raise
 
 
-def _first(group: ExceptionGroup[Any], kind: type[E]) -> E | None:
+def _first_error(group: ExceptionGroup[Any], kind: type[E]) -> E | None:
     """Return the first error of this kind, however deep in groups; None if there is none."""
     for error in group.exceptions:
         if isinstance(error, ExceptionGroup):
-            error = _first(cast("ExceptionGroup[Any]", error), kind)
+            error = _first_error(cast("ExceptionGroup[Any]", error), kind)
         if isinstance(error, kind):
             return error
     return None
 
 
-def _why(error: OSError) -> str:
+def _listen_error(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "something listens there already; end it, or give another port (0 for any free one)"
     return str(error)
 
 
 def check_listen(address: str) -> None:
-    """Raise `UsageError` for an address at which nobody can be waited for."""
+    """Raise `UsageError` for an address that cannot be listened on."""
     if not address.startswith(("ws://", "unix:", "ws+unix:")):
         raise UsageError(
             f"--listen takes ws://127.0.0.1:PORT, unix:PATH or ws+unix:PATH, and found {address!r}"
@@ -221,20 +223,20 @@ def check_listen(address: str) -> None:
     check_address(address, listen=True)
 
 
-async def hold(relay: Relay) -> None:
-    """One conversation: until the server has ended, or the client, and then the server too."""
+async def hold_conversation(relay: Relay) -> None:
+    """Relay one conversation until the server ends, or the client leaves and then the server."""
     async with anyio.create_task_group() as tasks:
 
         async def from_client() -> None:
             with contextlib.suppress(TargetGone):
                 await relay.from_client()
-            with anyio.move_on_after(GRACE):
+            with anyio.move_on_after(GRACE_SECONDS):
                 await ended.wait()
             tasks.cancel_scope.cancel()
 
         ended = anyio.Event()
         tasks.start_soon(from_client)
-        tasks.start_soon(relay.mind_silence)
+        tasks.start_soon(relay.watch_silence)
         with contextlib.suppress(TargetGone):
             await relay.from_server()
         ended.set()

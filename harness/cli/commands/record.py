@@ -1,4 +1,4 @@
-"""`harness record`: writes down a session between a client and a server that are not ours."""
+"""`harness record`: record a session between any client and server."""
 
 import functools
 import signal
@@ -10,36 +10,36 @@ from typing import Final
 
 import anyio
 
-from harness.cli.commands.proxy import Proxied, found, proxied
+from harness.cli.commands.proxy import ProxyOptions, find_server, run_proxy
 from harness.client.target.profile import fill, load_profile
 from harness.errors import UsageError
 from harness.model.recording import MODEL_VARIABLES, model_proxy
 from harness.trace.foreign import TARGET
 from harness.trace.marks import Place, ProgramEnded, ProgramErrors, ProgramStarted, RecorderNote
-from harness.trace.record.file import RecordingFile, numbered
+from harness.trace.record.file import RecordingFile, next_numbered_path
 from harness.trace.record.masks import Masker
 from harness.trace.record.tap import ProgramTap, Tap
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import End, Header
 
-# What takes the server's command, as messages about it name it.
+# The option that takes the server's command, as messages name it.
 OPTION: Final = "harness record --"
 EXEC: Final = "exec"
 SURFACES: Final = (SESSION, EXEC)
-# So much of a program's standard error is kept, its end, as in a trace of a run.
+# The end of a program's standard error is kept, as in a trace of a run.
 MAX_STDERR_BYTES: Final = 64 * 1024
-# A recorder never holds anything back, so it minds no silence.
-NEVER: Final = float("inf")
+# A recorder never holds messages back, so silence does not matter.
+NEVER_QUIET: Final = float("inf")
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The subject of a recording, and its file.
+    """Options of a recording.
 
-    `output` is the file, or a folder in which the recording gets a number. `target` is the profile
-    of the server, "" where it has none. `environ` is our environment, and `model_url` the model's
-    real address where its side is recorded too, "" where it is not.
+    `output` is the file, or a folder in which the recording gets a number. `target` is the server's
+    profile, "" for none. `environ` is our environment. `model_url` is the model's real address if
+    its side is recorded too, else "".
     """
 
     output: str
@@ -51,7 +51,7 @@ class Recording:
     model_url: str = ""
 
     def open(self, masker: Masker) -> RecordingFile:
-        """The file, with its header. Raises `UsageError`."""
+        """Open the file and write its header. Raises `UsageError`."""
         if self.surface not in SURFACES:
             raise UsageError(
                 f"--surface {self.surface}: expected one of {', '.join(SURFACES)}; nothing else is "
@@ -60,7 +60,7 @@ class Recording:
         profile = load_profile(self.target) if self.target else None
         path = Path(self.output)
         if self.output.endswith("/") or path.is_dir():
-            path = numbered(path)
+            path = next_numbered_path(path)
         header = Header(
             target=TARGET,
             profile=self.target,
@@ -75,25 +75,25 @@ class Recording:
 
 
 def record(command: Sequence[str], recording: Recording, masker: Masker) -> int:
-    """Run a server, or an agent, on our standard streams; gives its exit status.
+    """Run a server, or an agent, on our standard streams and return its exit status.
 
-    Below 0 is the signal that ended it. Raises `UsageError` where it cannot be started, or nothing
-    can be written.
+    A negative status is the signal that ended it. Raises `UsageError` if it cannot be started or
+    the file cannot be written.
     """
-    words = found(command, OPTION)
+    words = find_server(command, OPTION)
     file = recording.open(masker)
-    return anyio.run(functools.partial(_recorded, words, recording, file, masker))
+    return anyio.run(functools.partial(_record, words, recording, file, masker))
 
 
-async def _recorded(
+async def _record(
     command: list[str], recording: Recording, file: RecordingFile, masker: Masker
 ) -> int:
     run = (_Program if recording.surface == EXEC else _Session)(file, masker)
-    with file.kept(lambda: run.end):
+    with file.close_with(lambda: run.end):
         async with with_model(command, recording, file) as (words, env):
-            run.begins(words)
-            status = await proxied(words, run.how(env))
-        run.ended(status)
+            run.write_start(words)
+            status = await run_proxy(words, run.proxy_options(env))
+        run.write_end(status)
     return status
 
 
@@ -101,10 +101,10 @@ async def _recorded(
 async def with_model(
     command: Sequence[str], recording: Recording, file: RecordingFile
 ) -> AsyncGenerator[tuple[list[str], dict[str, str] | None]]:
-    """The command and its environment (None for ours), with the model's proxy where it is wanted.
+    """Yield the command and its environment (None for ours), with a model proxy if requested.
 
-    The server is told of it by the variables of `MODEL_VARIABLES` and by `{model_url}` in its
-    command. Raises `UsageError` where nothing says where the model is.
+    The server gets the proxy's address in the `MODEL_VARIABLES` and as `{model_url}` in its
+    command. Raises `UsageError` if the model's address is unknown.
     """
     if not recording.model_url:
         yield list(command), None
@@ -115,12 +115,12 @@ async def with_model(
         yield words, {**recording.environ, **model_variables}
 
 
-def real_model(given: str, environ: Mapping[str, str]) -> str:
-    """The model's real address: the one that is given, or else that of the environment.
+def real_model_url(option_url: str, environ: Mapping[str, str]) -> str:
+    """Return the model's real address from the option, or else from the environment.
 
-    Raises `UsageError` where there is none.
+    Raises `UsageError` if neither has it.
     """
-    url = given or next(filter(None, map(environ.get, MODEL_VARIABLES)), "")
+    url = option_url or next(filter(None, map(environ.get, MODEL_VARIABLES)), "")
     if not url:
         raise UsageError(
             f"--record-model: neither --model-url nor {' or '.join(MODEL_VARIABLES)} says where "
@@ -138,21 +138,21 @@ class _Session:
         self._file, self._masker = file, masker
         self._tap = Tap(file, masker)
 
-    def begins(self, command: Sequence[str]) -> None:
-        """Say what is started."""
+    def write_start(self, command: Sequence[str]) -> None:
+        """Write what is started."""
         note_start(self._file, self._masker, command)
 
-    def how(self, env: Mapping[str, str] | None) -> Proxied:
-        """Return the way in which it is started."""
-        return Proxied(self._tap, NEVER, OPTION, env)
+    def proxy_options(self, env: Mapping[str, str] | None) -> ProxyOptions:
+        """Return the options of the proxy."""
+        return ProxyOptions(self._tap, NEVER_QUIET, OPTION, env)
 
-    def ended(self, status: int) -> None:
-        """Say how it ended."""
-        self._file.mark(RecorderNote("the server ended", server_ended=True, status=status))
+    def write_end(self, status: int) -> None:
+        """Write how it ended."""
+        self._file.write_mark(RecorderNote("the server ended", server_ended=True, status=status))
 
 
 class _Program:
-    """A program that is given its input whole, such as `agent exec`."""
+    """A program that reads its whole input first, such as `agent exec`."""
 
     end = End.QUIESCENT
     _connection = "p1"
@@ -163,31 +163,38 @@ class _Program:
         self._errors = bytearray()
         self._push = "none"
 
-    def begins(self, command: Sequence[str]) -> None:
-        """Say what is started."""
-        words = self._masker.words(command)
-        self._file.mark(ProgramStarted(self._connection, words, str(Path.cwd())))
+    def write_start(self, command: Sequence[str]) -> None:
+        """Write what is started."""
+        words = self._masker.mask_words(command)
+        self._file.write_mark(ProgramStarted(self._connection, words, str(Path.cwd())))
 
-    def how(self, env: Mapping[str, str] | None) -> Proxied:
-        """Return the way in which it is started."""
-        return Proxied(self._tap, NEVER, OPTION, env, errors=self._told, signalled=self._signalled)
+    def proxy_options(self, env: Mapping[str, str] | None) -> ProxyOptions:
+        """Return the options of the proxy."""
+        return ProxyOptions(
+            self._tap,
+            NEVER_QUIET,
+            OPTION,
+            env,
+            errors=self._add_errors,
+            on_signal=self._note_signal,
+        )
 
-    def _told(self, chunk: bytes) -> None:
+    def _add_errors(self, chunk: bytes) -> None:
         self._errors += chunk
         del self._errors[:-MAX_STDERR_BYTES]
 
-    def _signalled(self, number: signal.Signals) -> None:
+    def _note_signal(self, number: signal.Signals) -> None:
         self._push, self.end = number.name, End.CLOSED
 
-    def ended(self, status: int) -> None:
-        """Say what it wrote to its standard error, and how it ended."""
-        self._tap.flush(always=not self._tap.given)
+    def write_end(self, status: int) -> None:
+        """Write its standard error, and how it ended."""
+        self._tap.flush(always=not self._tap.input_written)
         errors = self._errors.decode("utf-8", "backslashreplace")
-        self._file.mark(ProgramErrors(self._connection, errors))
-        self._file.mark(ProgramEnded(self._connection, status, self._push))
+        self._file.write_mark(ProgramErrors(self._connection, errors))
+        self._file.write_mark(ProgramEnded(self._connection, status, self._push))
 
 
 def note_start(file: RecordingFile, masker: Masker, command: Sequence[str]) -> None:
-    """Say where a server is started, and how."""
-    file.mark(Place(server_cwd=str(Path.cwd())))
-    file.mark(RecorderNote("started: " + " ".join(masker.words(command))))
+    """Write the folder and the command with which a server is started."""
+    file.write_mark(Place(server_cwd=str(Path.cwd())))
+    file.write_mark(RecorderNote("started: " + " ".join(masker.mask_words(command))))

@@ -1,4 +1,4 @@
-"""The command `harness record`: its options, and printing what the parts give, as in cli."""
+"""Options of the command `harness record`."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.commands.recorded import errors
+from harness.cli.commands.recorded import exit_on_error
 
 _SERVER = "the server, or the agent, and its arguments, behind --"
 _OUTPUT = "the file; or a folder, for a file 1.jsonl, 2.jsonl, … each time"
@@ -42,15 +42,15 @@ def record(
     What passes is not changed; secrets are masked in the file. The exit status is the server's.
     """
     from harness.cli.commands.proxy import end_like
-    from harness.cli.commands.record import Recording, real_model
+    from harness.cli.commands.record import Recording, real_model_url
     from harness.cli.commands.record import record as on_our_streams
     from harness.cli.commands.record_sockets import record_sockets
     from harness.trace.record.masks import Masker, secret_values
 
-    with errors():
+    with exit_on_error():
         masker = Masker(
             patterns=[_pattern(pattern) for pattern in mask or ()],
-            known=secret_values(os.environ),
+            secrets=secret_values(os.environ),
             active=not no_mask,
         )
         recording = Recording(
@@ -60,7 +60,7 @@ def record(
             target=target,
             surface=surface,
             force=force,
-            model_url=real_model(model_url, os.environ) if record_model or model_url else "",
+            model_url=real_model_url(model_url, os.environ) if record_model or model_url else "",
         )
         if listen or connect:
             status = record_sockets(server or (), recording, masker, listen=listen, to=connect)
@@ -79,6 +79,6 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _say(line: str) -> None:
-    # Nobody may read it; the session goes on.
+    # If nobody reads standard error, the session still goes on.
     with contextlib.suppress(OSError, ValueError):
         typer.echo(f"record: {line}", err=True)

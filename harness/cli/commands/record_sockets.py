@@ -1,4 +1,4 @@
-"""`harness record` with sockets: clients that connect to us, or a server that we connect to."""
+"""`harness record` with sockets: clients that connect, or a server to connect to."""
 
 import contextlib
 import functools
@@ -6,10 +6,15 @@ from collections.abc import Sequence
 
 import anyio
 
-from harness.cli.commands.proxy import found, passed_on
-from harness.cli.commands.proxy_sockets import Between, check_listen, hold, taking_clients
-from harness.cli.commands.record import NEVER, OPTION, Recording, note_start, with_model
-from harness.cli.commands.socket_sides import connected
+from harness.cli.commands.proxy import find_server, forwarded_signals
+from harness.cli.commands.proxy_sockets import (
+    RelayOptions,
+    check_listen,
+    hold_conversation,
+    serve_clients,
+)
+from harness.cli.commands.record import NEVER_QUIET, OPTION, Recording, note_start, with_model
+from harness.cli.commands.socket_sides import connect_to
 from harness.cli.commands.standard_streams import OwnStreams
 from harness.client.transport.connect import check_address
 from harness.errors import UsageError
@@ -25,10 +30,9 @@ from harness.trace.trace import End
 def record_sockets(
     command: Sequence[str], recording: Recording, masker: Masker, *, listen: str, to: str
 ) -> int:
-    """Record clients that connect to `listen`, or a client on our standard streams, with a server
-    that is started, or one that runs at the address `to`; gives the exit status.
+    """Record clients that connect to `listen`, or one on our standard streams.
 
-    Raises `UsageError`.
+    The server is started, or runs at `to`. Return the exit status. Raises `UsageError`.
     """
     if recording.surface != SESSION:
         raise UsageError(f"--surface {recording.surface} has no sockets; leave --listen out")
@@ -37,15 +41,15 @@ def record_sockets(
     if to:
         check_address(to)
     else:
-        found(command, OPTION)
+        find_server(command, OPTION)
     if listen:
         check_listen(listen)
     file = recording.open(masker)
-    run = functools.partial(_recorded, command, recording, file, masker, listen, to)
+    run = functools.partial(_record, command, recording, file, masker, listen, to)
     return anyio.run(run)
 
 
-async def _recorded(
+async def _record(
     command: Sequence[str],
     recording: Recording,
     file: RecordingFile,
@@ -53,36 +57,36 @@ async def _recorded(
     listen: str,
     to: str,
 ) -> int:
-    with file.kept(lambda: End.CLOSED):
+    with file.close_with(lambda: End.CLOSED):
         async with with_model(command, recording, file) as (words, env):
             note_start(file, masker, words or [to])
             if not listen:
-                return await _on_our_streams(to, Tap(file, masker))
+                return await _record_own_streams(to, Tap(file, masker))
             taps: dict[int, Tap] = {}
 
             def tap(number: int) -> Tap:
                 taps[number] = Tap(file, masker, f"c{number}")
                 return taps[number]
 
-            def left(number: int) -> None:
-                taps[number].closed()
+            def close_tap(number: int) -> None:
+                taps[number].mark_closed()
 
-            between = Between(tap, NEVER, recording.say, OPTION, left, env, to)
-            status = await taking_clients(listen, words, between)
+            between = RelayOptions(tap, NEVER_QUIET, recording.say, OPTION, close_tap, env, to)
+            status = await serve_clients(listen, words, between)
             for client_tap in taps.values():
-                client_tap.closed()
-            file.mark(RecorderNote("nobody is listened to any more"))
+                client_tap.mark_closed()
+            file.write_mark(RecorderNote("nobody is listened to any more"))
             return status
 
 
-async def _on_our_streams(to: str, tap: Tap) -> int:
-    """A client on our standard streams, and a server at an address."""
+async def _record_own_streams(to: str, tap: Tap) -> int:
+    """Record a client on our standard streams with a server at an address."""
     try:
-        server = await connected(to)
+        server = await connect_to(to)
     except OSError as error:
         raise UsageError(f"--connect {to}: nobody can be reached there: {error}") from error
     status = 0
-    with anyio.open_signal_receiver(*passed_on()) as signals:
+    with anyio.open_signal_receiver(*forwarded_signals()) as signals:
         async with server, anyio.create_task_group() as tasks:
 
             async def stop() -> None:
@@ -93,6 +97,6 @@ async def _on_our_streams(to: str, tap: Tap) -> int:
 
             tasks.start_soon(stop)
             with contextlib.suppress(TimeoutError):
-                await hold(Relay(OwnStreams(), server, tap, quiet=NEVER))
+                await hold_conversation(Relay(OwnStreams(), server, tap, quiet_seconds=NEVER_QUIET))
             tasks.cancel_scope.cancel()
     return status

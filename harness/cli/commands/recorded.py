@@ -1,4 +1,4 @@
-"""The commands of `harness` that read recorded runs, and what turns mistakes into one line."""
+"""Commands of `harness` that read recorded runs, and the one-line form of user errors."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ import typer
 _RUN = "a JSON report, a name in .harness/reports, last, or previous"
 
 
-class errors:
+class exit_on_error:
     """Turns the errors that a user can cause into one line and exit status 2."""
 
     def __enter__(self) -> None:
@@ -33,7 +33,7 @@ def status(
     """The table requirement x rule x scenario x fault x target, from the last runs."""
     from harness.cli.commands.status import status_lines
 
-    with errors():
+    with exit_on_error():
         lines = list(status_lines(full=full))
     for line in lines:
         typer.echo(line)
@@ -56,7 +56,7 @@ def compare(
     from harness.cli.commands.compare import compare_runs
 
     form = "json" if json else "markdown" if markdown else "text"
-    with errors():
+    with exit_on_error():
         worse = compare_runs(before, after, say=typer.echo, form=form)
     raise typer.Exit(worse)
 
@@ -69,10 +69,10 @@ def ledger(
 ) -> None:
     """Show what a server chose where the text leaves it open, next to what we chose."""
     from harness.cli.commands.compare import find_run
-    from harness.cli.commands.ledger import ledger as points
+    from harness.cli.commands.ledger import ledger_rows as points
     from harness.cli.commands.ledger import markdown_lines, text_lines
 
-    with errors():
+    with exit_on_error():
         run = find_run(recorded)
         rows = points(run, point)
     for line in markdown_lines(rows) if markdown else text_lines(run, rows):

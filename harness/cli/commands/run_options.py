@@ -1,6 +1,6 @@
-"""The command `harness run`: its options, and handing them to pytest in a process of its own.
+"""Options of the command `harness run`, which hands them to pytest in a process of its own.
 
-What could not be written at the end is refused before anything is played.
+Report files that could not be written at the end are rejected before anything is played.
 """
 
 import os
@@ -18,10 +18,10 @@ _AGENT = Annotated[str, typer.Option("--agent-cmd", help="the agent whose exec i
 _SDK = Annotated[str, typer.Option("--sdk-cmd", help="the driver of the SDK that is judged")]
 _SCALE = Annotated[float, typer.Option("--timeout-scale", help="multiply every bound")]
 _SCENARIOS = "files, folders, ids (turns/plain-turn, turns/, 'turns/*'), or bundled"
-# The status of a usage error, of all commands but `run`.
-_USAGE = 2
+# The exit status of a usage error in all commands but `run`.
+_USAGE_STATUS = 2
 # Settings of the user's own tests.
-_OF_OTHERS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+_PYTEST_VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 
 Markdown = Annotated[str, typer.Option(help="write the report as Markdown; - to stdout")]
 
@@ -39,15 +39,15 @@ MaxTime = Annotated[
 
 
 class RunCommand(TyperCommand):
-    """A command line that cannot be used ends it with pytest's status for that, 4."""
+    """A command that exits with pytest's status 4 on a usage error."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Read the command line."""
         try:
             return super().make_context(*args, **kwargs)
         except Exception as error:
-            # Of a usage error, which typer has from a module of its own.
-            if getattr(error, "exit_code", 0) == _USAGE:
+            # Typer vendors click, so its usage errors are told by their exit code.
+            if getattr(error, "exit_code", 0) == _USAGE_STATUS:
                 setattr(error, "exit_code", 4)  # noqa: B010
             raise
 
@@ -116,7 +116,7 @@ def run(
 
     Without arguments the bundled scenarios are played.
     """
-    from harness.console import exit_quietly_on_interrupt, hold_interrupt
+    from harness.console import block_interrupt, exit_quietly_on_interrupt
 
     exit_quietly_on_interrupt()
     _check_files(("--json", json), ("--junit", junit), ("--markdown", markdown))
@@ -125,12 +125,11 @@ def run(
     )
     arguments = ["-c", os.devnull, "--rootdir", ".", "--noconftest", "-rfE"]
     arguments += ["-v" if verbose else "-q", "--no-header", "--harness-run"]
-    # No plugin of the environment: what others need costs seconds, and may warn or fail. Workers
-    # are given the same words.
+    # No plugins of the environment: they cost seconds, and may warn or fail. Workers get the same.
     arguments += ["--disable-plugin-autoload", "-p", "xdist.plugin", "-p", "harness.cli.plugin"]
     arguments += ["-p", "no:doctest", "--assert=plain"]
     arguments += ["-o", "python_files=", "-o", "junit_family=xunit1"]
-    # By the long names: a short one may be another plugin's.
+    # Long names: a short one may belong to another plugin.
     arguments += ["--harness-target", target, "--harness-timeout-scale", str(timeout_scale)]
     for name, value in (
         ("--harness-server-cmd", server_cmd),
@@ -141,7 +140,7 @@ def run(
         ("-k", keyword),
         ("--harness-race", ",".join(race or ())),
         ("--harness-baseline", baseline),
-        ("--harness-reason", asked_reason(reason, wanted=update_baseline)),
+        ("--harness-reason", ask_for_reason(reason, is_wanted=update_baseline)),
         ("--harness-expires", expires),
         ("--harness-repeat", str(repeat)),
         ("--harness-retries", str(retries)),
@@ -164,35 +163,37 @@ def run(
     ):
         arguments += [name] if is_set else []
     arguments += ["-n", str(workers)] if workers else []
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_OTHERS}
-    # A process of its own, which takes no module from the current folder.
-    # PYTHONWARNINGS=error speaks of the user's code, and would end a run in which a library warns.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in _PYTEST_VARIABLES
+    }
+    # A separate process with -P takes no module from the current folder. PYTHONWARNINGS=error is
+    # meant for the user's code, and would end a run in which a library warns.
     mild = ["-W", "default"] if sys.warnoptions else []
     command = [sys.executable, "-P", *mild, "-m", "harness.cli.suite", *arguments, *mild]
     command += scenarios or []
     sys.stdout.flush()
-    hold_interrupt(blocked=True)
+    block_interrupt(blocked=True)
     os.execve(sys.executable, command, environment)
 
 
 def _check_files(*named: tuple[str, str]) -> None:
-    """Refuse what could not be written after everything was played."""
+    """Reject report files that could not be written after everything was played."""
     from harness.client.target.place import base_folder
-    from harness.report.report_file import unwritable
+    from harness.report.report_file import write_problem
 
     if any(path.startswith(".harness/") for _, path in named):
-        with recorded.errors():
-            base_folder()  # The run would make it, and the folder of reports in it.
+        with recorded.exit_on_error():
+            base_folder()  # The run would create it, with its folder of reports.
     for option, path in named:
         makes_folder = option == "--junit"  # pytest does, for its own file.
-        problem = unwritable(path, makes_folder=makes_folder) if path not in ("", "-") else ""
+        problem = write_problem(path, makes_folder=makes_folder) if path not in ("", "-") else ""
         if problem:
             typer.echo(f"harness: {option} {path}: {problem}", err=True)
             raise typer.Exit(4)
 
 
 def _to_stdout(*named: tuple[str, str]) -> list[str]:
-    """The files, `-` being standard output; all else is then printed to standard error."""
+    """Replace `-` by standard output; everything else is then printed to standard error."""
     printed = [option for option, path in named if path == "-"]
     if len(printed) > 1:
         both = " ".join(f"{option} -" for option in printed)
@@ -206,9 +207,9 @@ def _to_stdout(*named: tuple[str, str]) -> list[str]:
     return [f"/dev/fd/{stdout_copy}" if path == "-" else path for _, path in named]
 
 
-def asked_reason(reason: str, *, wanted: bool) -> str:
-    """The reason that was given, or that a person gives now; "" where nobody can be asked."""
-    if reason or not wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
+def ask_for_reason(reason: str, *, is_wanted: bool) -> str:
+    """Return the given reason, or ask the user for it; "" if there is no terminal."""
+    if reason or not is_wanted or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return reason
     question = "why is what this run finds accepted? (every report shows it)"
     return str(typer.prompt(question, err=True))

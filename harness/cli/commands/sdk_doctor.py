@@ -1,7 +1,4 @@
-"""`harness doctor --sdk-cmd`: whether an SDK can be judged by its driver, and what to do if not.
-
-It judges nothing.
-"""
+"""`harness doctor --sdk-cmd`: check whether an SDK can be judged by its driver; judge nothing."""
 
 import json
 import shlex
@@ -10,7 +7,7 @@ from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
-from harness.cli.commands.exec_doctor import impatient
+from harness.cli.commands.exec_doctor import impatient_profile
 from harness.play.bench import Bench, open_bench
 from harness.play.config import Config
 from harness.play.interruption import Interrupted, Interruption
@@ -69,7 +66,7 @@ _MODEL = (
 
 def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
     """Yield the checks in order; stop after one that makes the rest meaningless."""
-    profile = impatient(config)
+    profile = impatient_profile(config)
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
@@ -77,16 +74,16 @@ def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
         ) as bench,
     ):
 
-        def played(loaded: Loaded) -> Run:
+        def play(loaded: Loaded) -> Run:
             return interruption.wait(portal.start_task_soon(bench.run, loaded))
 
         try:
-            run = played(load_text(_CALLS, name="doctor").on(SDK))
+            run = play(load_text(_CALLS, name="doctor").on_surface(SDK))
             checks = list(_on_scripted_agent(run))
             yield from checks
             if not profile.exec.command or any(check.good is False for check in checks):
                 return
-            yield from _on_agent(played(load_text(_TURN, name="doctor").on(SDK)), bench)
+            yield from _on_agent(play(load_text(_TURN, name="doctor").on_surface(SDK)), bench)
         except Interrupted as signal:
             message = f"interrupted ({signal}): whether it can be judged is not known"
             yield Check(None, message, last=True)
@@ -96,20 +93,20 @@ def examine_sdk(config: Config, interruption: Interruption) -> Iterator[Check]:
 
 def _on_scripted_agent(run: Run) -> Iterator[Check]:
     first, *further_calls = _calls(run.trace)
-    if first.over is None:
+    if first.end is None:
         reason = run.unmet.message if run.unmet is not None else "it told nothing"
         yield Check(False, f"the driver does not understand its calls: {reason}", _PROTOCOL)
         return
     yield Check(True, "the driver starts, and answers its calls")
-    if not first.started:
-        yield Check(False, f"run never started the agent: {_shown(first)}", _PATH)
+    if not first.starts:
+        yield Check(False, f"run never started the agent: {_end_words(first)}", _PATH)
         return
-    argv = [text(word) for word in arr(dig(obj(first.started[0].json), "started", "argv"))]
+    argv = [text(word) for word in arr(dig(obj(first.starts[0].json), "started", "argv"))]
     words = literal(shlex.join(argv), 100)
     yield Check(True, f"it starts the agent, with the words {words}")
-    yield _result(first, "run")
-    yield _streamed(further_calls[0] if further_calls else None)
-    thread_id = obj(first.over.json).get("threadId")
+    yield _result_check(first, "run")
+    yield _streaming_check(further_calls[0] if further_calls else None)
+    thread_id = obj(first.end.json).get("threadId")
     if thread_id != _THREAD:
         message = f"after a turn the thread's id is {literal(thread_id)}; the agent told {_THREAD}"
         yield Check(False, message, _ID)
@@ -120,38 +117,38 @@ def _on_agent(run: Run, bench: Bench) -> Iterator[Check]:
     if run.model.calls:
         yield Check(True, f"its agent calls the model ({len(run.model.calls)} call(s))")
     else:
-        message = f"its agent did not call the model at {bench.model_url}: {_shown(call)}"
+        message = f"its agent did not call the model at {bench.model_url}: {_end_words(call)}"
         yield Check(False, message, _MODEL)
         return
-    yield _result(call, "run on the agent")
+    yield _result_check(call, "run on the agent")
 
 
-def _streamed(call: Call | None) -> Check:
-    outcome = obj(call.over.json) if call is not None and call.over is not None else {}
+def _streaming_check(call: Call | None) -> Check:
+    outcome = obj(call.end.json) if call is not None and call.end is not None else {}
     if call is not None and call.events and outcome.get("over") == "events":
         return Check(True, f"runStreamed yields events ({len(call.events)})")
     result_words = (
-        f"{len(call.events)} event(s), then {_shown(call)}" if call is not None else "nothing"
+        f"{len(call.events)} event(s), then {_end_words(call)}" if call is not None else "nothing"
     )
     advice = 'write {"turn": 2, "event": {…}} for each, and in the end "over": "events"'
     return Check(False, f"runStreamed gives {result_words}", advice)
 
 
-def _result(call: Call, what: str) -> Check:
-    outcome = obj(call.over.json) if call.over is not None else {}
+def _result_check(call: Call, call_name: str) -> Check:
+    outcome = obj(call.end.json) if call.end is not None else {}
     final = dig(outcome, "result", "finalResponse")
     if outcome.get("over") == "result" and final == "Hello.":
-        return Check(True, f"{what} gives a result (finalResponse {literal(final)})")
+        return Check(True, f"{call_name} gives a result (finalResponse {literal(final)})")
     advice = (
         'the agent said "Hello." and completed its turn: write {"turn": 1, "over": "result", '
         '"result": {"finalResponse": …, "items": […], "usage": …}, "threadId": …}'
     )
-    return Check(False, f"{what} gives {_shown(call)}", advice)
+    return Check(False, f"{call_name} gives {_end_words(call)}", advice)
 
 
-def _shown(call: Call) -> str:
+def _end_words(call: Call) -> str:
     """Return the end of a call, in words."""
-    outcome: dict[str, Any] = obj(call.over.json) if call.over is not None else {}
+    outcome: dict[str, Any] = obj(call.end.json) if call.end is not None else {}
     kind = text(outcome.get("over"))
     if kind == "error":
         error = obj(outcome.get("error"))

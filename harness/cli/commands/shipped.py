@@ -9,10 +9,10 @@ from typing import Final
 import harness
 from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files, bundled_folder
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.families import load_family
 from harness.scenario.identity import FAMILY, SUFFIX, row_of_path
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 
 _PACKAGE = Path(harness.__file__).parent
 _TOP = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md")
@@ -25,14 +25,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         f"node-client/{name}" for name in ("package.json", "agentServer.mjs", "client.test.mjs")
     ),
 }
-"""The files of each example: servers, and tests of clients, which lie in a folder of their own."""
+"""The files of each example: servers, and client tests, each in its own folder."""
 
 _HEADING = re.compile(r"(#+) (.+)")
 _WRITTEN = re.compile(r'<a id="([^"]+)">')
 
 
 def documents() -> dict[str, Path]:
-    """The pages by name: `profiles`, `adr/0001-double-entry`, `README`."""
+    """Return the pages by name: `profiles`, `adr/0001-double-entry`, `README`."""
     shipped = _PACKAGE / "bundled_docs"
     root = shipped if shipped.is_dir() else _PACKAGE.parent
     pages = {Path(name).stem: root / name for name in _TOP}
@@ -43,7 +43,7 @@ def documents() -> dict[str, Path]:
 
 
 def document_lines() -> Iterator[str]:
-    """The list of pages: name and title."""
+    """Yield the list of pages: name and title."""
     pages = documents()
     width = max(map(len, pages))
     for name, path in pages.items():
@@ -52,24 +52,24 @@ def document_lines() -> Iterator[str]:
         yield f"{name:{width}}  {title[2:].strip()}"
 
 
-def find_document(asked: str) -> tuple[Path, str]:
-    """The page that `asked` names, with the anchor after `#`, "" for none.
+def find_document(reference: str) -> tuple[Path, str]:
+    """Return the page that `reference` names, and the anchor after `#` ("" for none).
 
     All of these work: `profiles`, `docs/profiles.md`, `docs/protocol.md#turn.completes`.
     """
-    name, _, anchor = asked.partition("#")
+    name, _, anchor = reference.partition("#")
     pages = documents()
     plain = name.removeprefix("./").removeprefix("docs/").removesuffix(".md")
     by_name = {page.lower(): path for page, path in pages.items()}
     path = by_name.get(plain.lower())
     if path is None:
-        raise UsageError(unknown("page", name, pages, listed="harness docs"))
+        raise UsageError(unknown_name("page", name, pages, listed="harness docs"))
     return path, anchor
 
 
-def document_text(asked: str) -> str:
-    """A page, or the part of it that an anchor names. Raises `UsageError`."""
-    path, anchor = find_document(asked)
+def document_text(reference: str) -> str:
+    """Return a page, or the part of it that an anchor names. Raises `UsageError`."""
+    path, anchor = find_document(reference)
     text = path.read_text("utf-8")
     if not anchor:
         return text
@@ -83,12 +83,12 @@ def document_text(asked: str) -> str:
     }
     start = anchors.get(anchor)
     if start is None:
-        raise UsageError(f"{asked}: {unknown('anchor', anchor, anchors)}")
+        raise UsageError(f"{reference}: {unknown_name('anchor', anchor, anchors)}")
     return "\n".join(_part(lines, start, headings)).rstrip() + "\n"
 
 
 def _headings(lines: list[str]) -> dict[int, tuple[int, str]]:
-    """Line -> level and title of each heading outside of fenced blocks."""
+    """Return line -> (level, title) of each heading outside of fenced blocks."""
     headings: dict[int, tuple[int, str]] = {}
     fenced = False
     for number, line in enumerate(lines):
@@ -100,12 +100,12 @@ def _headings(lines: list[str]) -> dict[int, tuple[int, str]]:
 
 
 def _slug(title: str) -> str:
-    """The anchor that code hosting sites make from a heading."""
+    """Return the anchor that code hosting sites generate for a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
 
 
 def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) -> Iterator[str]:
-    """A heading with all text below it, or a list entry with the heading above it."""
+    """Yield a heading with all text below it, or a list entry with the heading above it."""
     if start in headings:
         level = headings[start][0]
         ends = (
@@ -120,25 +120,25 @@ def _part(lines: list[str], start: int, headings: dict[int, tuple[int, str]]) ->
 
 
 def example_lines() -> Iterator[str]:
-    """The list of examples, and how to get one."""
+    """Yield the list of examples, and how to get one."""
     width = max(map(len, EXAMPLES))
     for name in EXAMPLES:
-        yield f"{name:{width}}  {_about(name)}"
+        yield f"{name:{width}}  {_example_title(name)}"
     yield ""
     yield f"harness example {next(iter(EXAMPLES))} --to server.py   writes one"
 
 
-def _about(name: str) -> str:
-    """The first line of the comment at the head of its last file."""
-    text = _files(name)[-1].read_text("utf-8")
+def _example_title(name: str) -> str:
+    """Return the first line of the comment at the head of its last file."""
+    text = _example_files(name)[-1].read_text("utf-8")
     return re.split(r'"""|/\*\*\s*\*?\s*', text, maxsplit=2)[1].splitlines()[0].removesuffix(" */")
 
 
-def _files(asked: str) -> list[Path]:
+def _example_files(example_name: str) -> list[Path]:
     """Return the files of an example, in the wheel or a checkout. Raises `UsageError`."""
-    name = asked.removesuffix(".py")
+    name = example_name.removesuffix(".py")
     if name not in EXAMPLES:
-        raise UsageError(unknown("example", asked, EXAMPLES, listed="harness example"))
+        raise UsageError(unknown_name("example", example_name, EXAMPLES, listed="harness example"))
     shipped, root = _PACKAGE / "bundled_examples", _PACKAGE.parent
     if shipped.is_dir():
         return [shipped / file_name for file_name in EXAMPLES[name]]
@@ -150,18 +150,19 @@ def _files(asked: str) -> list[Path]:
 
 
 def example_text(name: str) -> str:
-    """The source of an example; of several files each below its name. Raises `UsageError`."""
-    files = _files(name)
+    """Return the source of an example; several files each below their name. Raises `UsageError`."""
+    files = _example_files(name)
     if len(files) == 1:
         return files[0].read_text("utf-8")
     return "\n".join(f"// {file.name}\n{file.read_text('utf-8')}" for file in files)
 
 
 def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
-    """Write an example to a file, or into a folder under its own name; one of several files into a
-    folder, which is made. Raises `UsageError`.
+    """Write an example to a file or into a folder. Raises `UsageError`.
+
+    An example of several files goes into a folder, which is created.
     """
-    files = _files(name)
+    files = _example_files(name)
     if len(files) > 1:
         try:
             to.mkdir(parents=True, exist_ok=True)
@@ -179,10 +180,10 @@ def write_example(name: str, to: Path, *, force: bool = False) -> list[Path]:
     return [path for _, path in pairs]
 
 
-def scenario_text(name: str) -> str:
-    """The file of a bundled scenario, by its id; for a row of a family, the file it stands for.
+def bundled_scenario_text(name: str) -> str:
+    """Return the file of a bundled scenario by its id; for a row of a family, the expanded file.
 
-    A family's own file is given by its id, `lasting/overrides`. Raises `UsageError`.
+    A family's own id, `lasting/overrides`, names its own file. Raises `UsageError`.
     """
     plain = name.removesuffix(SUFFIX).removesuffix(FAMILY)
     paths = bundled_files()
@@ -190,10 +191,10 @@ def scenario_text(name: str) -> str:
     if family.is_file():
         return family.read_text("utf-8")
     if plain not in paths:
-        raise UsageError(unknown("scenario", name, paths, listed="harness scenario list"))
+        raise UsageError(unknown_name("scenario", name, paths, listed="harness scenario list"))
     row = row_of_path(paths[plain])
     if row is None:
         return paths[plain].read_text("utf-8")
     loaded_family = load_family(row[0])
-    origin = f"{loaded_family.told(row[1])} of {row[0].relative_to(bundled_folder())}"
-    return as_text(loaded_family.scenario(row[1]).value, origin)
+    origin = f"{loaded_family.describe_row(row[1])} of {row[0].relative_to(bundled_folder())}"
+    return scenario_text(loaded_family.scenario(row[1]).value, origin)

@@ -1,4 +1,4 @@
-"""`harness snapshots`: what a run with `--snapshots` left to decide."""
+"""`harness snapshots`: review the transcripts of a run with `--snapshots`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ import typer
 from harness.cli.commands import recorded
 
 if TYPE_CHECKING:
-    from harness.report.snapshot.folder import Folder, Waiting
+    from harness.report.snapshot.folder import SnapshotFolder, WaitingSnapshot
 
 app = typer.Typer(no_args_is_help=True, help="Review the transcripts that harness run keeps.")
 
-Where = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of --snapshots")]
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="the folder of --snapshots")]
 Names = Annotated[
     list[str] | None,
     typer.Argument(metavar="NAMES", help="of these scenarios alone: turns/plain-turn, 'turns/*'"),
@@ -24,7 +24,7 @@ Names = Annotated[
 
 @app.command()
 def review(
-    folder: Where,
+    folder: FolderArgument,
     names: Names = None,
     *,
     accept_all: Annotated[
@@ -46,8 +46,8 @@ def review(
     """
     if sum((accept_all, reject_all, check)) > 1 or (check and remove_unused):
         raise typer.BadParameter("--accept-all, --reject-all, --check: one of them only")
-    with recorded.errors():
-        chosen = _chosen(folder, names or [])
+    with recorded.exit_on_error():
+        chosen = _select(folder, names or [])
         if check:
             raise typer.Exit(_list_waiting(chosen))
         if accept_all or reject_all or remove_unused:
@@ -56,15 +56,15 @@ def review(
 
 
 @app.command(name="list")
-def list_(folder: Where, names: Names = None) -> None:
+def list_(folder: FolderArgument, names: Names = None) -> None:
     """List all snapshots: accepted, or what they wait for. Exit status 1 if one cannot be read."""
     from harness.report.snapshot.folder import State
 
-    with recorded.errors():
-        chosen = _chosen(folder, names or [])
-        rows = {name: f"accepted {name}" for name in chosen.accepted}
+    with recorded.exit_on_error():
+        chosen = _select(folder, names or [])
+        rows = {name: f"accepted {name}" for name in chosen.accepted_names}
         bad = 0
-        for snapshot in chosen.waiting:
+        for snapshot in chosen.pending_snapshots:
             broken = bool(snapshot.problem) and snapshot.state is not State.UNUSED
             rows[snapshot.name] = (
                 f"{snapshot.state:8} {snapshot.name}{f': {snapshot.problem}' if broken else ''}"
@@ -81,7 +81,7 @@ def list_(folder: Where, names: Names = None) -> None:
 
 @app.command()
 def summary(
-    folder: Where,
+    folder: FolderArgument,
     *,
     markdown: Annotated[
         str, typer.Option("--markdown", metavar="FILE", help="add it to this file; - to stdout")
@@ -90,9 +90,11 @@ def summary(
     """Print what waits as Markdown, for a pull request: a table of meanings, and differences."""
     from harness.report.snapshot.summary import markdown as lines
 
-    with recorded.errors():
-        chosen = _chosen(folder, [])
-        text = "\n".join(lines(chosen.waiting, len(chosen.folder.names()))) + "\n"
+    with recorded.exit_on_error():
+        chosen = _select(folder, [])
+        text = (
+            "\n".join(lines(chosen.pending_snapshots, len(chosen.folder.accepted_names()))) + "\n"
+        )
         if markdown == "-":
             typer.echo(text, nl=False)
             return
@@ -101,45 +103,42 @@ def summary(
 
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """The snapshots that a command is about: those that wait, and the names of the others.
+class _Selection:
+    """The snapshots that a command selects: pending ones, and the names of accepted ones.
 
-    `words` are the names that were given; with none it is about all of them.
+    `words` are the names that select them; none selects all.
     """
 
-    folder: "Folder"
-    waiting: "list[Waiting]"
-    accepted: list[str]
+    folder: "SnapshotFolder"
+    pending_snapshots: "list[WaitingSnapshot]"
+    accepted_names: list[str]
     words: Sequence[str] = ()
 
 
-def _chosen(path: Path, names: Sequence[str]) -> _Chosen:
+def _select(path: Path, names: Sequence[str]) -> _Selection:
     from harness.errors import UsageError
-    from harness.report.snapshot.folder import Folder
+    from harness.report.snapshot.folder import SnapshotFolder
 
     if not path.is_dir():
         problem = "is no folder" if path.exists() else "does not exist"
         raise UsageError(f"{path} {problem}: harness run … --snapshots {path} makes it")
-    folder = Folder(path)
-    waiting = folder.waiting()
+    folder = SnapshotFolder(path)
+    waiting = folder.waiting_snapshots()
     waits = {snapshot.name for snapshot in waiting}
-    every = (f"{target}/{scenario}" for target, scenario in folder.names())
+    every = (f"{target}/{scenario}" for target, scenario in folder.accepted_names())
     accepted = [name for name in every if name not in waits]
     if not names:
-        return _Chosen(folder, waiting, accepted)
+        return _Selection(folder, waiting, accepted)
     for name in names:
-        if not any(_named(candidate, [name]) for candidate in (*accepted, *waits)):
+        if not any(_matches(candidate, [name]) for candidate in (*accepted, *waits)):
             raise UsageError(f"{name}: {path} has no such snapshot; harness snapshots list {path}")
-    waiting = [snapshot for snapshot in waiting if _named(snapshot.name, names)]
-    accepted = [name for name in accepted if _named(name, names)]
-    return _Chosen(folder, waiting, accepted, names)
+    waiting = [snapshot for snapshot in waiting if _matches(snapshot.name, names)]
+    accepted = [name for name in accepted if _matches(name, names)]
+    return _Selection(folder, waiting, accepted, names)
 
 
-def _named(name: str, words: Sequence[str]) -> bool:
-    """Return whether a word names a snapshot, by its scenario or with its target.
-
-    It may name a folder of them too.
-    """
+def _matches(name: str, words: Sequence[str]) -> bool:
+    """Return whether a word names a snapshot, with or without its target, or its folder."""
     scenario = name.partition("/")[2]
     return any(
         fnmatchcase(candidate, f"{word}*" if word.endswith("/") else word)
@@ -148,31 +147,31 @@ def _named(name: str, words: Sequence[str]) -> bool:
     )
 
 
-def _list_waiting(chosen: _Chosen) -> int:
+def _list_waiting(chosen: _Selection) -> int:
     from harness.report.snapshot.changes import headline
-    from harness.report.snapshot.review import counted, sentences
+    from harness.report.snapshot.review import count_by_state, describe_snapshot
 
-    waiting = chosen.waiting
+    waiting = chosen.pending_snapshots
     for snapshot in waiting:
-        typer.echo(f"{snapshot.state} {snapshot.name}: {headline(sentences(snapshot))}")
+        typer.echo(f"{snapshot.state} {snapshot.name}: {headline(describe_snapshot(snapshot))}")
     if waiting:
-        typer.echo(f"{len(waiting)} wait for review: {counted(waiting)}")
+        typer.echo(f"{len(waiting)} wait for review: {count_by_state(waiting)}")
         return 1
     of_these = "of these " if chosen.words else ""
     typer.echo(
-        f"{of_these}nothing waits for review: {len(chosen.accepted)} snapshot(s) are accepted"
+        f"{of_these}nothing waits for review: {len(chosen.accepted_names)} snapshot(s) are accepted"
     )
     return 0
 
 
-def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) -> int:
+def _decide(chosen: _Selection, accept: bool, reject: bool, remove_unused: bool) -> int:
     from harness.report.snapshot.folder import State
 
     folder, status = chosen.folder, 0
     for word in chosen.words:
-        if not any(_named(snapshot.name, [word]) for snapshot in chosen.waiting):
+        if not any(_matches(snapshot.name, [word]) for snapshot in chosen.pending_snapshots):
             typer.echo(f"{word} does not wait for review: it is accepted, and stays as it is")
-    for snapshot in chosen.waiting:
+    for snapshot in chosen.pending_snapshots:
         if snapshot.state is State.UNUSED:
             if remove_unused:
                 folder.accept(snapshot)
@@ -183,11 +182,13 @@ def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) ->
         elif accept:
             folder.accept(snapshot)
             typer.echo(f"accepted {snapshot.name}")
-        elif reject and (snapshot.state is not State.DAMAGED or snapshot.accepted is not None):
+        elif reject and (
+            snapshot.state is not State.DAMAGED or snapshot.accepted_snapshot is not None
+        ):
             folder.reject(snapshot)
             typer.echo(f"rejected {snapshot.name}")
-    remaining = {snapshot.name for snapshot in folder.waiting()}
-    chosen_remaining = remaining & {snapshot.name for snapshot in chosen.waiting}
+    remaining = {snapshot.name for snapshot in folder.waiting_snapshots()}
+    chosen_remaining = remaining & {snapshot.name for snapshot in chosen.pending_snapshots}
     others_words = (
         f", {len(remaining - chosen_remaining)} other(s) too"
         if chosen_remaining and remaining - chosen_remaining
@@ -204,7 +205,7 @@ def _decide(chosen: _Chosen, accept: bool, reject: bool, remove_unused: bool) ->
     return status
 
 
-def _review(chosen: _Chosen) -> None:
+def _review(chosen: _Selection) -> None:
     import sys
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -213,25 +214,25 @@ def _review(chosen: _Chosen) -> None:
     from harness.cli.commands.keys import keys
     from harness.report.snapshot.review import Review
 
-    if not chosen.waiting:
+    if not chosen.pending_snapshots:
         _list_waiting(chosen)
         return
     with keys(sys.stdin.fileno()) as key:
-        summary_line = Review(chosen.folder, key).run(chosen.waiting)
+        summary_line = Review(chosen.folder, key).run(chosen.pending_snapshots)
     typer.echo(summary_line)
 
 
-def _print_all(chosen: _Chosen) -> None:
+def _print_all(chosen: _Selection) -> None:
     """Print the review for a file or a program, and how to decide without a terminal."""
-    from harness.report.snapshot.review import difference
-    from harness.report.snapshot.sides import unified
+    from harness.report.snapshot.review import difference_lines
+    from harness.report.snapshot.sides import unified_lines
 
-    folder, waiting = chosen.folder, chosen.waiting
+    folder, waiting = chosen.folder, chosen.pending_snapshots
     for snapshot in waiting:
-        if snapshot.accepted is not None and snapshot.pending is not None:
+        if snapshot.accepted_snapshot is not None and snapshot.pending_snapshot is not None:
             typer.echo(f"--- {folder.accepted_file(snapshot.target, snapshot.scenario)}")
             typer.echo(f"+++ {folder.pending_file(snapshot.target, snapshot.scenario)}")
-            for line in unified(difference(snapshot)):
+            for line in unified_lines(difference_lines(snapshot)):
                 typer.echo(line)
     _list_waiting(chosen)
     if waiting:

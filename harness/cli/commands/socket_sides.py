@@ -1,4 +1,4 @@
-"""The two ends of a socket as sides of a conversation: WebSockets, and lines over a unix socket."""
+"""Socket ends as sides of a relay: WebSockets, and lines over a unix socket."""
 
 import contextlib
 import socket
@@ -16,32 +16,32 @@ from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, serve, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from harness.cli.commands.standard_streams import GONE, lines
+from harness.cli.commands.standard_streams import GONE, read_lines
 from harness.client.transport.connect import unix_path
 from harness.errors import TargetGone, UsageError
-from harness.faults.live.pieces import Cutter, Piece, all_written
+from harness.faults.live.pieces import Cutter, Piece, encode_frames
 from harness.faults.live.relay import Side
 from harness.trace.frame import Frame
 
-# A message that is longer ends its connection: it would have to be held whole.
+# A longer message ends its connection, since messages are held in memory.
 MAX_BYTES = 64 * 1024 * 1024
 _CHUNK = 64 * 1024
 _OVER_UNIX = "ws+unix:"
-# The code by which a WebSocket is closed whose server cannot be reached.
+# The close code for a WebSocket client whose server cannot be reached.
 _INTERNAL_ERROR = 1011
 
 
 class ClosableSide(Side, Protocol):
-    """One end of a socket, which `async with` closes. `token` is what the client is let in by."""
+    """One end of a socket, closed by `async with`. `token` is the client's authorization."""
 
     token: str | None
 
     async def refuse(self) -> None:
-        """Close it, since there is nobody to talk to."""
+        """Close it, because the other side cannot be reached."""
         ...
 
     async def __aenter__(self) -> Self:
-        """Use it, and close it in the end."""
+        """Return it, to be closed at the end of the block."""
         ...
 
     async def __aexit__(self, *_: object) -> None:
@@ -50,14 +50,14 @@ class ClosableSide(Side, Protocol):
 
 
 class SocketSide:
-    """A client, or a server, at the other end of a WebSocket."""
+    """A client or a server at the other end of a WebSocket."""
 
     def __init__(self, socket: Connection, token: str | None = None) -> None:
         self._socket = socket
         self.token = token
 
     async def receive(self) -> list[Piece]:
-        """The next message, nothing at the end."""
+        """Return the next message, an empty list at the end."""
         try:
             return [Piece(await self._socket.recv(decode=False))]
         except ConnectionClosed:
@@ -76,7 +76,7 @@ class SocketSide:
         await self._socket.close()
 
     async def refuse(self) -> None:
-        """Close it with the code of an error."""
+        """Close it with an error code."""
         await self._socket.close(_INTERNAL_ERROR)
 
     async def __aenter__(self) -> Self:
@@ -89,7 +89,7 @@ class SocketSide:
 
 
 class LineSide:
-    """A client, or a server, that writes lines to a unix socket."""
+    """A client or a server that writes lines to a unix socket."""
 
     token: str | None = None
 
@@ -98,8 +98,8 @@ class LineSide:
         self._cutter = Cutter()
 
     async def receive(self) -> list[Piece]:
-        """Some lines, nothing at the end."""
-        return await lines(self._read, self._cutter)
+        """Return some lines, an empty list at the end."""
+        return await read_lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
         try:
@@ -110,12 +110,12 @@ class LineSide:
     async def send(self, frames: list[Frame]) -> None:
         """Write lines. Raises `TargetGone`."""
         try:
-            await self._stream.send(all_written(frames))
+            await self._stream.send(encode_frames(frames))
         except GONE as error:
             raise TargetGone("the connection is closed") from error
 
     async def close(self) -> None:
-        """Close our direction; the other one goes on."""
+        """Close our direction; the other one stays open."""
         with contextlib.suppress(*GONE):
             await self._stream.send_eof()
 
@@ -136,9 +136,9 @@ class LineSide:
 async def clients_at(
     address: str, client: Callable[[ClosableSide], Awaitable[None]]
 ) -> AsyncGenerator[str]:
-    """Take clients at an address; gives the address, with the port where any was meant.
+    """Accept clients at an address and yield it, with the actual port.
 
-    Raises `OSError` where nobody can listen there.
+    Raises `OSError` if the address cannot be listened on.
     """
 
     async def socket_client(socket: ServerConnection) -> None:
@@ -147,12 +147,12 @@ async def clients_at(
 
     shared: dict[str, Any] = {"compression": None, "max_size": MAX_BYTES, "server_header": None}
     if address.startswith(_OVER_UNIX):
-        make_way(Path(unix_path(address)))
+        remove_stale_socket(Path(unix_path(address)))
         async with unix_serve(socket_client, unix_path(address), origins=[None], **shared):
-            with _removed(unix_path(address)):
+            with _remove_at_end(unix_path(address)):
                 yield address
     elif address.startswith("unix:"):
-        make_way(Path(unix_path(address)))
+        remove_stale_socket(Path(unix_path(address)))
         listener = await anyio.create_unix_listener(unix_path(address), mode=0o600)
 
         async def line_client(stream: SocketStream) -> None:
@@ -161,7 +161,7 @@ async def clients_at(
 
         async with listener, anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, line_client)
-            with _removed(unix_path(address)):
+            with _remove_at_end(unix_path(address)):
                 yield address
             tasks.cancel_scope.cancel()
     else:
@@ -173,8 +173,8 @@ async def clients_at(
             yield f"ws://{parts.hostname}:{port}"
 
 
-async def connected(address: str, token: str | None = None) -> ClosableSide:
-    """A connection to a server. Raises `OSError` where nothing listens there."""
+async def connect_to(address: str, token: str | None = None) -> ClosableSide:
+    """Connect to a server. Raises `OSError` if nothing listens there."""
     headers = {"Authorization": token} if token else None
     shared: dict[str, Any] = {
         "additional_headers": headers,
@@ -189,8 +189,8 @@ async def connected(address: str, token: str | None = None) -> ClosableSide:
     return SocketSide(await connect(address, proxy=None, **shared))
 
 
-def make_way(path: Path) -> None:
-    """Remove a socket that nobody listens at any more. Raises `UsageError` for anything else."""
+def remove_stale_socket(path: Path) -> None:
+    """Remove a socket file without a listener. Raises `UsageError` for anything else."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise UsageError(f"cannot listen at unix:{path}: there is another file")
@@ -204,8 +204,8 @@ def make_way(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _removed(path: str) -> Any:
-    """The file of a socket, which goes when nobody listens there any more."""
+def _remove_at_end(path: str) -> Any:
+    """Remove a socket's file at the end of the block."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Our own standard streams, and those of a process, as sides of a conversation.
+"""Our own standard streams, and those of a process, as sides of a relay.
 
 The descriptors are shared with other programs, so their mode is never changed.
 """
@@ -13,13 +13,13 @@ import anyio.lowlevel
 from anyio.abc import Process
 
 from harness.errors import TargetGone
-from harness.faults.live.pieces import Cutter, Piece, all_written
+from harness.faults.live.pieces import Cutter, Piece, encode_frames
 from harness.trace.frame import Frame
 
 _CHUNK = 64 * 1024
-# As much can be written at once to a pipe that is said to take something (POSIX).
+# A pipe that is writable takes this much at once (POSIX).
 _ATOMIC = select.PIPE_BUF
-# How reading from a process ends.
+# Errors with which reading from a process ends.
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 
 
@@ -30,11 +30,11 @@ class OwnStreams:
         self._cutter = Cutter()
 
     async def receive(self) -> list[Piece]:
-        """Lines of the client, nothing at the end."""
-        return await lines(self._read, self._cutter)
+        """Return lines of the client, an empty list at the end."""
+        return await read_lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
-        await _until(anyio.wait_readable, 0)
+        await _wait_ready(anyio.wait_readable, 0)
         try:
             return os.read(0, _CHUNK)
         except OSError:
@@ -42,22 +42,21 @@ class OwnStreams:
 
     async def send(self, frames: list[Frame]) -> None:
         """Write to the client. Raises `TargetGone`."""
-        await written_to(1, all_written(frames))
+        await write_all(1, encode_frames(frames))
 
     async def close(self) -> None:
-        """The client sees the end when we end."""
+        """Do nothing: the client sees the end when this process ends."""
 
-    async def gone(self) -> None:
-        """Wait until nobody can read what we write, as far as the system tells.
+    async def wait_closed(self) -> None:
+        """Wait until our output has no reader, where the system reports it.
 
-        It tells of pipes and sockets: one that only we write to becomes readable when its other end
-        is closed.
+        A pipe or socket that only we write to becomes readable when its other end is closed.
         """
         out, our_input = os.fstat(1), os.fstat(0)
         is_pipe = stat.S_ISFIFO(out.st_mode) or stat.S_ISSOCK(out.st_mode)
         if not is_pipe or (out.st_dev, out.st_ino) == (our_input.st_dev, our_input.st_ino):
             await anyio.sleep_forever()
-        await _until(anyio.wait_readable, 1)
+        await _wait_ready(anyio.wait_readable, 1)
 
 
 class ProcessStreams:
@@ -70,8 +69,8 @@ class ProcessStreams:
         self._cutter = Cutter()
 
     async def receive(self) -> list[Piece]:
-        """Lines of the server, nothing at the end."""
-        return await lines(self._read, self._cutter)
+        """Return lines of the server, an empty list at the end."""
+        return await read_lines(self._read, self._cutter)
 
     async def _read(self) -> bytes:
         try:
@@ -82,31 +81,31 @@ class ProcessStreams:
     async def send(self, frames: list[Frame]) -> None:
         """Write to the server. Raises `TargetGone`."""
         try:
-            await self._in.send(all_written(frames))
+            await self._in.send(encode_frames(frames))
         except GONE as error:
             raise TargetGone("the server closed its input") from error
 
     async def close(self) -> None:
-        """The server sees the end of its input."""
+        """Close the server's input."""
         try:
             await self._in.aclose()
         except GONE:
             return
 
 
-async def lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> list[Piece]:
-    """The next lines; after the last bytes what has no line end, then nothing."""
+async def read_lines(read: Callable[[], Awaitable[bytes]], cutter: Cutter) -> list[Piece]:
+    """Return the next lines; at the end a last line without line end, then an empty list."""
     while chunk := await read():
         if pieces := cutter.feed(chunk):
             return pieces
     return cutter.end()
 
 
-async def written_to(descriptor: int, data: bytes) -> None:
-    """Write to a descriptor of ours. Raises `TargetGone`."""
+async def write_all(descriptor: int, data: bytes) -> None:
+    """Write all data to one of our descriptors. Raises `TargetGone`."""
     view = memoryview(data)
     while view:
-        await _until(anyio.wait_writable, descriptor)
+        await _wait_ready(anyio.wait_writable, descriptor)
         try:
             written = os.write(descriptor, view[:_ATOMIC])
         except OSError as error:
@@ -114,9 +113,9 @@ async def written_to(descriptor: int, data: bytes) -> None:
         view = view[written:]
 
 
-async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+async def _wait_ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
     try:
         await wait(descriptor)
     except PermissionError:
-        # A file: it can always be read and written.
+        # A regular file can always be read and written.
         await anyio.lowlevel.checkpoint()

@@ -1,7 +1,4 @@
-"""The table of requirements, rules, scenarios, faults and targets, made from recorded runs.
-
-A target without a run has no column.
-"""
+"""The table of requirements, rules, scenarios, faults and targets, made from recorded runs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,19 +10,18 @@ from harness.errors import UsageError
 from harness.faults.base import Fault, all_faults
 from harness.faults.client_duties import client_faults
 from harness.faults.mutation import Mutation, Outcome, mutate
-from harness.judge.base import judges
+from harness.judge.base import judges_surface
 from harness.judge.rules.discovery import all_rules, client_rules
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.loading import load_book
 from harness.protocol.spec.rows import Requirement
 from harness.report.jsonform import read_report
-from harness.report.requirements import judged_requirements, of_clients_alone
+from harness.report.requirements import binds_clients_only, judged_requirements
 from harness.report.results.report import Report, RuleResult
 from harness.trace.names import Renamer
 from harness.trace.store import load
 from harness.trace.surface.known import classify_of
 
-# A fault that is killed on one trace of a target is not tried on the others.
 _BEST = (Outcome.KILLED, Outcome.MASKED, Outcome.NOT_APPLIED)
 
 
@@ -39,33 +35,36 @@ _LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target's last run, the outcome of each fault on its traces, and its runs of races."""
+    """A target's last run, the outcome of each fault on its traces, and its runs of races."""
 
     report: Report
     rules: dict[str, RuleResult]
     faults: dict[str, Outcome]
-    raced: tuple[Report, ...] = ()
-    shared: bool = False
+    race_reports: tuple[Report, ...] = ()
+    shares_profile: bool = False
 
     @property
     def name(self) -> str:
-        """The profile's name; with the command where another target has that profile too."""
+        """Return the profile's name, with the command if another target has that profile too."""
         command = self.report.command.replace("|", "\\|")
-        return f"{self.report.target} ({command})" if self.shared else self.report.target
+        return f"{self.report.target} ({command})" if self.shares_profile else self.report.target
 
 
 def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[str]:
-    """The lines of the table as Markdown. Raises `UsageError` where nothing has run yet."""
+    """Yield the table as Markdown lines. Raises `UsageError` if no run is recorded."""
     folder = base or base_folder()
     book, faults = load_book(), all_faults()
-    targets = [_target(*reports, folder, book, faults) for reports in _by_target(_reports(folder))]
+    targets = [
+        _target(*reports, folder, book, faults)
+        for reports in _group_by_target(_read_reports(folder))
+    ]
     if not targets:
         raise UsageError(
             f"no run is recorded in {folder}; "
             f"harness run … --json {folder / 'reports' / 'NAME.json'} records one"
         )
     times = Counter(target.report.target for target in targets)
-    targets = [replace(target, shared=times[target.report.target] > 1) for target in targets]
+    targets = [replace(one, shares_profile=times[one.report.target] > 1) for one in targets]
     yield from _rule_table(book, faults, targets)
     yield ""
     yield from _LEGEND
@@ -75,21 +74,21 @@ def status_lines(*, full: bool = False, base: Path | None = None) -> Iterator[st
         yield from _requirement_table(book, faults, targets)
 
 
-def _reports(folder: Path) -> list[Report]:
+def _read_reports(folder: Path) -> list[Report]:
     paths = sorted((folder / "reports").glob("*.json"))
     # The reference server first: others are compared with it.
-    return [_read(path) for path in sorted(paths, key=lambda path: path.stem != "reference")]
+    return [_read_report(path) for path in sorted(paths, key=lambda path: path.stem != "reference")]
 
 
-def _read(path: Path) -> Report:
+def _read_report(path: Path) -> Report:
     try:
         return read_report(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: no report that can be read ({error}); run it again") from error
 
 
-def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
-    """Each target's run of scenarios and its runs of races; a run of races alone counts as both."""
+def _group_by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report, ...]]]:
+    """Yield each target's run of scenarios with its runs of races; races alone count as both."""
     played = {report.target for report in reports if report.scenarios or not report.races}
     for report in reports:
         if report.scenarios or not report.races or report.target not in played:
@@ -99,7 +98,7 @@ def _by_target(reports: Sequence[Report]) -> Iterator[tuple[Report, tuple[Report
 
 def _target(
     report: Report,
-    raced: tuple[Report, ...],
+    race_reports: tuple[Report, ...],
     folder: Path,
     book: Book,
     faults: dict[str, Fault],
@@ -118,15 +117,15 @@ def _target(
             fault
             for fault in faults.values()
             if outcomes[fault.id] is not Outcome.KILLED
-            and judges(all_rules()[fault.rule], header.surface)
+            and judges_surface(all_rules()[fault.rule], header.surface)
         ]
         for mutation in mutate(book, trace, open_faults, known_rules, only_own=True):
-            outcomes[mutation.fault_id] = _better(outcomes[mutation.fault_id], mutation)
-    return Target(report, {rule.id: rule for rule in report.rules}, outcomes, raced)
+            outcomes[mutation.fault_id] = _merge_outcome(outcomes[mutation.fault_id], mutation)
+    return Target(report, {rule.id: rule for rule in report.rules}, outcomes, race_reports)
 
 
-def _better(before: Outcome, mutation: Mutation) -> Outcome:
-    """KILLED if any trace killed the fault, else SURVIVED if it survived on any."""
+def _merge_outcome(before: Outcome, mutation: Mutation) -> Outcome:
+    """Return KILLED if any trace killed the fault, else SURVIVED if it survived on any."""
     pair = (before, mutation.outcome)
     if Outcome.KILLED in pair:
         return Outcome.KILLED
@@ -155,7 +154,7 @@ def _scenarios(target: Target, rule_id: str) -> list[str]:
 
 
 def _cell(target: Target, rule_id: str, faults: Sequence[str]) -> str:
-    """ "PASS 12; 2/2 killed": the verdict with its witnesses, and the faults on its traces."""
+    """Return for example "PASS 12; 2/2 killed": verdict, witnesses, faults on its traces."""
     rule = target.rules.get(rule_id)
     if rule is None:
         return "not run"
@@ -189,7 +188,7 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
     judged = [requirement for requirement in book.requirements if requirement.rules]
     owed = Counter(requirement.owed for requirement in book.requirements if requirement.owed)
     excluded = sum(1 for requirement in book.requirements if requirement.excluded)
-    clients = sum(map(of_clients_alone, book.requirements))
+    clients = sum(map(binds_clients_only, book.requirements))
     parts = ", ".join(f"{count} to part {part}" for part, count in sorted(owed.items()))
     yield (
         f"requirements in the book: {len(book.requirements)}, of which {clients} bind clients "
@@ -197,20 +196,21 @@ def _summary(book: Book, faults: dict[str, Fault], targets: Sequence[Target]) ->
         f"owed {sum(owed.values())}{f' ({parts})' if parts else ''}, no rule can judge {excluded}"
     )
     for target in targets:
+        verdicts = Counter(str(scenario.verdict) for scenario in target.report.scenarios)
         judged_counts = judged_requirements(target.report, book)
         outcomes = Counter(str(outcome) for outcome in target.faults.values())
         yield (
-            f"{target.name}: requirements judged {judged_counts.words()}; "
-            f"scenarios {_counts(Counter(str(scenario.verdict) for scenario in target.report.scenarios))}; "
+            f"{target.name}: requirements: {judged_counts.words()}; "
+            f"scenarios {_counts(verdicts)}; "
             f"faults on its traces {_counts(outcomes)}; "
             f"verdict {'RED' if target.report.red else 'GREEN'}"
         )
-        for report in target.raced:
+        for report in target.race_reports:
             yield f"{target.name}, {_races(report)}"
 
 
 def _races(report: Report) -> str:
-    """ "races: 57 PASS; placements 404 PASS; verdict GREEN", with the rules that were broken."""
+    """Return "races: 57 PASS; placements 404 PASS; verdict GREEN", with the broken rules."""
     races = Counter(str(race.verdict) for race in report.races)
     placed = Counter(
         str(placement.verdict) for race in report.races for placement in race.placements
@@ -242,12 +242,12 @@ def _requirement_table(
         killers = [fault.id for fault in every if fault.rule in requirement.rules]
         cells = [target.report.requirements.get(requirement.id, "-") for target in targets]
         yield (
-            f"| {requirement.id} | {requirement.clause.basis} | {_judged(requirement)} "
+            f"| {requirement.id} | {requirement.clause.basis} | {_rules_cell(requirement)} "
             f"| {len(scenarios)} | {len(killers)} | {' | '.join(cells)} |"
         )
 
 
-def _judged(requirement: Requirement) -> str:
+def _rules_cell(requirement: Requirement) -> str:
     if requirement.rules:
         return ", ".join(requirement.rules)
     return f"owed: {requirement.owed}" if requirement.owed else f"none: {requirement.excluded}"

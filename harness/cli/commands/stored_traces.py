@@ -1,7 +1,4 @@
-"""Judging and showing stored traces.
-
-The rules are those of a live run.
-"""
+"""Judge and show stored traces, with the rules of a live run."""
 
 import textwrap
 from collections import Counter
@@ -12,40 +9,40 @@ from typing import Final
 
 from harness.errors import UsageError
 from harness.judge.base import Monitor
-from harness.judge.ending_known import Decision, Owing, decide
-from harness.judge.judge import judged
+from harness.judge.ending_known import Decision, Treatment, decide_treatment
+from harness.judge.judge import feed_trace
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
-from harness.report.causes import Cause, Words, causes
+from harness.report.causes import Cause, ServerErrors, group_by_cause
 from harness.report.wirelines import frame_line, proof_lines
 from harness.trace.foreign import TARGET as RECORDING
 from harness.trace.foreign import load_any
 from harness.trace.frame import Kind, Origin
 from harness.trace.mark_rows import to_row
-from harness.trace.names import on_the_wire
+from harness.trace.names import with_wire_names
 from harness.trace.store import TraceFormatError
 from harness.trace.surface.known import classify_of
 from harness.trace.trace import End, Trace
 
-# The numbers of messages that are shown, and of similar findings that are named, for a finding.
+# Messages shown, and similar findings named, for each finding.
 MAX_LINES: Final = 6
 MAX_LIKE_FINDINGS: Final = 5
-# Of a message that is asked for so many characters are shown.
-_WHOLE: Final = 100_000
-# Seconds of silence after which nothing more is expected, where no profile says otherwise.
-SETTLE: Final = 1.0
+# Characters shown of a requested message.
+_MAX_MESSAGE_CHARS: Final = 100_000
+# The silence after which nothing more is expected, unless a profile sets it.
+SETTLE_SECONDS: Final = 1.0
 SUSPECTED: Final = "suspected"
-# How findings are counted, the heaviest first.
+# The words by which findings are counted, the most severe first.
 WORDS: Final = ("ERROR", *map(str, Level), "KNOWN", SUSPECTED)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class TraceCheck:
     """The judgement of one stored trace.
 
-    `suspected` are messages that seem to be missing where that cannot be judged, `names` the
-    renames with which the file was read. `known` gives the reason why a row is KNOWN.
+    `suspected_rows` are messages that seem to be missing but cannot be judged; `names` are the
+    renames used to read the file; `known_reason` returns why a row is KNOWN.
     """
 
     path: Path
@@ -53,66 +50,69 @@ class Checked:
     rows: list[Row]
     decision: Decision
     names: Mapping[str, str]
-    suspected: list[Row] = field(default_factory=list[Row])
-    known: Callable[[Row], str] = lambda _: ""
+    suspected_rows: list[Row] = field(default_factory=list[Row])
+    known_reason: Callable[[Row], str] = lambda _: ""
 
     @property
     def red(self) -> bool:
         """Return whether a MUST rule is broken, or a rule crashed."""
-        return any(row.level is Level.MUST or row.verdict is Verdict.ERROR for row in self.broken)
+        return any(
+            row.level is Level.MUST or row.verdict is Verdict.ERROR for row in self.violations
+        )
 
     @property
-    def broken(self) -> list[Row]:
-        """The violations that are not known."""
+    def violations(self) -> list[Row]:
+        """Return the violations that are not known."""
         return [row for row in self.rows if row.verdict in (Verdict.FAIL, Verdict.ERROR)]
 
     def counts(self) -> Counter[str]:
-        """Return the number of findings at each level, KNOWN and suspected ones apart."""
+        """Return the number of findings by level; KNOWN and suspected ones separately."""
         counts = Counter(_word(row) for row in self.rows if row.verdict is not Verdict.PASS)
-        counts[SUSPECTED] = len(self.suspected)
+        counts[SUSPECTED] = len(self.suspected_rows)
         return +counts
 
     def lines(self) -> Iterator[str]:
-        """The file with its counts, what was not judged, then each cause with its messages."""
+        """Yield the file with its counts, what was not judged, and each cause with its messages."""
         findings = [row for row in self.rows if row.verdict is not Verdict.PASS]
         passed = {row.rule for row in self.rows} - {row.rule for row in findings}
-        counts = counted(self.counts())
+        counts = count_words(self.counts())
         yield (
             f"{self.path}: {len(self.trace.frames)} messages, {len(passed)} rules passed"
             f"{'; ' + counts if counts else ''}"
         )
-        if self.decision.owing is Owing.NOT_JUDGED:
-            yield f"  what never came is not judged: {self.decision.why} (--settled judges it)"
-        elif self.suspected:
-            yield f"  what never came is only suspected: {self.decision.why} (--settled judges it)"
-        elif self.decision.owing is Owing.JUDGED and self.decision.why:
-            yield f"  what never came is judged: {self.decision.why}"
-        words = Words(self.trace)
-        for cause in causes(findings):
+        reason = self.decision.reason
+        if self.decision.treatment is Treatment.NOT_JUDGED:
+            yield f"  what never came is not judged: {reason} (--settled judges it)"
+        elif self.suspected_rows:
+            yield f"  what never came is only suspected: {reason} (--settled judges it)"
+        elif self.decision.treatment is Treatment.JUDGED and reason:
+            yield f"  what never came is judged: {reason}"
+        words = ServerErrors(self.trace)
+        for cause in group_by_cause(findings):
             yield from self._cause(cause, words, _word(cause.first))
-        for cause in causes(self.suspected):
+        for cause in group_by_cause(self.suspected_rows):
             yield from self._cause(cause, words, SUSPECTED)
 
-    def _cause(self, cause: Cause, words: Words, word: str) -> Iterator[str]:
+    def _cause(self, cause: Cause, words: ServerErrors, word: str) -> Iterator[str]:
         first = cause.first
-        yield self._wired(f"  {word:6} {first.rule}: {self._subject(first)}")
+        yield self._wire_text(f"  {word:6} {first.rule}: {self._subject(first)}")
         yield from (f"         {line}" for line in _clauses(first))
-        yield self._wired(f"         expected {first.expected}")
-        yield self._wired(f"         actual   {first.actual}")
-        for output in words.about(first):
+        yield self._wire_text(f"         expected {first.expected}")
+        yield self._wire_text(f"         actual   {first.actual}")
+        for output in words.messages_for(first):
             yield f"         server   {textwrap.shorten(output, 240, placeholder=' …')!r}"
         if first.verdict is Verdict.KNOWN:
-            yield f"         known    {self.known(first)}"
-        places = [replace(place, path=self._wired(place.path)) for place in first.places]
+            yield f"         known    {self.known_reason(first)}"
+        places = [replace(place, path=self._wire_text(place.path)) for place in first.places]
         for line in proof_lines(
-            self.trace, first.frames, places, limit=160, around=0, most=MAX_LINES
+            self.trace, first.frames, places, limit=160, context=0, max_lines=MAX_LINES
         ):
             yield f"    {line}"
         if len(cause.rows) > 1:
             similar = [self._subject(row) for row in cause.rows[1 : MAX_LIKE_FINDINGS + 1]]
             left_count = len(cause.rows) - 1 - len(similar)
             more = f", and {left_count} more" if left_count else ""
-            yield self._wired(
+            yield self._wire_text(
                 f"         and {len(cause.rows) - 1} like it: {', '.join(similar)}{more}"
             )
 
@@ -120,12 +120,12 @@ class Checked:
         line = self.trace.line_of(max(row.frames, default=-1))
         return f"{row.subject} (line {line})" if line else row.subject
 
-    def _wired(self, shown: str) -> str:
-        return on_the_wire(shown, self.names)
+    def _wire_text(self, text: str) -> str:
+        return with_wire_names(text, self.names)
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """Counts in words, the most severe first: `MUST 2, SHOULD 1`."""
+def count_words(counts: Mapping[str, int]) -> str:
+    """Return counts in words, the most severe first: `MUST 2, SHOULD 1`."""
     return ", ".join(f"{word} {counts[word]}" for word in WORDS if counts.get(word))
 
 
@@ -134,7 +134,7 @@ def _word(row: Row) -> str:
 
 
 def _clauses(row: Row) -> Iterator[str]:
-    """The requirement that a violation is about; of several the first, with their number."""
+    """Yield the requirement of a violation; of several, the first and their number."""
     of_rule = load_book().requirements_of(row.rule)
     concerned = [requirement for requirement in of_rule if requirement.id in row.clauses] or list(
         of_rule
@@ -152,22 +152,24 @@ def check_trace(
     path: Path,
     names: Mapping[str, str] | None = None,
     *,
-    known: Sequence[Mapping[str, str]] = (),
-    marked: Callable[[Row, str], str] = lambda _row, _scenario: "",
-    settle: float = SETTLE,
+    known_names: Sequence[Mapping[str, str]] = (),
+    known_reason: Callable[[Row, str], str] = lambda _row, _scenario: "",
+    settle: float = SETTLE_SECONDS,
     settled: bool = False,
     rules: Iterable[type[Monitor]] | None = None,
-) -> Checked:
+) -> TraceCheck:
     """Judge a stored trace with the renames of a profile, or else with those of its header.
 
-    A recording by others has no header: its renames are guessed among `known`. Its client is not
-    the harness, so rules about the harness's own messages do not apply. `marked` gives the reason
-    why a violation in a scenario ("" in a recording) is known, "" where it is not. `settle` and
-    `settled` are those of ending_known.decide. Without `rules` all of the trace's surface judge it.
-    Raises `TraceFormatError` where there are none: nothing found would read as nothing wrong.
+    A third-party recording has no header: its renames are guessed among `known_names`. Its client
+    is not the harness, so rules about the harness's own messages do not apply. `known_reason`
+    returns why a violation in a scenario ("" in a recording) is known, "" if it is not. `settle`
+    and `settled` are those of `decide`. Without `rules`, all rules of the surface judge it. Raises
+    `TraceFormatError` if there are none, since "nothing found" would read as "nothing wrong".
     """
     book = load_book()
-    trace = load_any(path, book.paths_of, names=names, known=known, classify_of=classify_of)
+    trace = load_any(
+        path, book.paths_of, names=names, candidates=known_names, classify_of=classify_of
+    )
     read_with = trace.header.names if names is None else names
     every = all_rules().values() if rules is None else rules
     rules = [rule for rule in every if rule.surface == trace.header.surface]
@@ -179,43 +181,43 @@ def check_trace(
     scenario = "" if recording else trace.header.scenario
 
     def reason(row: Row) -> str:
-        return marked(row, scenario)
+        return known_reason(row, scenario)
 
     def known_or_not(row: Row) -> Row:
         concerned = row.verdict is Verdict.FAIL and reason(row)
         return replace(row, verdict=Verdict.KNOWN) if concerned else row
 
-    judge = judged(book, trace, rules=rules)
-    decision = decide(trace, judge.owed, settle=settle, settled=settled)
-    rows = judge.finish(End.QUIESCENT if decision.owing is Owing.JUDGED else End.CLOSED)
+    judge = feed_trace(book, trace, rules=rules)
+    decision = decide_treatment(trace, judge.open_ledgers, settle=settle, settled=settled)
+    rows = judge.finish(End.QUIESCENT if decision.treatment is Treatment.JUDGED else End.CLOSED)
     suspected: list[Row] = []
-    if decision.owing is Owing.SUSPECTED:
+    if decision.treatment is Treatment.SUSPECTED:
         already = {_key(row) for row in rows}
-        at_rest = judged(book, trace, rules=rules).finish(End.QUIESCENT)
+        at_rest = feed_trace(book, trace, rules=rules).finish(End.QUIESCENT)
         suspected = [
             replace(row, level=Level.INFO)
             for row in at_rest
             if row.verdict is Verdict.FAIL and _key(row) not in already and not reason(row)
         ]
     rows = [known_or_not(row) for row in rows]
-    return Checked(path, trace, rows, decision, read_with, suspected, reason)
+    return TraceCheck(path, trace, rows, decision, read_with, suspected, reason)
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:
     return row.rule, row.subject, row.verdict.value, row.actual
 
 
-def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
-    """Every frame and mark of a trace in one line each, or one frame with those around it.
+def trace_lines(path: Path, message: int | None = None) -> Iterator[str]:
+    """Yield every frame and mark of a trace as a line, or one frame with those around it.
 
-    Raises `UsageError` for a message that the trace does not have.
+    Raises `UsageError` if the trace has no such message.
     """
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
     if message is not None:
         if not 0 <= message < len(trace.frames):
             last = len(trace.frames) - 1
             raise UsageError(f"{path}: there is no message {message}; the last one is {last}")
-        yield from proof_lines(trace, [message], limit=_WHOLE)
+        yield from proof_lines(trace, [message], limit=_MAX_MESSAGE_CHARS)
         return
     header = trace.header
     yield f"target {header.target or '?'}, profile {header.profile or '?'}, {header.scenario}"
@@ -235,7 +237,7 @@ def shown_lines(path: Path, message: int | None = None) -> Iterator[str]:
 
 
 def sent_bytes(path: Path) -> bytes:
-    """Return the bytes that the harness sent, by line; the input of a program has no lines."""
+    """Return the bytes that the harness sent, by line; a program's input is sent as it is."""
     trace = load_any(path, load_book().paths_of, classify_of=classify_of)
     sent_frames = [frame for frame in trace.frames if frame.origin is Origin.HARNESS]
     return b"".join(f.raw if f.kind is Kind.INPUT else f.raw + b"\n" for f in sent_frames)

@@ -10,23 +10,26 @@ from harness.scenario.bundled import bundled_files, bundled_scenario
 from harness.scenario.identity import file_of
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
-    Verdict.PASS: ("judged at least once, and kept each time; there is a witness", "passed"),
+    Verdict.PASS: ("judged at least once and kept each time; there is a witness", "passed"),
     Verdict.FAIL: (
-        "broken, with the messages that prove it",
+        "broken; the report shows the messages that prove it",
         "failed; a SHOULD or INFO is a warning",
     ),
-    Verdict.KNOWN: ("broken as a profile or a baseline says", "xfailed"),
+    Verdict.KNOWN: ("broken, as a profile or a baseline predicts", "xfailed"),
     Verdict.NOT_EXERCISED: (
-        "nothing in this run gave it anything to judge",
+        "nothing in this run could be judged by it",
         "skipped, with the reason",
     ),
     Verdict.NOT_APPLICABLE: (
-        "the server does not offer what it is about, or this machine cannot do it",
+        "the server does not offer the feature, or this machine cannot run it",
         "skipped, with the reason",
     ),
-    Verdict.ERROR: ("the rule crashed, or the harness sent something wrong: our defect", "failed"),
+    Verdict.ERROR: (
+        "the rule crashed, or the harness sent something wrong: a defect of the harness",
+        "failed",
+    ),
 }
-"""What each verdict means, and what it is in pytest: the table of docs/reports.md says the same."""
+"""Meanings of the verdicts, and their outcomes in pytest, as in docs/reports.md."""
 
 LEVELS: dict[Level, tuple[str, str]] = {
     Level.MUST: (
@@ -34,25 +37,25 @@ LEVELS: dict[Level, tuple[str, str]] = {
         "always",
     ),
     Level.SHOULD: ("derived", "with `--strict`"),
-    Level.INFO: ("our choice where the text is silent", "never"),
+    Level.INFO: ("chosen by this project where the text is silent", "never"),
 }
-"""The basis of each level, and when it counts; as in docs/reports.md."""
+"""The basis of each level, and when it counts, as in docs/reports.md."""
 
-# A plural explains all of a kind.
+# A plural explains all names of a kind.
 KINDS = ("capabilities", "verdicts", "levels")
-_SOME = 8
+_MAX_SCENARIOS_NAMED = 8
 
 
 def names() -> list[str]:
-    """Everything that is explained here."""
-    # A verdict has no truth value and cannot be compared, so its text is listed.
+    """Return every name that is explained here."""
+    # Verdicts cannot be compared, so their values are listed.
     verdicts = [verdict.value for verdict in VERDICTS]
     levels = [level.value for level in LEVELS]
     return [*KINDS, *verdicts, *levels, *_capabilities(), *bundled_files()]
 
 
 def explain_word(name: str) -> Iterator[str]:
-    """The lines that explain one of the `names`."""
+    """Yield the lines that explain one of the `names`."""
     plain = name.upper()
     if name == "capabilities":
         width = max(map(len, _capabilities()))
@@ -69,9 +72,9 @@ def explain_word(name: str) -> Iterator[str]:
         for level, (basis, counts) in LEVELS.items():
             yield f"{level.value:6}  {basis}; counts {counts}"
     elif name in _capabilities():
-        yield from _capability(_capabilities()[name])
+        yield from _capability_lines(_capabilities()[name])
     elif name in bundled_files():
-        yield from _scenario(name)
+        yield from _scenario_lines(name)
     elif plain in [level.value for level in Level]:
         basis, counts = LEVELS[Level(plain)]
         yield f"{plain} (level): {basis}"
@@ -87,32 +90,38 @@ def _capabilities() -> dict[str, Capability]:
     return {capability.id: capability for capability in load_book().capabilities}
 
 
-def _capability(one: Capability) -> Iterator[str]:
-    yield f"{one.id} (capability): {one.title}"
+def _capability_lines(capability: Capability) -> Iterator[str]:
+    yield f"{capability.id} (capability): {capability.title}"
     yield ""
-    yield from _wrapped(one.description)
-    yield from _wrapped(f"how it is asked for: {one.probe}")
-    if methods := load_book().methods_of(one.id):
-        yield from _wrapped(f"methods: {', '.join(methods)}")
-    needing = [name for name in bundled_files() if one.id in bundled_scenario(name).scenario.needs]
+    yield from _wrap(capability.description)
+    yield from _wrap(f"how it is asked for: {capability.probe}")
+    if methods := load_book().methods_of(capability.id):
+        yield from _wrap(f"methods: {', '.join(methods)}")
+    needing = [
+        name for name in bundled_files() if capability.id in bundled_scenario(name).scenario.needs
+    ]
     if not needing:
         yield "no bundled scenario names it in its needs"
         return
-    more = f" … and {len(needing) - _SOME} more" if len(needing) > _SOME else ""
-    listed = ", ".join(needing[:_SOME])
-    yield from _wrapped(f"bundled scenarios that need it: {len(needing)}: {listed}{more}")
-    yield f"play them: harness run --tag {one.id}"
+    more = (
+        f" … and {len(needing) - _MAX_SCENARIOS_NAMED} more"
+        if len(needing) > _MAX_SCENARIOS_NAMED
+        else ""
+    )
+    listed = ", ".join(needing[:_MAX_SCENARIOS_NAMED])
+    yield from _wrap(f"bundled scenarios that need it: {len(needing)}: {listed}{more}")
+    yield f"play them: harness run --tag {capability.id}"
 
 
-def _scenario(name: str) -> Iterator[str]:
+def _scenario_lines(name: str) -> Iterator[str]:
     scenario = bundled_scenario(name).scenario
     yield f"{name} (bundled scenario): {scenario.title}"
     yield ""
-    yield from _wrapped(f"needs: {', '.join(scenario.needs) or 'core alone'}")
-    yield from _wrapped(f"covers: {', '.join(scenario.covers) or 'no rule by name'}")
+    yield from _wrap(f"needs: {', '.join(scenario.needs) or 'core alone'}")
+    yield from _wrap(f"covers: {', '.join(scenario.covers) or 'no rule by name'}")
     yield f"file: {file_of(bundled_files()[name])}"
     yield f"its text: harness scenario show {name}"
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, 96, break_on_hyphens=False, break_long_words=False)

@@ -1,15 +1,12 @@
-"""Actions of typed lines.
-
-A mistake of the user is one line and changes nothing.
-"""
+"""Actions of typed lines; a mistake of the user is reported in one line and changes nothing."""
 
 import os
 from pathlib import Path
 from typing import Any
 
 from harness.cli.connect.display import Display
-from harness.cli.connect.serving import Serving
-from harness.cli.connect.talk import Rest, Talk, shown_question
+from harness.cli.connect.serving import LiveServer
+from harness.cli.connect.talk import Rest, Talk, question_subject
 from harness.cli.connect.words import (
     COMMANDS,
     SHORT,
@@ -20,39 +17,39 @@ from harness.cli.connect.words import (
     parse_line,
 )
 from harness.errors import TargetError, TargetGone, UsageError
-from harness.scenario.model_script import model_script
+from harness.scenario.model_script import load_model_script
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import RecorderNote
-from harness.trace.nearest import hint
+from harness.trace.nearest import did_you_mean
 from harness.trace.store import save
 
-# So many of the last messages :show shows.
-_LAST = 20
+# The last messages that :show shows.
+_MAX_LAST_SHOWN = 20
 
 
 class Actions:
-    """Does what lines say. With `patient` each request is waited for, as a script wants it.
+    """Executes typed lines. With `patient` each request is awaited, as scripts need it.
 
-    `slow` counts the waits that were given up.
+    `timeouts` counts the waits that were given up.
     """
 
-    def __init__(self, serves: Serving, *, patient: bool) -> None:
-        self.over = False
-        self.slow = 0
-        self._serves = serves
+    def __init__(self, server: LiveServer, *, patient: bool) -> None:
+        self.has_ended = False
+        self.timeouts = 0
+        self._server = server
         self._patient = patient
 
     @property
     def talk(self) -> Talk:
         """The conversation."""
-        return self._serves.talk
+        return self._server.talk
 
     @property
     def _display(self) -> Display:
-        return self._serves.display
+        return self._server.display
 
     async def do(self, line: str) -> str:
-        """Do what a line says; gives what the user may want to edit and send, "" for nothing.
+        """Execute a line; return a template for the user to edit and send, "" for none.
 
         Raises `UsageError` for a mistake in it.
         """
@@ -63,7 +60,7 @@ class Actions:
                 case Request(method=method, params=params):
                     return await self._request(method, params)
                 case Raw(raw=raw):
-                    await self._sent(await self.talk.raw(raw))
+                    await self._after_send(await self.talk.send_raw(raw))
                 case Answer():
                     await self._answer(meant)
                 case Command(name=name, rest=rest):
@@ -71,41 +68,41 @@ class Actions:
                 case None:
                     pass
         except TargetGone as gone:
-            advice = "; :restart starts it again" if not self._serves.wanted.address else ""
+            advice = "; :restart starts it again" if not self._server.options.address else ""
             raise UsageError(f"{gone}{advice}") from gone
         return ""
 
     async def decide(self, decision: str) -> None:
-        """Answer the oldest question by a decision. Raises `UsageError`."""
+        """Answer the oldest question with a decision. Raises `UsageError`."""
         self._display.user_spoke()
         await self._answer(Answer(decision=decision))
 
-    async def _request(self, method: str, given: dict[str, Any] | None) -> str:
-        params = self.talk.filled(method, given)
-        missing = self.talk.missing(method, params)
-        if missing and given is None:
+    async def _request(self, method: str, given_params: dict[str, Any] | None) -> str:
+        params = self.talk.fill_params(method, given_params)
+        missing = self.talk.missing_members(method, params)
+        if missing and given_params is None:
             template = self.talk.template(method, params)
             if self._patient:
                 raise UsageError(f"{method} needs {', '.join(missing)}: {method} {template}")
             return f"{method} {template}"
         if method not in self.talk.fields.methods:
-            near = hint(method, self.talk.fields.methods)
+            near = did_you_mean(method, self.talk.fields.methods)
             self._display.note(f"  {method} is not in the book{near}", "yellow")
-        await self._sent(await self.talk.request(method, params))
+        await self._after_send(await self.talk.send_request(method, params))
         return ""
 
-    async def _sent(self, frame: Frame) -> None:
-        for wrong in self.talk.wrong_by_the_book(frame):
+    async def _after_send(self, frame: Frame) -> None:
+        for wrong in self.talk.schema_errors(frame):
             self._display.note(f"  you sent what the book does not allow: {wrong}", "yellow")
         if self._patient and frame.kind is Kind.REQUEST:
-            bound = self._serves.wanted.bounds.step
-            if await self.talk.answered(frame, bound) is None:
-                self._gave_up(f"no answer to {frame.method} within {bound:g} s")
+            bound = self._server.options.bounds.step
+            if await self.talk.wait_answer(frame, bound) is None:
+                self._note_timeout(f"no answer to {frame.method} within {bound:g} s")
 
     async def _answer(self, answer: Answer) -> None:
         question = next(iter(self.talk.questions), None)
         if question is None and self._patient:
-            question = await self.talk.question(self._serves.wanted.bounds.step)
+            question = await self.talk.wait_question(self._server.options.bounds.step)
         if question is None:
             raise UsageError("the server asks nothing now")
         if answer.refusal:
@@ -123,24 +120,24 @@ class Actions:
             result = {"decision": answer.decision}
         await self.talk.answer(question, result)
 
-    async def _command(self, name: str, rest: str) -> None:
+    async def _command(self, name: str, argument: str) -> None:
         match name:
             case ":fields":
-                self._fields(rest)
+                self._show_fields(argument)
             case ":gate":
-                self._gate(rest)
+                self._open_gate(argument)
             case ":model":
-                self._model(rest)
+                self._set_model(argument)
             case ":quit":
-                self.over = True
+                self.has_ended = True
             case ":restart":
                 await self._restart()
             case ":save":
-                self._save(rest)
+                self._save(argument)
             case ":show":
-                self._show(rest)
+                self._show(argument)
             case ":stderr":
-                lines = self._serves.stderr_lines(30)
+                lines = self._server.stderr_lines(30)
                 for line in lines or ["nothing was written to standard error"]:
                     self._display.note(f"  | {line}")
             case ":wait":
@@ -149,12 +146,12 @@ class Actions:
                 self._help()
 
     async def wait(self) -> Rest:
-        """Wait until nothing is under way, or somebody else has to do something."""
-        bounds = self._serves.wanted.bounds
-        state = await self.talk.rest(bounds.settle, bounds.step)
+        """Wait until nothing is under way, or the user or the model must act."""
+        bounds = self._server.options.bounds
+        state = await self.talk.wait_rest(bounds.settle, bounds.step)
         if state is Rest.SILENT:
-            open_ = "; ".join(self.talk.open[:3]) or "nothing"
-            self._gave_up(f"nothing came for {bounds.step:g} s, and it owes: {open_}")
+            open_ = "; ".join(self.talk.open_duties[:3]) or "nothing"
+            self._note_timeout(f"nothing came for {bounds.step:g} s, and it owes: {open_}")
         elif state is Rest.ASKS and self._patient:
             for question in self.talk.questions:
                 self._display.note(f"  waits for an answer to {question.method}", "yellow")
@@ -162,11 +159,11 @@ class Actions:
             self._display.note("  an answer of the model is held; :gate NAME opens a gate")
         return state
 
-    def _gave_up(self, words: str) -> None:
-        self.slow += 1
+    def _note_timeout(self, words: str) -> None:
+        self.timeouts += 1
         self._display.note(f"  {words}", "red")
 
-    def _fields(self, method: str) -> None:
+    def _show_fields(self, method: str) -> None:
         fields = self.talk.fields
         if method not in fields.methods:
             raise UsageError(f":fields wants a method, such as turn/start; {method!r} is none")
@@ -177,16 +174,16 @@ class Actions:
         if not members:
             self._display.note("  the text shows no params")
 
-    def _gate(self, name: str) -> None:
-        gates = self._serves.model.gates
+    def _open_gate(self, name: str) -> None:
+        gates = self._server.model.gates
         if name:
             gates.open(name)
             return
         self._display.note(f"  waited at: {', '.join(gates.waiting) or 'none'}")
 
-    def _model(self, rest: str) -> None:
-        model = self._serves.model
-        word, _, words = rest.partition(" ")
+    def _set_model(self, argument: str) -> None:
+        model = self._server.model
+        word, _, words = argument.partition(" ")
         match word:
             case "":
                 pass
@@ -197,14 +194,14 @@ class Actions:
                     raise UsageError(":model run COMMAND: name the command")
                 model.run(words)
             case _:
-                script = model_script(rest)
+                script = load_model_script(argument)
                 model.script(script.scripts, script.name)
         for line in model.state():
             self._display.note(f"  {line}")
 
     async def _restart(self) -> None:
         try:
-            await self._serves.restart()
+            await self._server.restart()
         except TargetError as error:
             raise UsageError(str(error)) from error
 
@@ -212,7 +209,7 @@ class Actions:
         if not path:
             raise UsageError(":save FILE: name the file")
         file = Path(os.path.expanduser(path))
-        # When it was saved is the end of the silence that follows the last message.
+        # This mark ends the silence that follows the last message.
         self.talk.recorder.mark(RecorderNote("saved"))
         try:
             if file.is_dir():
@@ -223,19 +220,21 @@ class Actions:
         count = len(self.talk.recorder.trace.frames)
         self._display.note(f"  {count} messages saved: harness check {path}", "")
 
-    def _show(self, rest: str) -> None:
+    def _show(self, argument: str) -> None:
         trace, display = self.talk.recorder.trace, self._display
-        if not rest:
-            display.last(trace, _LAST)
-        elif rest == "findings":
+        if not argument:
+            display.show_last(trace, _MAX_LAST_SHOWN)
+        elif argument == "findings":
             for row, known_reason in self.talk.findings:
-                display.finding(row, known_reason, whole=True)
+                display.show_finding(row, known_reason, in_full=True)
             display.note(f"  {len(self.talk.findings)} finding(s)")
-        elif rest.lstrip("#").isdecimal() and int(rest.lstrip("#")) < len(trace.frames):
-            display.whole(trace.frames[int(rest.lstrip("#"))])
+        elif argument.lstrip("#").isdecimal() and int(argument.lstrip("#")) < len(trace.frames):
+            display.show_whole(trace.frames[int(argument.lstrip("#"))])
         else:
             last = len(trace.frames) - 1
-            raise UsageError(f":show {rest}: expected a message's number up to {last}, or findings")
+            raise UsageError(
+                f":show {argument}: expected a message's number up to {last}, or findings"
+            )
 
     def _help(self) -> None:
         say = self._display.note
@@ -249,9 +248,9 @@ class Actions:
 
 
 def question_line(question: Frame, decisions: list[str]) -> str:
-    """Return the server's question, and the words that answer it."""
+    """Return the server's question with the words that answer it."""
     words = ", ".join(decisions) or ":answer JSON"
-    return f"  ? {shown_question(question)}: {words}"
+    return f"  ? {question_subject(question)}: {words}"
 
 
 def is_question(frame: Frame) -> bool:

@@ -1,4 +1,4 @@
-"""Completion of a line at the prompt: methods, members of params and their words, by the book."""
+"""Completion at the prompt: methods, members of params and their values, by the book."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -13,79 +13,81 @@ from harness.cli.connect.words import COMMANDS
 from harness.protocol.spec.members import Member
 from harness.scenario.bundled import bundled_ids
 
-Known = Callable[[], dict[str, str]]
-"""The ids that are in use: member -> value."""
+IdsInUse = Callable[[], dict[str, str]]
+"""Returns the ids in use: member -> value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A word to put in the place of the last `replaced` characters; `means` is said beside it."""
+    """A word that replaces the last `replaced_length` characters; `meaning` is shown beside it."""
 
     word: str
-    replaced: int
-    means: str = ""
+    replaced_length: int
+    meaning: str = ""
 
 
 class LineCompleter(Completer):
     """Proposes what can stand at the end of a line."""
 
-    def __init__(self, fields: Fields, known: Known) -> None:
+    def __init__(self, fields: Fields, ids_in_use: IdsInUse) -> None:
         self._fields = fields
-        self._known = known
+        self._ids_in_use = ids_in_use
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Give the proposals in the form of prompt_toolkit."""
+        """Yield the proposals in the form of prompt_toolkit."""
         for proposal in self.proposals(document.text_before_cursor):
-            yield Completion(proposal.word, -proposal.replaced, display_meta=proposal.means)
+            yield Completion(
+                proposal.word, -proposal.replaced_length, display_meta=proposal.meaning
+            )
 
     def proposals(self, text: str) -> Iterator[Proposal]:
-        """Give what can stand at the end of this text."""
+        """Yield the words that can stand at the end of this text."""
         line = text.lstrip()
         first, blank, rest = line.partition(" ")
         if not blank:
-            yield from self._first(first)
+            yield from self._first_words(first)
         elif first == ":fields":
-            yield from _like(rest, self._fields.methods)
+            yield from _match_words(rest, self._fields.methods)
         elif first == ":model":
-            yield from _like(rest, ["say ", "run ", *sorted(bundled_ids())])
+            yield from _match_words(rest, ["say ", "run ", *sorted(bundled_ids())])
         elif first in (":answer",):
-            yield from _like(rest, DECISIONS)
+            yield from _match_words(rest, DECISIONS)
         elif not first.startswith((":", "{")):
             yield from self._params(first, rest)
 
-    def _first(self, begun: str) -> Iterator[Proposal]:
-        if begun.startswith(":"):
+    def _first_words(self, prefix: str) -> Iterator[Proposal]:
+        if prefix.startswith(":"):
             for name, means in COMMANDS.items():
-                if name.startswith(begun):
-                    yield Proposal(name, len(begun), means)
+                if name.startswith(prefix):
+                    yield Proposal(name, len(prefix), means)
             return
         for method in self._fields.methods:
-            if _fits(begun, method):
-                members = ", ".join(self._fields.required(method))
-                yield Proposal(method, len(begun), members)
-        if begun:
-            yield from _like(begun, DECISIONS)
+            if _matches(prefix, method):
+                members = ", ".join(self._fields.required_members(method))
+                yield Proposal(method, len(prefix), members)
+        if prefix:
+            yield from _match_words(prefix, DECISIONS)
 
-    def _params(self, method: str, rest: str) -> Iterator[Proposal]:
-        if rest.lstrip().startswith("{"):
-            yield from self._json(method, rest.lstrip())
+    def _params(self, method: str, typed: str) -> Iterator[Proposal]:
+        if typed.lstrip().startswith("{"):
+            yield from self._json(method, typed.lstrip())
             return
-        # Pairs: the last word is a name, or a value behind its `=`.
-        last = rest.rpartition(" ")[2]
+        # Pairs: the last word is a name, or a value after its `=`.
+        last = typed.rpartition(" ")[2]
         name, equals, value = last.partition("=")
         if equals:
             yield from self._values(method, (name,), value)
             return
-        used_names = {word.partition("=")[0] for word in rest.split(" ")[:-1]}
+        used_names = {word.partition("=")[0] for word in typed.split(" ")[:-1]}
         members = self._fields.members(method)
         if any(member.name == "input" for member in members) and "text".startswith(last):
             yield Proposal("text=", len(last), "input: a text of the user")
         for member in members:
-            if member.name not in used_names and _fits(last, member.name):
-                yield Proposal(f"{member.name}=", len(last), _means(member))
-        if not rest:
+            if member.name not in used_names and _matches(last, member.name):
+                yield Proposal(f"{member.name}=", len(last), _member_words(member))
+        if not typed:
             yield Proposal("{", 0, "params as JSON")
 
     def _json(self, method: str, text: str) -> Iterator[Proposal]:
@@ -93,36 +95,36 @@ class LineCompleter(Completer):
         if place is None:
             return
         if not place.is_key:
-            for proposal in self._values(method, place.path, place.begun, quoted=True):
+            for proposal in self._values(method, place.path, place.prefix, quoted=True):
                 yield proposal
             return
         for proposal in self._fields.members(method, place.path):
             word = json.dumps(proposal.name)
-            if proposal.name not in place.keys and _fits(place.begun.strip('"'), proposal.name):
-                yield Proposal(f"{word}: ", len(place.begun), _means(proposal))
+            if proposal.name not in place.keys and _matches(place.prefix.strip('"'), proposal.name):
+                yield Proposal(f"{word}: ", len(place.prefix), _member_words(proposal))
 
     def _values(
-        self, method: str, path: tuple[str | int, ...], begun: str, *, quoted: bool = False
+        self, method: str, path: tuple[str | int, ...], prefix: str, *, quoted: bool = False
     ) -> Iterator[Proposal]:
-        value_in_use = self._known().get(str(path[-1])) if path else None
+        value_in_use = self._ids_in_use().get(str(path[-1])) if path else None
         words = [json.dumps(value_in_use)] if value_in_use else self._fields.values(method, path)
         for word in words:
             plain = word if quoted else word.strip('"')
-            if plain.startswith(begun):
-                yield Proposal(plain, len(begun), "in use" if value_in_use else "")
+            if plain.startswith(prefix):
+                yield Proposal(plain, len(prefix), "in use" if value_in_use else "")
 
 
-def _like(begun: str, words: Iterable[str]) -> Iterator[Proposal]:
+def _match_words(prefix: str, words: Iterable[str]) -> Iterator[Proposal]:
     for word in words:
-        if word.startswith(begun):
-            yield Proposal(word, len(begun))
+        if word.startswith(prefix):
+            yield Proposal(word, len(prefix))
 
 
-def _fits(begun: str, word: str) -> bool:
-    """Return whether a word begins so, or one of its parts does: `start` finds `turn/start`."""
-    begun, word = begun.lower(), word.lower()
-    return word.startswith(begun) or any(part.startswith(begun) for part in word.split("/"))
+def _matches(prefix: str, word: str) -> bool:
+    """Return whether a word, or one of its parts, begins so: `start` finds `turn/start`."""
+    prefix, word = prefix.lower(), word.lower()
+    return word.startswith(prefix) or any(part.startswith(prefix) for part in word.split("/"))
 
 
-def _means(one: Member) -> str:
-    return f"{one.type}{' (must be there)' if one.required else ''}".replace("`", "")
+def _member_words(member: Member) -> str:
+    return f"{member.type}{' (must be there)' if member.required else ''}".replace("`", "")

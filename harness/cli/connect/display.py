@@ -1,4 +1,4 @@
-"""The display of a conversation: one line a message, findings under their message, bounded."""
+"""The bounded display of a conversation: a line per message, findings under their message."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ from harness.trace.trace import Trace
 
 Write = Callable[[str], None]
 
-# Of messages of one kind in a row so many are shown; of all, before the user says something, so
-# many lines.
-ALIKE, MAX_MESSAGES_SHOWN = 3, 400
+# Messages of one kind shown in a row, and messages shown in all until the user types something.
+MAX_ALIKE_SHOWN = 3
+MAX_MESSAGES_SHOWN = 400
 _COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "dim": "2", "bold": "1"}
 
 
@@ -29,7 +29,7 @@ class _Row:
 
 
 class Display:
-    """Shows a conversation with `write`, a line at a time; `width` gives the columns to use."""
+    """Shows a conversation with `write`, line by line; `width` returns the columns to use."""
 
     def __init__(
         self, write: Write, book: Book, *, colour: bool, width: Callable[[], int] = lambda: 160
@@ -43,68 +43,76 @@ class Display:
         self._unshown = 0
 
     @property
-    def held(self) -> int:
-        """The number of messages that were not shown since the user said something."""
+    def hidden_count(self) -> int:
+        """Return the number of messages not shown since the user last typed something."""
         return self._unshown
 
     def user_spoke(self) -> None:
-        """The user said something: what comes now is shown again."""
-        self.settle()
+        """Show messages again, because the user typed something."""
+        self.flush_row()
         if self._unshown:
             self._write(self._dim(f"  … {self._unshown} more messages were not shown; :show N"))
         self._shown = self._unshown = 0
 
-    def settle(self) -> None:
-        """Tell of the messages of the last row that were counted only."""
+    def flush_row(self) -> None:
+        """Show how many messages of the last row were only counted."""
         row, self._row = self._row, _Row()
-        if row.count > ALIKE:
-            self._line(
-                self._dim(f"  … {row.count - ALIKE} more {row.kind}, the last is #{row.last}")
+        if row.count > MAX_ALIKE_SHOWN:
+            self._write_line(
+                self._dim(
+                    f"  … {row.count - MAX_ALIKE_SHOWN} more {row.kind}, the last is #{row.last}"
+                )
             )
 
-    def frame(self, frame: Frame) -> None:
+    def show_frame(self, frame: Frame) -> None:
         """Show a message, or count it."""
         kind = _kind_of(frame)
         if kind != self._row.kind or not kind:
-            self.settle()
+            self.flush_row()
             self._row.kind = kind
         self._row.count += 1
         self._row.last = frame.seq
-        if self._row.count <= ALIKE:
-            self._line(self._of_frame(frame))
+        if self._row.count <= MAX_ALIKE_SHOWN:
+            self._write_line(self._frame_line(frame))
 
-    def finding(self, row: Row, known: str = "", *, whole: bool = False) -> None:
-        """Show what a rule found, right under its message.
+    def show_finding(self, row: Row, known_reason: str = "", *, in_full: bool = False) -> None:
+        """Show a finding right under its message.
 
-        What does not count is told in a line or two, unless the `whole` of it is wanted.
+        One that does not count is abridged, unless `in_full`.
         """
-        self.settle()
-        lines = list(finding_lines(row, self._book, known))
-        if not whole and (known or row.level == "INFO") and row.verdict is not Verdict.ERROR:
-            lines = [lines[0], lines[-1] if known else lines[2]]
+        self.flush_row()
+        lines = list(finding_lines(row, self._book, known_reason))
+        if (
+            not in_full
+            and (known_reason or row.level == "INFO")
+            and row.verdict is not Verdict.ERROR
+        ):
+            lines = [lines[0], lines[-1] if known_reason else lines[2]]
         for line in lines:
-            self._write(self._paint(line, "yellow" if known or row.level != "MUST" else "red"))
+            self._write(
+                self._paint(line, "yellow" if known_reason or row.level != "MUST" else "red")
+            )
 
     def note(self, words: str, colour: str = "dim") -> None:
-        """Show a line that is no message."""
-        self.settle()
+        """Show a line that is not a message."""
+        self.flush_row()
         self._write(self._paint(words, colour))
 
-    def whole(self, frame: Frame) -> None:
+    def show_whole(self, frame: Frame) -> None:
         """Show a message as indented JSON."""
-        self._write(self._of_frame(frame))
+        self._write(self._frame_line(frame))
         if frame.kind is Kind.MALFORMED:
             self._write(visible(frame.text(4000)))
             return
         for line in json.dumps(frame.json, indent=2, ensure_ascii=False).splitlines():
             self._write("  " + visible(line))
 
-    def last(self, trace: Trace, count: int) -> None:
+    def show_last(self, trace: Trace, count: int) -> None:
         """Show the last messages."""
         for frame in trace.frames[-count:]:
-            self._write(self._of_frame(frame))
+            self._write(self._frame_line(frame))
 
-    def _line(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         if self._shown >= MAX_MESSAGES_SHOWN:
             self._unshown += 1
             if self._unshown == 1:
@@ -117,7 +125,7 @@ class Display:
         self._shown += 1
         self._write(line)
 
-    def _of_frame(self, frame: Frame) -> str:
+    def _frame_line(self, frame: Frame) -> str:
         is_ours = frame.direction is Direction.TO_TARGET
         head = f"{'→' if is_ours else '←'} #{frame.seq} {name_of(frame)}"
         rest = visible(_body_of(frame))
@@ -144,7 +152,7 @@ _COLOUR_OF = {
 
 
 def name_of(frame: Frame) -> str:
-    """The method of a message, or what kind of answer it is."""
+    """Return the method of a message, or the kind of answer."""
     if frame.method:
         asks = f" id {json.dumps(frame.id)}" if frame.kind is Kind.REQUEST else ""
         return visible(frame.method) + asks
@@ -170,16 +178,16 @@ def _body_of(frame: Frame) -> str:
 
 
 def _kind_of(frame: Frame) -> str:
-    """Return the method of a notification, "" for a message that is always shown."""
+    """Return the kind of a notification, "" for a message that is always shown."""
     if frame.kind is Kind.NOTIFICATION:
         item = text(obj(frame.params).get("itemId"))
         return f"{frame.method} of {item}" if item else frame.method
     return "line that is no message" if frame.kind is Kind.MALFORMED else ""
 
 
-def finding_lines(row: Row, book: Book, known: str = "") -> Iterator[str]:
-    """A finding in a few lines: the rule, what was expected, what came, the sentence it breaks."""
-    word = "ERROR" if row.verdict is Verdict.ERROR else "KNOWN" if known else str(row.level)
+def finding_lines(row: Row, book: Book, known_reason: str = "") -> Iterator[str]:
+    """Yield a finding: its rule, the expected and actual values, and the broken requirement."""
+    word = "ERROR" if row.verdict is Verdict.ERROR else "KNOWN" if known_reason else str(row.level)
     yield visible(f"  {word} {row.rule}: {row.subject}")
     yield visible(f"      expected  {row.expected}")
     yield visible(f"      actual    {row.actual}")[:600]
@@ -191,5 +199,5 @@ def finding_lines(row: Row, book: Book, known: str = "") -> Iterator[str]:
         clause = requirement.clause
         yield f"      clause    {requirement.id}: {clause.statement}"
         yield f"                {clause.document}, {clause.heading!r}, line {clause.line}"
-    if known:
-        yield f"      known     {known}"
+    if known_reason:
+        yield f"      known     {known_reason}"

@@ -1,4 +1,4 @@
-"""Words for a request: the members of its params, and values that are words."""
+"""The members of a request's params, and their possible values, for completion."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from harness.protocol.wire.methods import BY_METHOD, Direction
 
 CLIENT = "client-to-server"
 DECISIONS = ("accept", "acceptForSession", "decline", "cancel")
-"""The answers to an approval that hold nothing but a decision, in the order of the keys."""
+"""The answers to an approval that consist of a decision only, in the order of the keys."""
 
 _Place = tuple[Node, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The requests of a client and what their params hold, as the book tells it."""
+    """The requests of a client and the members of their params, according to the book."""
 
     book: Book
 
     @property
     def methods(self) -> list[str]:
-        """The requests of a client: the book's, then others that we can compose."""
+        """Return the requests of a client: the book's, then others that we can compose."""
         listed = [row.method for row in self.book.methods if row.direction == CLIENT]
         composed = [
             row.method for row in BY_METHOD.values() if row.direction is Direction.CLIENT_REQUEST
@@ -32,25 +32,25 @@ class Fields:
         return list(dict.fromkeys([*listed, *composed]))
 
     def members(self, method: str, path: Path = ()) -> list[Member]:
-        """The members of an object of the params, at a path in them; [] where none is known."""
+        """Return the members of the object at a path in the params; [] if none is known."""
         reference = self.book.reference(method, "params")
         if reference is None:
-            return _composed(method) if not path else []
+            return _composed_members(method) if not path else []
         return list(_members(self.book.schemas, reference, path))
 
     def values(self, method: str, path: Path) -> list[str]:
-        """The words that a member may be, as JSON; [] where it may be anything of its type."""
+        """Return the possible values of a member as JSON; [] if any of its type is possible."""
         reference = self.book.reference(method, "params")
         if reference is None:
             return []
         return list(dict.fromkeys(_values(self.book.schemas, reference, path)))
 
-    def required(self, method: str) -> list[str]:
-        """The members that the params must have, as far as the text says."""
+    def required_members(self, method: str) -> list[str]:
+        """Return the required members of the params, as far as the text says."""
         return [member.name for member in self.members(method) if member.required]
 
     def decisions(self, method: str) -> list[str]:
-        """The decisions that answer a server's request by one word; [] where it asks for more."""
+        """Return the one-word answers to a server's request; [] if it needs more."""
         reference = self.book.reference(method, "result")
         if reference is None:
             return []
@@ -60,8 +60,8 @@ class Fields:
         return [decision for decision in DECISIONS if decision in allowed]
 
 
-def _composed(method: str) -> list[Member]:
-    """The members that we ourselves send: our choice, since the text shows none."""
+def _composed_members(method: str) -> list[Member]:
+    """Return the members that we send ourselves, where the text shows none."""
     row = BY_METHOD.get(method)
     if row is None:
         return []
@@ -73,7 +73,7 @@ def _composed(method: str) -> list[Member]:
 
 def _members(book: SchemaBook, reference: str, path: Path) -> Iterator[Member]:
     names: set[str] = set()
-    for node, file in _at(book, reference, path):
+    for node, file in _schemas_at(book, reference, path):
         required = node.get("required", ())
         for name, member in node.get("properties", {}).items():
             if name not in names:
@@ -82,16 +82,16 @@ def _members(book: SchemaBook, reference: str, path: Path) -> Iterator[Member]:
 
 
 def _values(book: SchemaBook, reference: str, path: Path) -> Iterator[str]:
-    for node, _ in _at(book, reference, path):
+    for node, _ in _schemas_at(book, reference, path):
         for value in (*node.get("enum", ()), *([node["const"]] if "const" in node else ())):
             if isinstance(value, str):
                 yield f'"{value}"'
         kind = node.get("type")
         if kind == "boolean" or (isinstance(kind, list) and "boolean" in kind):
             yield from ("true", "false")
-    # What tells the kinds of an object apart stands in the conditions of their branches.
+    # The values that discriminate kinds of objects are in the conditions of the branches.
     if path and isinstance(path[-1], str):
-        for node, _ in _at(book, reference, path[:-1]):
+        for node, _ in _schemas_at(book, reference, path[:-1]):
             for branch in node.get("allOf", ()):
                 condition = branch.get("if", {}).get("properties", {}).get(path[-1], {})
                 for value in condition.get("enum", [condition.get("const")]):
@@ -99,9 +99,9 @@ def _values(book: SchemaBook, reference: str, path: Path) -> Iterator[str]:
                         yield f'"{value}"'
 
 
-def _at(book: SchemaBook, reference: str, path: Path) -> list[_Place]:
-    """Every schema that speaks of the value at a path, all kinds of an object among them."""
-    places = list(_spread(book, ({"$ref": reference}, "")))
+def _schemas_at(book: SchemaBook, reference: str, path: Path) -> list[_Place]:
+    """Return every schema for the value at a path, including all kinds of an object."""
+    places = list(_expand(book, ({"$ref": reference}, "")))
     for step in path:
         inner: list[_Place] = []
         for node, file in places:
@@ -109,17 +109,17 @@ def _at(book: SchemaBook, reference: str, path: Path) -> list[_Place]:
             if isinstance(step, str):
                 child = node.get("properties", {}).get(step)
             if isinstance(child, dict):
-                inner += _spread(book, (cast("Node", child), file))
+                inner += _expand(book, (cast("Node", child), file))
         places = inner
     return places
 
 
-def _spread(book: SchemaBook, place: _Place) -> Iterator[_Place]:
+def _expand(book: SchemaBook, place: _Place) -> Iterator[_Place]:
     node, file = place
     yield place
     if "$ref" in node:
-        yield from _spread(book, book.place(node["$ref"], file))
+        yield from _expand(book, book.place(node["$ref"], file))
     for branch in (node, *node.get("allOf", ())):
         then: Any = branch.get("then")
         if isinstance(then, dict):
-            yield from _spread(book, (cast("Node", then), file))
+            yield from _expand(book, (cast("Node", then), file))

@@ -1,4 +1,4 @@
-"""One conversation by hand from its start to its end: its server, signals, the exit status."""
+"""The course of one conversation by hand: its server, signals, the exit status."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -8,19 +8,19 @@ import anyio
 
 from harness.cli.connect.actions import Actions
 from harness.cli.connect.display import Display
-from harness.cli.connect.serving import Serving, Wanted, serving
+from harness.cli.connect.serving import ConnectOptions, LiveServer, open_live_server
 from harness.cli.connect.summary import finish
 from harness.cli.connect.talk import Judging
 from harness.errors import TargetError, UsageError
 
-MISTAKE = 2
-"""The exit status where a line could not be done."""
-# Does the user's lines until there are no more; gives whether none of them was a mistake.
-Lines = Callable[[Serving, Actions], Awaitable[bool]]
+MISTAKE_STATUS = 2
+"""The exit status if a line could not be executed."""
+# Executes the user's lines until the last; returns whether none of them was a mistake.
+Lines = Callable[[LiveServer, Actions], Awaitable[bool]]
 
 
-async def hold(
-    wanted: Wanted,
+async def hold_conversation(
+    options: ConnectOptions,
     judging: Judging,
     base: Path,
     display: Display,
@@ -31,12 +31,12 @@ async def hold(
 ) -> int:
     """Hold the conversation until its lines or one of these signals end it.
 
-    Gives the exit status. `patient` is for who does not look on. Raises `UsageError`.
+    Return the exit status. With `patient` requests are awaited. Raises `UsageError`.
     """
     status = stopped = 0
     problem: UsageError | None = None
     with anyio.open_signal_receiver(*ends) as signals:
-        async with serving(wanted, judging, display, base) as serves:
+        async with open_live_server(options, judging, display, base) as serves:
             actions = Actions(serves, patient=patient)
             async with anyio.create_task_group() as tasks:
 
@@ -51,14 +51,14 @@ async def hold(
                     await serves.start()
                     right = await lines(serves, actions)
                     status = await finish(serves, actions, patient=patient, stopped=False)
-                    status = status if right else MISTAKE
+                    status = status if right else MISTAKE_STATUS
                 except (TargetError, UsageError) as error:
                     problem = UsageError(str(error))
                 tasks.cancel_scope.cancel()
             if stopped and problem is None:
                 await finish(serves, actions, patient=patient, stopped=True)
                 status = 128 + stopped
-    # Raised within the blocks, it would come out as a group of errors.
+    # Raised within the blocks, it would come out as an exception group.
     if problem is not None:
         raise problem
     return status

@@ -1,4 +1,4 @@
-"""The cursor's place in a line that is being written: its object, at a key or a value."""
+"""The cursor's place in a line being typed: the object, at a key or a value."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,34 +12,34 @@ _SPACE: Final = " \t\r\n"
 class LinePlace:
     """The place after the last character of a text.
 
-    `path` leads to the object whose key is written, or to the value that is written. `begun` is
-    what is there of it, with its quote; `keys` are those that the object has already.
+    `path` leads to the object whose key is typed, or to the value that is typed. `prefix` is the
+    part typed so far, with its quote; `keys` are those that the object has already.
     """
 
     path: Path
     is_key: bool
-    begun: str
+    prefix: str
     keys: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Open:
-    """An object or array that has not ended: its kind, the key or index that is next or now."""
+    """An open object or array: its kind, and the current or next key or index."""
 
     is_object: bool
-    at: str | int = 0
+    key: str | int = 0
     wants_key: bool = True
     keys: tuple[str, ...] = ()
 
 
 def line_place(text: str) -> LinePlace | None:
-    """The place after the text, which is the beginning of a JSON object; None where none can be.
+    """Return the place after the text, which begins a JSON object; None if it is not valid JSON.
 
-    None is also given where nothing can be proposed: after a whole value, or outside the object.
+    Also None if nothing can be proposed: after a complete value, or outside the object.
     """
     stack: list[_Open] = []
     position, length = 0, len(text)
-    value_ended = False  # a value has just ended: a comma or an end is next
+    value_ended = False  # a comma or an end is next
     while position < length:
         char = text[position]
         if char in _SPACE:
@@ -59,8 +59,8 @@ def line_place(text: str) -> LinePlace | None:
             if not stack:
                 return None
             top = stack[-1]
-            if isinstance(top.at, int):
-                top.at += 1
+            if isinstance(top.key, int):
+                top.key += 1
             else:
                 top.wants_key = True
             value_ended = False
@@ -70,22 +70,22 @@ def line_place(text: str) -> LinePlace | None:
         else:
             end = _end_of(text, position)
             if end is None:
-                return None if value_ended else _here(stack, text[position:])
+                return None if value_ended else _place_of(stack, text[position:])
             if stack and stack[-1].is_object and stack[-1].wants_key:
                 top = stack[-1]
-                top.at = text[position:end].strip('"')
-                top.keys = (*top.keys, top.at)
+                top.key = text[position:end].strip('"')
+                top.keys = (*top.keys, top.key)
                 top.wants_key = False
             else:
                 value_ended = True
             position = end
     if value_ended or not stack:
         return None
-    return _here(stack, "")
+    return _place_of(stack, "")
 
 
 def _end_of(text: str, start: int) -> int | None:
-    """The end of the word or string that begins there, None where it has not ended."""
+    """Return the end of the word or string that begins there, None if it is unfinished."""
     if text[start] == '"':
         position = start + 1
         while position < len(text):
@@ -101,11 +101,11 @@ def _end_of(text: str, start: int) -> int | None:
     return None if position == len(text) else position
 
 
-def _here(stack: list[_Open], begun: str) -> LinePlace | None:
+def _place_of(stack: list[_Open], prefix: str) -> LinePlace | None:
     if not stack:
         return None
-    above = tuple(level.at for level in stack[:-1])
+    above = tuple(level.key for level in stack[:-1])
     top = stack[-1]
     if top.is_object and top.wants_key:
-        return LinePlace(above, is_key=True, begun=begun, keys=top.keys)
-    return LinePlace((*above, top.at), is_key=False, begun=begun)
+        return LinePlace(above, is_key=True, prefix=prefix, keys=top.keys)
+    return LinePlace((*above, top.key), is_key=False, prefix=prefix)

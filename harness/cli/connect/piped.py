@@ -1,4 +1,4 @@
-"""The plain form: lines come from a file or a pipe, what happens is printed as it happens."""
+"""The plain form: lines come from a file or a pipe, and events are printed as they happen."""
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,24 +16,24 @@ _MAX_LINE_BYTES = 16 * 1024 * 1024
 Mistake = Callable[[str], None]
 
 
-async def follow(actions: Actions, mistake: Mistake) -> bool:
-    """Do what the lines of standard input say; gives whether none of them was a mistake.
+async def do_lines(actions: Actions, mistake: Mistake) -> bool:
+    """Execute the lines of standard input; return whether none of them was a mistake.
 
-    It ends early at `:quit`. Where the server is gone only commands are done.
+    It ends early at `:quit`. Once the server is gone only commands are executed.
     """
     right, number, left_out = True, 0, 0
     async for line in _lines():
         number += 1
-        if actions.talk.gone and not line.lstrip().startswith(":"):
+        if actions.talk.is_closed and not line.lstrip().startswith(":"):
             left_out += 1
             continue
         try:
             await actions.do(line)
         except UsageError as error:
-            if not actions.talk.gone:
+            if not actions.talk.is_closed:
                 right = False
                 mistake(f"line {number}: {error}")
-        if actions.over:
+        if actions.has_ended:
             break
     if left_out:
         mistake(f"{left_out} of {number} lines were not sent: the server was gone")
@@ -59,16 +59,16 @@ def _text(line: bytes) -> str:
 
 
 async def _read() -> bytes:
-    await _until(anyio.wait_readable, 0)
+    await _wait_ready(anyio.wait_readable, 0)
     try:
         return os.read(0, _CHUNK)
     except OSError:
         return b""
 
 
-async def _until(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
+async def _wait_ready(wait: Callable[[int], Awaitable[None]], descriptor: int) -> None:
     try:
         await wait(descriptor)
     except (PermissionError, ValueError):
-        # A file: it can always be read.
+        # A regular file can always be read.
         await anyio.lowlevel.checkpoint()

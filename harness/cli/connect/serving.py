@@ -24,7 +24,7 @@ from harness.client.transport.base import Transport
 from harness.client.transport.connect import Connection, connect
 from harness.client.transport.websocket import HandshakeFailed
 from harness.errors import TargetError, TargetGone, UsageError
-from harness.model.mcp_desk import McpDesk, mcp_desk
+from harness.model.mcp_desk import McpSettings, serve_mcp_servers
 from harness.model.named_pipes import named_pipes
 from harness.model.server import ModelServer
 from harness.scenario.loader import Loaded
@@ -34,8 +34,8 @@ CLIENT = {"name": "harness", "title": "harness connect", "version": "1"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The options of the command: a server's command in the profile, or an address.
+class ConnectOptions:
+    """Options of the command: a server's command in the profile, or an address.
 
     `scenario` scripts the model, and gives a server that we start its files, pipes, MCP servers
     and settings; `model_port` is the port of the model, 0 for any free one.
@@ -49,27 +49,27 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Serving:
-    """The server and the connection to it. Make it with `serving`."""
+class LiveServer:
+    """The server and the connection to it. Made by `open_live_server`."""
 
-    wanted: Wanted
+    options: ConnectOptions
     talk: Talk
     model: ModelSide
     display: Display
     cwd: Path
     home: Path | None = None
     process: ServerProcess | None = None
-    _desk: McpDesk = field(kw_only=True)
+    _desk: McpSettings = field(kw_only=True)
     _folder: RunFolder = field(kw_only=True)
     _tasks: TaskGroup = field(kw_only=True)
     _socket: Connection | None = None
     _ending: bool = False
-    _begun_with: set[int] = field(default_factory=set[int])
+    _first_children: set[int] = field(default_factory=set[int])
 
     async def start(self) -> None:
         """Start the server, or connect to it, and shake hands. Raises `TargetError`, `UsageError`.
 
-        After a start over the same home the connection has another name in the trace.
+        After a restart over the same home the connection has another name in the trace.
         """
         self._ending = False
         transport = await self._transport()
@@ -77,22 +77,22 @@ class Serving:
             transport, self.talk.recorder, name=self.talk.next_connection(), first_id=FIRST_ID
         )
         self.talk.peer = peer
-        self.talk.unasked_end = False
+        self.talk.ended_unasked = False
         folders = {"cwd": str(self.cwd), "server_cwd": str(Path.cwd())}
         if self.home is not None:
-            agent = self.wanted.profile.agent_folder
+            agent = self.options.profile.agent_folder
             self.talk.recorder.mark(Place(home=str(self.home), agent=agent, **folders))
         self._tasks.start_soon(peer.pump)
-        self._tasks.start_soon(self._ended, peer)
-        if self.wanted.profile.handshake != "none":
+        self._tasks.start_soon(self._watch_end, peer)
+        if self.options.profile.handshake != "none":
             await self._shake_hands(peer)
         if self.process is not None:
-            self._begun_with = self.process.children()
+            self._first_children = self.process.children()
 
     async def _transport(self) -> Transport:
-        options = self.wanted
+        options = self.options
         if options.address:
-            self._socket = await _connected(options.address, options.bounds.start)
+            self._socket = await _connect(options.address, options.bounds.start)
             return self._socket
         loaded = options.scenario
         scenario = loaded.scenario if loaded is not None else None
@@ -110,9 +110,9 @@ class Serving:
         return self.process.transport
 
     async def _shake_hands(self, peer: Peer) -> None:
-        params: dict[str, Any] = {"clientInfo": CLIENT, **self.wanted.profile.initialize}
-        bound = self.wanted.bounds.start
-        with contextlib.suppress(TargetGone):  # That it ended is told where it is noticed.
+        params: dict[str, Any] = {"clientInfo": CLIENT, **self.options.profile.initialize}
+        bound = self.options.bounds.start
+        with contextlib.suppress(TargetGone):  # `_watch_end` reports it.
             with anyio.move_on_after(bound) as waited:
                 await peer.request("initialize", params)
                 await peer.notify("initialized")
@@ -121,34 +121,34 @@ class Serving:
                 self.display.note(words, "red")
 
     @property
-    def working(self) -> bool:
-        """Return whether the server has child processes that it did not have in the beginning."""
-        return self.process is not None and bool(self.process.children() - self._begun_with)
+    def has_new_children(self) -> bool:
+        """Return whether the server has child processes that it did not start with."""
+        return self.process is not None and bool(self.process.children() - self._first_children)
 
-    async def _ended(self, peer: Peer) -> None:
-        """The connection ended, or the trace is full; say so where it was not our doing."""
+    async def _watch_end(self, peer: Peer) -> None:
+        """Show that the connection ended, or the trace is full, unless we ended it."""
         await peer.ended.wait()
         if self._ending or peer is not self.talk.peer:
             return
-        self.talk.unasked_end = True
-        self.talk.notice()
-        self.display.note(await self._why_ended(peer), "red")
+        self.talk.ended_unasked = True
+        self.talk.wake_waiters()
+        self.display.note(await self._end_reason(peer), "red")
         for line in self.stderr_lines(8):
             self.display.note(f"  | {line}")
 
-    async def _why_ended(self, peer: Peer) -> str:
+    async def _end_reason(self, peer: Peer) -> str:
         if peer.overflow:
             return f"the server floods: {peer.overflow}; nothing more of it is read"
         if self.process is None:
             return "the server closed the connection"
-        with anyio.move_on_after(self.wanted.bounds.stop):
+        with anyio.move_on_after(self.options.bounds.stop):
             await self.process.wait()
         if self.process.returncode is None:
             return "the server closed its output, and runs on"
         return f"the server ended with exit status {self.process.returncode}"
 
     def stderr_lines(self, count: int) -> list[str]:
-        """The last lines of the server's standard error."""
+        """Return the last lines of the server's standard error."""
         if self.process is None:
             return []
         return [line[:300] for line in self.process.stderr_tail().strip().splitlines()[-count:]]
@@ -157,22 +157,22 @@ class Serving:
         """End the server and start it over the same home, or connect again."""
         peer = self.talk.peer
         await self.stop()
-        if peer is not None and not self.talk.unasked_end:
+        if peer is not None and not self.talk.ended_unasked:
             if self.process is not None:
                 self.talk.recorder.mark(ServerEnded(killed=False))
             self.talk.recorder.mark(Closed(peer.name))
         await self.start()
 
     async def stop(self) -> ProcessExit | None:
-        """End the server that we started, or leave the one we connected to."""
+        """End the server that we started, or disconnect from the one we connected to."""
         self._ending = True
         if self._socket is not None:
             await self._socket.aclose()
             await self._socket.release()
-        return await self.process.stop(self.wanted.bounds.stop) if self.process else None
+        return await self.process.stop(self.options.bounds.stop) if self.process else None
 
 
-async def _connected(address: str, bound: float) -> Connection:
+async def _connect(address: str, bound: float) -> Connection:
     try:
         with anyio.fail_after(bound):
             return await connect(address)
@@ -189,19 +189,21 @@ async def _connected(address: str, bound: float) -> Connection:
 
 
 @asynccontextmanager
-async def serving(
-    wanted: Wanted, judging: Judging, display: Display, base: Path
-) -> AsyncGenerator[Serving]:
-    """A model and what is needed for a server, which `start` then starts; all of it is ended."""
+async def open_live_server(
+    options: ConnectOptions, judging: Judging, display: Display, base: Path
+) -> AsyncGenerator[LiveServer]:
+    """Yield a server, not started yet, with its model; end both at the end of the block."""
     folder = RunFolder(base, "connect")
     models: ModelServer | UsageError | None = None
     try:
-        # What is raised within a task group comes out of it in a group.
+        # An exception raised within a task group would come out as a group.
         async with anyio.create_task_group() as tasks:
-            models = _model_server(tasks, wanted.model_port)
+            models = _model_server(tasks, options.model_port)
             if isinstance(models, ModelServer):
                 await models.listen(listening=True)
-                async with _furnished(wanted, judging, display, models, folder, tasks) as serves:
+                async with _open_conversation(
+                    options, judging, display, models, folder, tasks
+                ) as serves:
                     try:
                         yield serves
                     finally:
@@ -216,7 +218,7 @@ async def serving(
 
 
 def _model_server(tasks: TaskGroup, port: int) -> ModelServer | UsageError:
-    """The model's server, or why it cannot listen."""
+    """Return the model's server, or the error why it cannot listen."""
     try:
         return ModelServer(tasks, port=port)
     except OSError as error:
@@ -227,19 +229,21 @@ def _model_server(tasks: TaskGroup, port: int) -> ModelServer | UsageError:
 
 
 @asynccontextmanager
-async def _furnished(
-    wanted: Wanted,
+async def _open_conversation(
+    options: ConnectOptions,
     judging: Judging,
     display: Display,
     models: ModelServer,
     folder: RunFolder,
     tasks: TaskGroup,
-) -> AsyncGenerator[Serving]:
-    """The conversation, with what its scenario brings: MCP servers that we play, and pipes."""
-    # A server that is not ours has its own folders and its own configuration.
-    scenario = wanted.scenario.scenario if wanted.scenario and not wanted.address else None
-    async with mcp_desk(scenario.mcp if scenario else {}, lambda: folder.new_folder("mcp")) as desk:
-        serves = _serving(wanted, judging, display, models, folder, tasks, desk)
+) -> AsyncGenerator[LiveServer]:
+    """Yield the conversation with its scenario's MCP servers, which we play, and pipes."""
+    # A server that we did not start has its own folders and configuration.
+    scenario = options.scenario.scenario if options.scenario and not options.address else None
+    async with serve_mcp_servers(
+        scenario.mcp if scenario else {}, lambda: folder.new_folder("mcp")
+    ) as desk:
+        serves = _build_live_server(options, judging, display, models, folder, tasks, desk)
         pipes = scenario.workspace.pipes if scenario else []
         awaited_gates = scenario.awaited_gates() if scenario else []
         serves.model.pipes = {pipe: pipe in awaited_gates for pipe in pipes}
@@ -248,7 +252,7 @@ async def _furnished(
 
 
 def _left_out(loaded: Loaded) -> list[str]:
-    """Return the parts of a scenario beside its script, in words."""
+    """Return the names of a scenario's parts beside its script."""
     scenario = loaded.scenario
     parts = {
         "files": scenario.workspace.files,
@@ -259,51 +263,51 @@ def _left_out(loaded: Loaded) -> list[str]:
     return [name for name, value in parts.items() if value]
 
 
-def _serving(
-    wanted: Wanted,
+def _build_live_server(
+    options: ConnectOptions,
     judging: Judging,
     display: Display,
     models: ModelServer,
     folder: RunFolder,
     tasks: TaskGroup,
-    desk: McpDesk,
-) -> Serving:
+    desk: McpSettings,
+) -> LiveServer:
     cwd = folder.new_folder("work")
-    loaded = wanted.scenario
+    loaded = options.scenario
     name = loaded.id if loaded is not None else "connect"
-    recorder = judging.recorder(wanted.address or " ".join(wanted.profile.command), name)
+    recorder = judging.recorder(options.address or " ".join(options.profile.command), name)
     desk.servers.begin(recorder.mark)
-    model = ModelSide(models, recorder, wanted.profile, display.note, desk.servers.tools)
+    model = ModelSide(models, recorder, options.profile, display.note, desk.servers.tools)
     talk = Talk(
         judging,
         recorder,
-        shown=display.frame,
-        found=display.finding,
-        defaults=_defaults(wanted, cwd),
+        on_frame=display.show_frame,
+        on_finding=display.show_finding,
+        defaults=_defaults(options, cwd),
         streams=lambda: model.streams,
     )
     if loaded is not None:
         model.script(loaded.scenario.scripts(), loaded.id)
-        stands_for = placeholder_values(wanted.profile, cwd)
+        stands_for = placeholder_values(options.profile, cwd)
         files = loaded.scenario.workspace.contents(loaded.path.parent)
         for path, data in files.items():
             file = cwd / fill(path, stands_for)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
-        left_out = _left_out(loaded) if wanted.address else []
+        left_out = _left_out(loaded) if options.address else []
         if left_out:
             words = (
                 f"the {', '.join(left_out)} of {loaded.id} are left out: a server that we did not"
             )
             display.note(f"{words} start has its own; the model plays the script", "yellow")
-    return Serving(wanted, talk, model, display, cwd, _desk=desk, _folder=folder, _tasks=tasks)
+    return LiveServer(options, talk, model, display, cwd, _desk=desk, _folder=folder, _tasks=tasks)
 
 
-def _defaults(wanted: Wanted, cwd: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return default params of requests: a thread works in a folder of ours."""
-    if wanted.address:
+def _defaults(options: ConnectOptions, cwd: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return default params of requests: a thread works in our folder."""
+    if options.address:
         return {}
     settings: dict[str, Any] = {}
-    if wanted.scenario is not None:
-        settings = wanted.scenario.scenario.settings.model_dump(exclude_none=True)
-    return {"thread/start": {"cwd": str(cwd), **wanted.profile.thread, **settings}}
+    if options.scenario is not None:
+        settings = options.scenario.scenario.settings.model_dump(exclude_none=True)
+    return {"thread/start": {"cwd": str(cwd), **options.profile.thread, **settings}}

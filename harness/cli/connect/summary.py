@@ -1,9 +1,9 @@
-"""The end of a conversation by hand: what is still owed, what was found, the exit status."""
+"""The end of a conversation by hand: open duties, findings, the exit status."""
 
 from collections import Counter
 
 from harness.cli.connect.actions import Actions
-from harness.cli.connect.serving import Serving
+from harness.cli.connect.serving import LiveServer
 from harness.cli.connect.talk import Rest
 from harness.judge.verdict import Verdict
 from harness.trace.trace import End
@@ -17,28 +17,28 @@ _WHY = {
 }
 
 
-async def finish(serves: Serving, actions: Actions, *, patient: bool, stopped: bool) -> int:
-    """Judge the end, say what was found, and give the exit status.
+async def finish(server: LiveServer, actions: Actions, *, patient: bool, stopped: bool) -> int:
+    """Judge the end, print the findings, and return the exit status.
 
-    1 where a MUST was broken, the server ended by itself, or a wait was given up, else 0. With
-    `patient` a silent server is given time, as for a step; `stopped`: a signal ended it.
+    1 if a MUST was broken, the server ended by itself, or a wait was given up, else 0. With
+    `patient` a silent server gets the time of a step; `stopped` if a signal ended it.
     """
-    talk = serves.talk
+    talk = server.talk
     rest = Rest.BUSY
     if not stopped:
-        settle = serves.wanted.bounds.settle
-        rest = await (actions.wait() if patient else talk.rest(settle, settle))
-    # A server that is silent, of which nothing runs and which waits for nobody, has ended its work.
-    waited = rest is Rest.SILENT and patient and not serves.working
+        settle = server.options.bounds.settle
+        rest = await (actions.wait() if patient else talk.wait_rest(settle, settle))
+    # A silent server without running children that waits for nothing has ended its work.
+    waited = rest is Rest.SILENT and patient and not server.has_new_children
     end = End.QUIESCENT if rest is Rest.AT_REST or waited else End.CLOSED
-    if talk.unasked_end:
+    if talk.ended_unasked:
         end = End.EXITED
-    passed = talk.over(end)
-    say = serves.display.note
-    serves.display.user_spoke()
-    if end is not End.QUIESCENT and talk.open:
+    passed = talk.finish(end)
+    say = server.display.note
+    server.display.user_spoke()
+    if end is not End.QUIESCENT and talk.open_duties:
         say(f"what never came is not judged, since {_WHY.get(rest, 'it was ended')}:", "")
-        for duty in talk.open[:5]:
+        for duty in talk.open_duties[:5]:
             say(f"  {duty}", "")
     counts = Counter(
         _word(row.level, row.verdict, known_reason) for row, known_reason in talk.findings
@@ -46,11 +46,11 @@ async def finish(serves: Serving, actions: Actions, *, patient: bool, stopped: b
     count_words = ", ".join(f"{word} {counts[word]}" for word in _ORDER if counts[word]) or "none"
     messages = len(talk.recorder.trace.frames)
     say(f"{messages} messages; {len(passed)} rules passed; findings: {count_words}", "bold")
-    return 1 if talk.red or talk.unasked_end or actions.slow else 0
+    return 1 if talk.red or talk.ended_unasked or actions.timeouts else 0
 
 
 _ORDER = ("ERROR", "MUST", "SHOULD", "INFO", "KNOWN")
 
 
-def _word(level: str, verdict: Verdict, known: str) -> str:
-    return "ERROR" if verdict is Verdict.ERROR else "KNOWN" if known else str(level)
+def _word(level: str, verdict: Verdict, known_reason: str) -> str:
+    return "ERROR" if verdict is Verdict.ERROR else "KNOWN" if known_reason else str(level)

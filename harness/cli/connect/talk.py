@@ -1,4 +1,4 @@
-"""A conversation held by hand: what is sent, what is known of it, what the rules say meanwhile."""
+"""A conversation held by hand: its messages, its state, and the findings of the rules."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,16 @@ from harness.report.results.baseline import reason_of
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MarkBody
 from harness.trace.names import Renamer
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Mark
 
-# The first id of our requests: those that a user writes himself begin with 1.
+# The first id of our requests: raw ones typed by the user begin with 1.
 FIRST_ID = 1001
-# A line that is not at once known to be wrong may be this long; a trace holds no more than that.
-_OPENS = ("thread/start", "thread/resume", "thread/fork", "thread/unarchive")
 
 
 class Rest(StrEnum):
-    """The state in which nothing comes any more."""
+    """The state of a conversation in which no more messages come."""
 
     AT_REST = "at rest"
     ASKS = "it waits for an answer"
@@ -44,14 +42,14 @@ class Rest(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """By what a conversation is judged."""
+    """The rules, book and profile by which a conversation is judged."""
 
     book: Book
     profile: Profile
     rules: Mapping[str, type[Monitor]]
 
     def recorder(self, target: str, scenario: str) -> Recorder:
-        """A recorder for a new trace."""
+        """Return a recorder for a new trace."""
         declared = self.profile.capabilities
         header = Header(
             target=target,
@@ -64,15 +62,15 @@ class Judging:
         return Recorder(header, renamer=Renamer(self.profile.names, self.book.paths_of))
 
 
-Shown = Callable[[Frame], None]
-Found = Callable[[Row, str], None]
+OnFrame = Callable[[Frame], None]
+OnFinding = Callable[[Row, str], None]
 
 
 class Talk:
-    """A conversation. `shown` gets each message, then `found` what the rules say of it.
+    """A conversation. `on_frame` gets each message, then `on_finding` its findings.
 
-    `defaults` are params that a request of a method gets where the user gives none; `streams` is
-    the number of answers of the model that are under way.
+    `defaults` are params of a method's requests that the user may override; `streams` returns the
+    number of the model's answers under way.
     """
 
     def __init__(
@@ -80,8 +78,8 @@ class Talk:
         judging: Judging,
         recorder: Recorder,
         *,
-        shown: Shown,
-        found: Found,
+        on_frame: OnFrame,
+        on_finding: OnFinding,
         defaults: Mapping[str, Mapping[str, Any]] | None = None,
         streams: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -91,13 +89,13 @@ class Talk:
         self.peer: Peer | None = None
         self.thread = ""
         self.findings: list[tuple[Row, str]] = []
-        self.unasked_end = False
-        """Whether the server ended, or closed the connection, by itself."""
-        self._over = False
+        self.ended_unasked = False
+        """Whether the server ended or closed the connection by itself."""
+        self._has_ended = False
         self._turns: dict[str, str] = {}
         self._judge = Judge(judging.book, recorder.trace, judging.rules.values())
-        self._owed = OwedOnConnections()
-        self._shown, self._found = shown, found
+        self._owed = ConnectionLedgers()
+        self._show_frame, self._show_finding = on_frame, on_finding
         self._defaults = defaults or {}
         self._streams = streams
         self._entries = [
@@ -110,61 +108,61 @@ class Talk:
         recorder.mark_listeners.append(self._on_mark)
 
     def next_connection(self) -> str:
-        """The name of the connection that begins now."""
+        """Return the name of the next connection."""
         self._connections += 1
         self._turns.clear()
         return f"c{self._connections}"
 
     @property
     def turn(self) -> str:
-        """The turn that runs in the thread that is spoken of, "" for none."""
+        """Return the running turn of the current thread, "" if none runs."""
         return self._turns.get(self.thread, "")
 
     @property
     def turns(self) -> Sequence[str]:
-        """The turns that run."""
+        """Return the running turns."""
         return list(self._turns.values())
 
     @property
     def questions(self) -> list[Frame]:
-        """Return the questions of the server that nobody answered, oldest first."""
+        """Return the open questions of the server, oldest first."""
         return list(self.peer.questions.values()) if self.peer is not None else []
 
     @property
-    def open(self) -> list[str]:
-        """Return what the server still owes, in words."""
-        return [str(duty) for duty in self._owed.open()]
+    def open_duties(self) -> list[str]:
+        """Return the open duties of the server, in words."""
+        return [str(duty) for duty in self._owed.open_obligations()]
 
     @property
-    def gone(self) -> bool:
-        """Return whether nothing can be sent."""
+    def is_closed(self) -> bool:
+        """Return whether nothing can be sent any more."""
         return self.peer is None or self.peer.inbox.closed
 
-    def filled(self, method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The params to send: what is given, and what is known where that is not."""
-        params = {**self._defaults.get(method, {}), **(given or {})}
+    def fill_params(self, method: str, given_params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the params to send: the given ones, completed by ids in use."""
+        params = {**self._defaults.get(method, {}), **(given_params or {})}
         in_use = {"threadId": self.thread, "turnId": self.turn, "expectedTurnId": self.turn}
         for member in self.fields.members(method):
             if member.required and member.name not in params and in_use.get(member.name):
                 params[member.name] = in_use[member.name]
         return params
 
-    def missing(self, method: str, params: Mapping[str, Any]) -> list[str]:
-        """The members that the params must have and do not."""
-        return [name for name in self.fields.required(method) if name not in params]
+    def missing_members(self, method: str, params: Mapping[str, Any]) -> list[str]:
+        """Return the required members that the params lack."""
+        return [name for name in self.fields.required_members(method) if name not in params]
 
     def template(self, method: str, params: Mapping[str, Any]) -> str:
-        """The params with a place for each member that is missing, to be edited."""
+        """Return the params with a placeholder for each missing member, to be edited."""
         samples: dict[str, Any] = {"input": [{"type": "text", "text": ""}]}
-        rest = {name: samples.get(name, "") for name in self.missing(method, params)}
+        rest = {name: samples.get(name, "") for name in self.missing_members(method, params)}
         return json.dumps({**params, **rest}, ensure_ascii=False)
 
-    async def request(self, method: str, params: Mapping[str, Any]) -> Frame:
-        """Send a request; gives the sent frame. Raises `TargetGone`, `UsageError`."""
+    async def send_request(self, method: str, params: Mapping[str, Any]) -> Frame:
+        """Send a request and return its frame. Raises `TargetGone`, `UsageError`."""
         wrong = not self.judging.book.is_valid_params(method, dict(params))
         return await self._peer().send_request(method, dict(params), deliberate=wrong)
 
-    async def raw(self, line: bytes) -> Frame:
+    async def send_raw(self, line: bytes) -> Frame:
         """Send a line as it is. Raises `TargetGone`, `UsageError`."""
         return await self._peer().send_raw(line + b"\n")
 
@@ -177,12 +175,12 @@ class Talk:
         """Refuse a question. Raises `TargetGone`, `UsageError`."""
         await self._peer().refuse(question, words)
 
-    def wrong_by_the_book(self, sent: Frame) -> list[str]:
-        """Return the errors of a request that we sent, in words."""
-        if sent.kind is not Kind.REQUEST or sent.direction is not Direction.TO_TARGET:
+    def schema_errors(self, request: Frame) -> list[str]:
+        """Return the schema errors of a request that we sent."""
+        if request.kind is not Kind.REQUEST or request.direction is not Direction.TO_TARGET:
             return []
-        params = obj(sent.json).get("params")
-        errors = self.judging.book.validate_params(sent.method, {} if params is None else params)
+        params = obj(request.json).get("params")
+        errors = self.judging.book.validate_params(request.method, {} if params is None else params)
         return [str(error) for error in errors[:3]]
 
     def _peer(self) -> Peer:
@@ -190,23 +188,23 @@ class Talk:
             raise UsageError("there is no connection")
         return self.peer
 
-    async def answered(self, sent: Frame, bound: float) -> Frame | None:
-        """The answer to a request, None where none comes in time. Raises `TargetGone`."""
+    async def wait_answer(self, request: Frame, bound: float) -> Frame | None:
+        """Wait for the answer to a request; None if it comes too late. Raises `TargetGone`."""
         with anyio.move_on_after(bound):
-            return await self._peer().wait_for_answer(sent)
+            return await self._peer().wait_for_answer(request)
         return None
 
-    async def question(self, bound: float) -> Frame | None:
-        """The oldest question, waiting for one; None where none comes in time or can come."""
+    async def wait_question(self, bound: float) -> Frame | None:
+        """Wait for the oldest question; None if none comes in time or can come."""
         with anyio.move_on_after(bound):
-            while not self.questions and not self.gone:
+            while not self.questions and not self.is_closed:
                 await self._happened.wait()
         return next(iter(self.questions), None)
 
-    async def rest(self, settle: float, silent: float) -> Rest:
-        """Wait until nothing comes any more, for `settle` s, or `silent` s where more is owed."""
+    async def wait_rest(self, settle: float, silent: float) -> Rest:
+        """Wait for `settle` seconds of silence, or `silent` seconds if something is owed."""
         bound = settle
-        while not self.gone:
+        while not self.is_closed:
             size_before = len(self.recorder.trace.frames), len(self.recorder.trace.marks)
             with anyio.move_on_after(bound):
                 await self._happened.wait()
@@ -214,7 +212,7 @@ class Talk:
                 bound = settle
             elif self.questions:
                 return Rest.ASKS
-            elif not self._owed.open() and not self._streams():
+            elif not self._owed.open_obligations() and not self._streams():
                 return Rest.AT_REST
             elif bound >= silent:
                 return Rest.HELD if self._streams() else Rest.SILENT
@@ -222,59 +220,59 @@ class Talk:
                 bound = silent
         return Rest.GONE
 
-    def notice(self) -> None:
-        """Something happened that is no message: whoever waits looks again."""
+    def wake_waiters(self) -> None:
+        """Wake the waiters after an event that is not a message."""
         self._happened.set()
         self._happened = anyio.Event()
 
-    def over(self, end: End) -> list[str]:
-        """Judge the end; gives the ids of the rules that passed.
+    def finish(self, end: End) -> list[str]:
+        """Judge the end and return the ids of the rules that passed.
 
-        What a server says while it is ended is neither shown nor judged: the sum has been told.
+        Messages that come while the server is ended are neither shown nor judged.
         """
-        self._over = True
+        self._has_ended = True
         self.recorder.trace.end = end
         rows = self._judge.finish(end)
-        self._tell()
+        self._report_findings()
         broken = {row.rule for row, _ in self.findings}
         return sorted({row.rule for row in rows if row.verdict is Verdict.PASS} - broken)
 
     @property
     def red(self) -> bool:
-        """Return whether a MUST was broken that the profile does not know, or a rule crashed."""
+        """Return whether a MUST was broken that is not known, or a rule crashed."""
         return any(
             not known_reason and (row.level is Level.MUST or row.verdict is Verdict.ERROR)
             for row, known_reason in self.findings
         )
 
     def _on_frame(self, frame: Frame) -> None:
-        if self._over:
+        if self._has_ended:
             return
         self._owed.feed(frame)
         self._follow(frame)
         self._judge.feed(frame)
-        self._shown(frame)
-        self._tell()
-        self.notice()
+        self._show_frame(frame)
+        self._report_findings()
+        self.wake_waiters()
 
     def _on_mark(self, mark: Mark[MarkBody]) -> None:
-        if self._over:
+        if self._has_ended:
             return
         self._owed.feed_mark(mark)
         self._judge.feed_mark(mark)
-        self._tell()
-        self.notice()
+        self._report_findings()
+        self.wake_waiters()
 
-    def _tell(self) -> None:
-        for row in self._judge.fresh():
+    def _report_findings(self) -> None:
+        for row in self._judge.take_new_violations():
             known_reason = (
                 "" if row.verdict is Verdict.ERROR else reason_of(row, "connect", self._entries)
             )
             self.findings.append((row, known_reason))
-            self._found(row, known_reason)
+            self._show_finding(row, known_reason)
 
     def _follow(self, frame: Frame) -> None:
-        """Note the thread that a message is about, and the turns that run."""
+        """Note the thread that a message is about, and the running turns."""
         if frame.direction is Direction.TO_TARGET:
             thread = text(obj(frame.params).get("threadId"))
             self.thread = thread or self.thread
@@ -292,8 +290,8 @@ class Talk:
                 pass
 
 
-def shown_question(question: Frame) -> str:
-    """Return the subject of a question, in short."""
+def question_subject(question: Frame) -> str:
+    """Return the subject of a question, abridged."""
     params = obj(question.params)
     command = params.get("command")
     command_line = " ".join(map(str, arr(command))) if isinstance(command, list) else text(command)

@@ -15,19 +15,19 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from harness.cli.connect.actions import Actions, is_question, question_line
 from harness.cli.connect.completing import LineCompleter
 from harness.cli.connect.display import Display
-from harness.cli.connect.holding import hold
-from harness.cli.connect.serving import Serving, Wanted
+from harness.cli.connect.holding import hold_conversation
+from harness.cli.connect.serving import ConnectOptions, LiveServer
 from harness.cli.connect.talk import Judging
 from harness.errors import TargetError, UsageError
 from harness.trace.frame import Frame
 
 KEYS = {"a": "accept", "s": "acceptForSession", "d": "decline", "c": "cancel"}
-"""What answers an approval where nothing is typed yet."""
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
+"""Keys that answer an approval while the prompt is empty."""
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def _write(line: str) -> None:
-    # Under the proxy of `patch_stdout`: it comes out above the prompt.
+    # `patch_stdout` prints it above the prompt.
     sys.stdout.write(f"{line}\n")
 
 
@@ -35,40 +35,42 @@ def _width() -> int:
     return shutil.get_terminal_size().columns
 
 
-async def at_terminal(wanted: Wanted, judging: Judging, base: Path) -> int:
-    """Hold the conversation at a prompt; gives the exit status. Raises `UsageError`."""
+async def at_terminal(options: ConnectOptions, judging: Judging, base: Path) -> int:
+    """Hold the conversation at a prompt and return the exit status. Raises `UsageError`."""
 
-    async def lines(serves: Serving, actions: Actions) -> bool:
+    async def lines(serves: LiveServer, actions: Actions) -> bool:
         await Prompt(serves, actions, base).loop()
         return True
 
     with patch_stdout(raw=True):
         display = Display(_write, judging.book, colour=True, width=_width)
-        return await hold(wanted, judging, base, display, lines, patient=False, ends=_ENDS)
+        return await hold_conversation(
+            options, judging, base, display, lines, patient=False, ends=_END_SIGNALS
+        )
 
 
 class Prompt:
     """The prompt of one conversation."""
 
-    def __init__(self, serves: Serving, actions: Actions, base: Path) -> None:
-        self._serves = serves
+    def __init__(self, server: LiveServer, actions: Actions, base: Path) -> None:
+        self._server = server
         self._actions = actions
         self._prefilled = ""
         self._session: PromptSession[str] = PromptSession(
             history=_history(base),
-            completer=LineCompleter(serves.talk.fields, self._known),
+            completer=LineCompleter(server.talk.fields, self._ids_in_use),
             complete_style=CompleteStyle.MULTI_COLUMN,
             complete_while_typing=False,
             key_bindings=self._keys(),
             bottom_toolbar=self._toolbar,
         )
-        serves.talk.recorder.listeners.append(self._on_frame)
+        server.talk.recorder.listeners.append(self._on_frame)
 
     async def loop(self) -> None:
-        """Ask for lines and do them until the user has enough."""
+        """Prompt for lines and execute them until the user ends it."""
         _write("Tab completes, :help lists the commands, Ctrl-D ends")
-        _write(f"the model is at {self._serves.model.url}")
-        while not self._actions.over:
+        _write(f"the model is at {self._server.model.url}")
+        while not self._actions.has_ended:
             try:
                 line = await self._session.prompt_async("> ", default=self._prefilled)
             except EOFError:
@@ -80,22 +82,22 @@ class Prompt:
             try:
                 self._prefilled = await self._actions.do(line)
             except UsageError as error:
-                self._serves.display.note(f"  {error}", "red")
+                self._server.display.note(f"  {error}", "red")
 
-    def _known(self) -> dict[str, str]:
-        talk = self._serves.talk
+    def _ids_in_use(self) -> dict[str, str]:
+        talk = self._server.talk
         ids = {"threadId": talk.thread, "turnId": talk.turn, "expectedTurnId": talk.turn}
         return {name: value for name, value in ids.items() if value}
 
     def _on_frame(self, frame: Frame) -> None:
         if is_question(frame):
-            allowed = self._serves.talk.fields.decisions(frame.method)
-            self._serves.display.note(question_line(frame, _with_keys(allowed)), "yellow")
+            allowed = self._server.talk.fields.decisions(frame.method)
+            self._server.display.note(question_line(frame, _with_keys(allowed)), "yellow")
         if self._session.app.is_running:
             self._session.app.invalidate()
 
     def _toolbar(self) -> str:
-        talk, hidden = self._serves.talk, self._serves.display.held
+        talk, hidden = self._server.talk, self._server.display.hidden_count
         if talk.questions:
             question = talk.questions[0]
             allowed = talk.fields.decisions(question.method)
@@ -105,15 +107,15 @@ class Prompt:
         parts += [f"{len(talk.recorder.trace.frames)} messages"]
         parts += [f"{hidden} not shown, Enter goes on"] if hidden else []
         parts += [f"{len(talk.findings)} findings"] if talk.findings else []
-        parts += ["the server is gone, :restart"] if talk.gone else []
+        parts += ["the server is gone, :restart"] if talk.is_closed else []
         return " " + "  |  ".join(parts)
 
     def _keys(self) -> KeyBindings:
         bindings = KeyBindings()
 
         def bind(key: str, decision: str) -> None:
-            def asked() -> bool:
-                talk = self._serves.talk
+            def is_answerable() -> bool:
+                talk = self._server.talk
                 typed = self._session.default_buffer.text
                 return bool(
                     not typed
@@ -121,7 +123,7 @@ class Prompt:
                     and decision in talk.fields.decisions(talk.questions[0].method)
                 )
 
-            @bindings.add(key, filter=Condition(asked))
+            @bindings.add(key, filter=Condition(is_answerable))
             def _decide(event: KeyPressEvent) -> None:
                 event.app.create_background_task(self._decide(decision))
 
@@ -133,11 +135,11 @@ class Prompt:
         try:
             await self._actions.decide(decision)
         except (UsageError, TargetError) as error:
-            self._serves.display.note(f"  {error}", "red")
+            self._server.display.note(f"  {error}", "red")
 
 
 def _with_keys(allowed: list[str]) -> list[str]:
-    """The decisions, each with its key: `[a]ccept`."""
+    """Return the decisions, each with its key: `[a] accept`."""
     keys = {decision: key for key, decision in KEYS.items()}
     return [
         f"[{keys[decision]}] {decision}" if decision in keys else decision for decision in allowed
@@ -145,7 +147,7 @@ def _with_keys(allowed: list[str]) -> list[str]:
 
 
 def _history(base: Path) -> History:
-    """The lines of former sessions in this folder; of this one only, where no file can be had."""
+    """Return the history of this folder; only of this session if it cannot be stored."""
     file = base / "connect-history"
     try:
         file.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""Meanings of a typed line: a request, a raw message, an answer, or a command of ours."""
+"""Parser of a typed line: a request, a raw message, an answer, or a command."""
 
 import json
 import re
@@ -23,14 +23,14 @@ COMMANDS = {
     ":stderr": "the end of what the server wrote to standard error",
     ":wait": "until nothing is under way, or the server asks something",
 }
-# What of a request may be written without JSON, and what it stands for.
+# Abbreviations in a request, and what they stand for.
 SHORT = {"text": "input: [{type: text, text: …}]"}
 _PAIR = re.compile(r"([A-Za-z_][\w.]*)=")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request by its method; `params` are those given, None where none were."""
+    """A request by its method; `params` is None if none were given."""
 
     method: str
     params: dict[str, Any] | None
@@ -45,7 +45,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to the oldest question: a decision, or a result; or a refusal."""
+    """An answer to the oldest question: a decision, a result, or a refusal."""
 
     decision: str = ""
     result: Any = None
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of ours and what follows it."""
+    """A command with the text after it."""
 
     name: str
     rest: str
@@ -64,7 +64,7 @@ Line = Request | Raw | Answer | Command
 
 
 def parse_line(line: str, fields: Fields) -> Line | None:
-    """Return the meaning of a line, None for an empty one. Raises `UsageError`."""
+    """Parse a line; None if it is empty. Raises `UsageError`."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None
@@ -84,7 +84,7 @@ def parse_line(line: str, fields: Fields) -> Line | None:
 
 
 def params_of(text: str) -> dict[str, Any] | None:
-    """Params as a JSON object, or as `name=value` pairs. Raises `UsageError`."""
+    """Parse params: a JSON object, or `name=value` pairs. Raises `UsageError`."""
     if not text:
         return None
     if text.startswith("{"):
@@ -123,7 +123,7 @@ def _put(params: dict[str, Any], name: str, written: str) -> None:
 
 
 def _value(written: str) -> Any:
-    """JSON where it is that, else the text itself."""
+    """Return the parsed JSON, or the text itself if it is not valid JSON."""
     try:
         return json.loads(written)
     except (ValueError, RecursionError):

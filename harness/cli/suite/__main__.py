@@ -4,17 +4,17 @@ import gc
 import sys
 from pathlib import Path
 
-from harness.console import exit_quietly_on_interrupt, guard_output, hold_interrupt
+from harness.console import block_interrupt, exit_quietly_on_interrupt, guard_output
 
 
 def main() -> None:
     """Run pytest on the arguments of the command line. Raises `SystemExit` with its status."""
-    # Of what is loaded before the first scenario nearly everything stays: to look through it again
-    # and again for garbage takes an eighth of the start. The plugin turns the collector on again.
+    # Nearly everything loaded before the first scenario stays; collecting garbage meanwhile takes
+    # an eighth of the start. The plugin enables the collector again.
     gc.disable()
     exit_quietly_on_interrupt()
-    hold_interrupt(blocked=False)
-    import pytest  # Takes a while; by now Ctrl-C ends the process quietly.
+    block_interrupt(blocked=False)
+    import pytest  # Slow; from here on Ctrl-C ends the process quietly.
 
     guard_output(exits=False)
     arguments = sys.argv[1:]
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def _cache(arguments: list[str]) -> list[str]:
-    """Options for pytest's cache, which `--lf` uses: beside the traces, one per profile."""
+    """Return the options for pytest's cache, used by `--lf`: beside the traces, one per profile."""
     from harness.client.target.place import base_folder
     from harness.errors import UsageError
 

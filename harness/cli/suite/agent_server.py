@@ -1,4 +1,4 @@
-"""The fixture `agent_server`: a server that plays a script to the client that a test is about."""
+"""The fixture `agent_server`: a server that plays a script to the client under test."""
 
 import json
 import os
@@ -19,13 +19,13 @@ from typing import Any, Final, cast
 
 import pytest
 
-# Seconds: until it listens, on a machine under load; until it has ended, after it was told to.
-_START: Final = 60.0
-_END: Final = 15.0
-_LOOK_AGAIN: Final = 0.02
+# Time to listen, on a machine under load; time to end after SIGTERM.
+_START_SECONDS: Final = 60.0
+_END_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 0.02
 _STDERR_LINES: Final = 40
 _LISTENING: Final = re.compile(r"listening on (\S+)")
-_LOST: Final = ("FAIL", "ERROR")
+_FAILED_VERDICTS: Final = ("FAIL", "ERROR")
 
 Scenarios = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -34,8 +34,8 @@ Scenarios = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 class AgentServer:
     """One server for the client under test. Made by the fixture `agent_server`.
 
-    A client that connects uses `url`; one that starts its agent uses `command` and `env`, once for
-    each `AgentServer`. What is used first decides which of the two it is.
+    A client that connects uses `url`; one that starts its agent uses `command` and `env`, once per
+    `AgentServer`. The first use decides which of the two it is.
     """
 
     scenarios: tuple[str, ...]
@@ -43,51 +43,58 @@ class AgentServer:
     env: dict[str, str]
     allow_unused: bool
     _folder: Path
-    _listening: "_Listening | None" = None
+    _process: "_ListeningProcess | None" = None
     _is_command: bool = False
     _is_started: bool = True
 
     @property
     def url(self) -> str:
-        """The address of its WebSocket, `ws://127.0.0.1:PORT`; it listens from the first use on.
+        """Return the WebSocket address, `ws://127.0.0.1:PORT`; the first use starts the server.
 
         With one scenario every connection plays it; of several each connection plays the next.
         """
         if self._is_command:
             raise ValueError("agent_server: its command was used before; make another for its url")
-        if self._listening is None:
+        if self._process is None:
             words = [*self._words(), "--listen", "ws://127.0.0.1:0"]
-            self._is_started = False  # The test that asks for the address is told why.
-            self._listening = _Listening(words, self.env)
+            self._is_started = False  # The test that uses the address fails with the reason.
+            self._process = _ListeningProcess(words, self.env)
             self._is_started = True
-        return self._listening.url
+        return self._process.url
 
     def url_of(self, scenario: str) -> str:
-        """The address at which a connection plays the scenario of this id, of several."""
+        """Return the address at which a connection plays the scenario with this id."""
         return f"{self.url}/{scenario}"
 
     @property
     def command(self) -> list[str]:
-        """The words that start it on standard input and output; run them with `env`."""
-        if self._listening is not None:
+        """Return the command that runs it on standard input and output; use it with `env`."""
+        if self._process is not None:
             raise ValueError("agent_server: its url was used before; make another for its command")
         self._is_command = True
         return [*self._words(), "--listen", "stdio"]
 
     def _words(self) -> list[str]:
         report = ["--json", str(self._report)]
-        return [_agent(), "app-server", *self.arguments, "--scenario", *self.scenarios, *report]
+        return [
+            _agent_program(),
+            "app-server",
+            *self.arguments,
+            "--scenario",
+            *self.scenarios,
+            *report,
+        ]
 
     @property
     def _report(self) -> Path:
         return self._folder / "report.json"
 
     def end(self) -> str:
-        """End it; gives the story of what was wrong, "" where nothing was."""
+        """End it and return a story of what was wrong, "" if nothing was."""
         if not self._is_started:
             return ""
-        if self._listening is not None:
-            output, problem = self._listening.end()
+        if self._process is not None:
+            output, problem = self._process.end()
         elif self._is_command:
             output, problem = "", self._wait_for_report()
         else:
@@ -101,22 +108,22 @@ class AgentServer:
 
     def _wait_for_report(self) -> str:
         """Return why the client's own process wrote no report, "" if it did."""
-        until = time.monotonic() + _END
+        until = time.monotonic() + _END_SECONDS
         pause = threading.Event()
         while _read(self._report) is None:
             if not self._report.exists():
                 return "the client did not start its command"
             if time.monotonic() > until:
                 return (
-                    f"the client left it running: {_END:g} s after the test it had not ended; "
-                    "close its standard input, and wait for its end"
+                    f"the client left it running: {_END_SECONDS:g} s after the test it had not "
+                    "ended; close its standard input, and wait for its end"
                 )
-            pause.wait(_LOOK_AGAIN)
+            pause.wait(_POLL_SECONDS)
         return ""
 
 
-class _Listening:
-    """A process that listens, and what it says on its standard error."""
+class _ListeningProcess:
+    """A listening process with the end of its standard error."""
 
     def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
         self._said: deque[str] = deque(maxlen=_STDERR_LINES)
@@ -134,7 +141,7 @@ class _Listening:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ready.wait(_START) or not self.url:
+        if not self._ready.wait(_START_SECONDS) or not self.url:
             status = self._process.poll()
             self._kill()
             ended = f"ended with status {status}" if status is not None else "does not listen"
@@ -152,23 +159,23 @@ class _Listening:
         self._ready.set()
 
     def end(self) -> tuple[str, str]:
-        """Tell it to end; gives the end of what it said, and what was wrong with its ending."""
+        """Terminate it; return the end of its standard error, and a problem or ""."""
         self._process.terminate()
         try:
-            self._process.wait(_END)
+            self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
             self._kill()
-            return self._tail(), f"it did not end within {_END:g} s and was killed"
+            return self._tail(), f"it did not end within {_END_SECONDS:g} s and was killed"
         finally:
             self._kill()
         return self._tail(), ""
 
     def _kill(self) -> None:
-        # Its commands are in its group.
+        # Its commands are in its process group.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._reader.join(_END)
+        self._reader.join(_END_SECONDS)
         if self._process.stderr is not None and not self._reader.is_alive():
             self._process.stderr.close()
 
@@ -177,7 +184,7 @@ class _Listening:
 
 
 def _read(report: Path) -> dict[str, Any] | None:
-    """The report; None while there is none, or not all of it."""
+    """Return the report; None if it is missing or incomplete."""
     with suppress(OSError, ValueError):
         value = json.loads(report.read_text("utf-8"))
         return cast("dict[str, Any]", value) if isinstance(value, dict) else None
@@ -185,13 +192,13 @@ def _read(report: Path) -> dict[str, Any] | None:
 
 
 def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
-    """Return what a report says against the client, for people; "" if nothing."""
+    """Return a report's findings against the client, "" if there are none."""
     lines: list[str] = []
     connections = cast("list[dict[str, Any]]", report["connections"])
     if not connections:
         lines.append("no client connected")
     for connection in connections:
-        lines += _against(connection)
+        lines += _connection_story(connection)
     unused = [] if allow_unused else cast("list[str]", report["unused"])
     if unused and connections:
         lines.append(f"no connection played {', '.join(unused)} (allow_unused=True accepts that)")
@@ -200,9 +207,11 @@ def story(report: Mapping[str, Any], *, allow_unused: bool = False) -> str:
     return "\n".join(["agent_server: the client is not as it should be", *lines]) if lines else ""
 
 
-def _against(connection: Mapping[str, Any]) -> Iterator[str]:
+def _connection_story(connection: Mapping[str, Any]) -> Iterator[str]:
     duties = cast("list[dict[str, Any]]", connection["duties"])
-    lost = [duty for duty in duties if duty["verdict"] in _LOST and duty["level"] == "MUST"]
+    lost = [
+        duty for duty in duties if duty["verdict"] in _FAILED_VERDICTS and duty["level"] == "MUST"
+    ]
     problems = cast("list[str]", connection["problems"])
     if not (lost or problems):
         return
@@ -219,8 +228,8 @@ def _against(connection: Mapping[str, Any]) -> Iterator[str]:
         yield f"    harness explain {duty['rule']} says more"
 
 
-def _agent() -> str:
-    """The command that came with the harness; the one of this environment comes first."""
+def _agent_program() -> str:
+    """Return the command shipped with the harness, preferably that of this environment."""
     for folder in (Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))):
         if (folder / "agent").is_file():
             return str(folder / "agent")
@@ -232,11 +241,11 @@ def _agent() -> str:
 
 @dataclass
 class Factory:
-    """Makes servers for one test; `folder` is the test's, to which paths may be relative."""
+    """Makes servers for one test; paths may be relative to the test's `folder`."""
 
     folder: Path
     make_folder: Callable[[], Path]
-    made: list[AgentServer] = field(default_factory=list[AgentServer])
+    servers: list[AgentServer] = field(default_factory=list[AgentServer])
 
     def __call__(
         self,
@@ -246,39 +255,39 @@ class Factory:
         env: Mapping[str, str] | None = None,
         allow_unused: bool = False,
     ) -> AgentServer:
-        """A server that plays a scenario: a file, a folder, an id such as `turns/plain-turn`.
+        """Return a server for a scenario: a file, a folder, an id such as `turns/plain-turn`.
 
-        A path is looked for beside the test, then in the current folder. Of several scenarios each
+        A path is searched beside the test, then in the current folder. Of several scenarios each
         must be played, unless `allow_unused`. `arguments` are further ones of `agent app-server`,
         `env` further variables.
         """
         names = [scenario] if isinstance(scenario, str | os.PathLike) else list(scenario)
         private = self.make_folder()
         server = AgentServer(
-            tuple(self._found(os.fspath(name)) for name in names),
+            tuple(self._resolve(os.fspath(name)) for name in names),
             tuple(arguments),
-            # Nothing of it goes into the home of whoever runs the tests.
+            # Nothing is written to the home of the user who runs the tests.
             {**os.environ, "AGENT_HOME": str(private / "home"), **(env or {})},
             allow_unused,
             private,
         )
-        self.made.append(server)
+        self.servers.append(server)
         return server
 
-    def _found(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
         beside = self.folder / name
         return str(beside) if beside.exists() else name
 
 
 @contextmanager
-def serving(folder: Path, make_folder: Callable[[], Path]) -> Generator[Factory]:
-    """The factory for the length of a test; fails it where a client was not as it should be."""
+def agent_server_factory(folder: Path, make_folder: Callable[[], Path]) -> Generator[Factory]:
+    """Yield the factory during a test; fail the test if a client broke a duty."""
     factory = Factory(folder, make_folder)
     stories: list[str] = []
     with ExitStack() as ending:
 
         def end() -> None:
-            stories.extend(server.end() for server in factory.made)
+            stories.extend(server.end() for server in factory.servers)
 
         ending.callback(end)
         yield factory

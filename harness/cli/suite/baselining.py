@@ -1,4 +1,4 @@
-"""`--update-baseline`: the run writes what it found into the baseline file, and judges by that."""
+"""`--update-baseline`: write the findings of a run into its baseline file, and judge by it."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.client.target.profile import Deviation
 from harness.errors import UsageError
 from harness.judge.verdict import Level
-from harness.report.report_file import unwritable
+from harness.report.report_file import write_problem
 from harness.report.results import baseline_update, expiry
 from harness.report.results.baseline import load_baseline
 from harness.report.results.outcome import Finding, RaceOutcome, ScenarioOutcome
@@ -18,9 +18,9 @@ _STALE = "baseline.stale"
 
 
 class BaselineUpdate:
-    """The update of one run's baseline file. Raises `UsageError` for options that do not fit.
+    """The update of one run's baseline file; `told` is its message to the user.
 
-    `told` is what is printed of it.
+    Raises `UsageError` for options that do not fit.
     """
 
     def __init__(self, option: argparse.Namespace) -> None:
@@ -34,14 +34,14 @@ class BaselineUpdate:
             raise UsageError(
                 "--update-baseline needs --reason 'why this is accepted'; every report shows it"
             )
-        problem = unwritable(option.baseline)
+        problem = write_problem(option.baseline)
         if problem:
             raise UsageError(f"--baseline {option.baseline}: {problem}")
         self._check_form()
 
     @property
     def begins(self) -> bool:
-        """Return whether there is no such file yet."""
+        """Return whether the file does not exist yet."""
         return not self.path.exists()
 
     def write(
@@ -53,10 +53,10 @@ class BaselineUpdate:
         *,
         only: Sequence[str] = (),
     ) -> list[Deviation]:
-        """Write the file, and give the entries that are new in it.
+        """Write the file, and return its new entries.
 
-        Stale entries, and those whose last day is over, are taken out; `only` are the rules that
-        the run was about, "all" where it is empty. Raises `UsageError` where it cannot be written.
+        Stale and expired entries are removed; `only` are the rules that the run was limited to,
+        empty for all. Raises `UsageError` if it cannot be written.
         """
         text = "" if self.begins else self.path.read_bytes().decode("utf-8")
         baseline = None if self.begins else load_baseline(self.path)
@@ -76,13 +76,13 @@ class BaselineUpdate:
             index
             for index, entry in enumerate(entries)
             if (baseline is not None and str(baseline.place(index, "rule")) in stale)
-            or (not expiry.alive(entry, expiry.today()) and (not only or entry.rule in only))
+            or (not expiry.is_alive(entry, expiry.today()) and (not only or entry.rule in only))
         ]
         change = baseline_update.Change(tuple(added), tuple(removed))
         if not change:
             self.told = f"baseline: {self.path} needs no change"
             return []
-        new = baseline_update.changed_text(text, baseline, change)
+        new = baseline_update.apply_change(text, baseline, change)
         try:
             baseline_update.replace_file(self.path, new)
         except OSError as error:
@@ -94,12 +94,12 @@ class BaselineUpdate:
         return added
 
     def _check_form(self) -> None:
-        """Refuse now what could not be edited at the end of the run."""
+        """Reject now a file that could not be edited at the end of the run."""
         if not self.begins:
             baseline = load_baseline(self.path)
             removal = baseline_update.Change((), tuple(range(len(baseline.entries))))
             text = self.path.read_bytes().decode("utf-8")
-            baseline_update.changed_text(text, baseline, removal)
+            baseline_update.apply_change(text, baseline, removal)
 
 
 def _day(text: str) -> date | None:

@@ -1,7 +1,7 @@
-"""Makes pytest's `-x`, `--lf`, `--ff` and `--sw` work for rules that a scenario breaks.
+"""Support of pytest's `-x`, `--lf`, `--ff` and `--sw` for rules that a scenario breaks.
 
-A rule is reported after the last scenario, by a report without an item. To stop at it, or to play
-it again, is to stop at, or play again, the scenario that broke it.
+A rule is reported after the last scenario, by a report without an item. Stopping at it, or playing
+it again, means the scenario that broke it.
 """
 
 from typing import Any
@@ -31,33 +31,33 @@ class Failing:
 
     @property
     def distributes(self) -> bool:
-        """Return whether this process has workers play for it."""
+        """Return whether this process distributes items to workers."""
         return self._dist is not None
 
     @property
-    def failed(self) -> int:
-        """The number of failed reports so far, of tests and of collecting."""
+    def failed_count(self) -> int:
+        """Return the number of failed reports so far, of tests and of collecting."""
         return self.session.testsfailed
 
     @property
     def _dist(self) -> Any:
         return self._config.pluginmanager.get_plugin("dsession")
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """End the run after the current scenario."""
-        self.session.shouldfail = why
-        self.interrupt(why)
+        self.session.shouldfail = reason
+        self.interrupt(reason)
 
-    def interrupt(self, why: str) -> None:
+    def interrupt(self, reason: str) -> None:
         """End the run if workers play it."""
         if self._dist is not None:
-            self._dist.shouldstop = why
+            self._dist.shouldstop = reason
 
     def count(self, reports: int, *, again: bool = False) -> None:
-        """Announce so many reports in addition to those of the items, for the progress column.
+        """Add so many reports to those of the items, for the progress column.
 
-        Called from the first report on, so that the percentage never falls; `again` where a worker
-        that was replaced may have counted a second time.
+        Called from the first report on, so that the percentage never falls; `again` if a replaced
+        worker may have been counted twice.
         """
         if not self._total:
             self._total = self.session.testscollected + reports
@@ -66,21 +66,23 @@ class Failing:
             self.session.testscollected = max(self.session.testscollected, self._total)
 
     def watch(self, report: pytest.TestReport) -> None:
-        """See a report, of whatever: which failed first, and whether anybody reads what is told."""
+        """Note the first failed report, and stop if nobody reads the output any more."""
         if reader_is_gone() and not self.session.shouldfail:
             self.stop("nobody reads the output any more")
         if report.failed and not report.nodeid.startswith(SYNTHETIC):
-            self._bad(report.nodeid)
+            self._note_failure(report.nodeid)
 
-    def saw(self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome) -> None:
-        """Note the rules that a scenario, or a race, broke."""
+    def note_outcome(
+        self, report: pytest.TestReport, outcome: ScenarioOutcome | RaceOutcome
+    ) -> None:
+        """Note the rules that a scenario or a race broke."""
         plays = outcome.placements if isinstance(outcome, RaceOutcome) else [outcome]
         broken = {row.rule for play in plays for row in play.rows if self._counts(row)}
         if not broken:
             return
         self._rules |= broken
         self._breaking[report.nodeid] = None
-        self._bad(report.nodeid)
+        self._note_failure(report.nodeid)
         option: Any = self._config.option
         failures = self.session.testsfailed + len(self._rules) + report.failed
         if option.maxfail and failures >= option.maxfail:
@@ -88,7 +90,7 @@ class Failing:
         elif getattr(option, "stepwise", False):
             self.session.shouldstop = "A rule failed, continuing from this scenario next run."
 
-    def _bad(self, nodeid: str) -> None:
+    def _note_failure(self, nodeid: str) -> None:
         self._first_bad = self._first_bad or nodeid
 
     def _counts(self, row: Row) -> bool:
@@ -96,11 +98,11 @@ class Failing:
         return broken or row.verdict is Verdict.ERROR
 
     def status(self, *, red: bool) -> int | None:
-        """The exit status of this run, None where pytest's own is right."""
+        """Return the exit status of this run, None for pytest's own."""
         if reader_is_gone():
             return READER_GONE_STATUS
         if red and self._config.option.maxfail and self.distributes:
-            # Workers are stopped as by Ctrl-C; the reason is a failure nevertheless.
+            # xdist stops workers as by Ctrl-C, but the reason is a failure.
             return int(pytest.ExitCode.TESTS_FAILED)
         return None
 

@@ -1,6 +1,6 @@
 """`pytest -m fuzz`: an item for each kind of generated case, all of them within `--max-time`.
 
-What goes wrong is the failure of an item, told as `harness fuzz` tells it.
+Failures fail the item, with the text of `harness fuzz`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Guard = Callable[[Callable[[str], None]], Callable[[str], None]]
 
 
 class _FuzzFailed(Exception):
-    """Something went wrong; the text is the story."""
+    """A search found failures; the text describes them."""
 
 
 class FuzzItem(pytest.Item):
@@ -39,7 +39,7 @@ class FuzzItem(pytest.Item):
         self.play(self.name.removeprefix(f"{MARK}/"))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """The story instead of a traceback of ours."""
+        """Return the story instead of a traceback."""
         is_story = isinstance(excinfo.value, _FuzzFailed | UsageError)
         return str(excinfo.value) if is_story else super().repr_failure(excinfo, style)
 
@@ -49,9 +49,9 @@ class FuzzItem(pytest.Item):
 
 
 class Fuzzing:
-    """The plugin object that adds the items where `-m` speaks of them.
+    """The plugin object that adds the items if `-m` names them.
 
-    `results` are what they gave, each as `harness fuzz --json` prints it.
+    `results` are their results, each as `harness fuzz --json` prints it.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Fuzzing:
         from harness.search.fuzz import telling
         from harness.search.fuzz.case import SHARES, kinds_of
         from harness.search.fuzz.run import Bounds, fuzz
-        from harness.search.fuzz.run import Fuzzing as Result
+        from harness.search.fuzz.run import FuzzResult as Result
         from harness.search.fuzz.store import open_store
 
         config, option = self._config, self._option
-        # Hypothesis keeps things of its own, else in a folder beside the user's files.
+        # By default hypothesis would create a folder beside the user's files.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(config.base / "hypothesis"))
         kinds = kinds_of(kind)
         total = DEFAULT_SECONDS if option.max_time is None else option.max_time
@@ -111,5 +111,5 @@ class Fuzzing:
         story = "\n".join(telling.lines(result, store, words))
         if result.red:
             raise _FuzzFailed(story)
-        if result.interrupted:
-            raise Interrupted(result.interrupted)
+        if result.interrupted_by:
+            raise Interrupted(result.interrupted_by)

@@ -1,7 +1,7 @@
 """`harness run` in a job of GitHub Actions: a summary of the job, and annotations.
 
-What the page and the lines say is in report.markdown and report.github. Not in somebody's own
-pytest run, whose output and annotations are his.
+The texts are in report.markdown and report.github. Other pytest runs keep their own output and
+annotations.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from harness.report.github import annotations, paused, resumed
+from harness.report.github import annotations, pause_command, resume_command
 from harness.report.results.report import Report
 
 ACTIONS: Final = "GITHUB_ACTIONS"
@@ -21,18 +21,15 @@ WORKSPACE: Final = "GITHUB_WORKSPACE"
 
 
 def in_actions(environment: Mapping[str, str]) -> bool:
-    """Return whether this is a step of a job there.
-
-    An empty or false variable says that it is not.
-    """
+    """Return whether this is a step of a job of GitHub Actions."""
     return environment.get(ACTIONS, "").lower() == "true"
 
 
 class GithubStep:
     """The plugin object of a run that is a step of a job.
 
-    `report` gives the report when the run is over, None where there is none; `page` makes the
-    summary of it.
+    `report` returns the report at the end of the run, None if there is none; `page` makes its
+    summary.
     """
 
     def __init__(
@@ -48,16 +45,16 @@ class GithubStep:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """From here on servers are heard: nothing that they say is a command to the runner."""
+        """Pause the runner's commands: a server's output must not contain any."""
         self._token = secrets.token_hex(16)
-        self._print(paused(self._token))
+        self._print(pause_command(self._token))
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """All has been told: annotate."""
+        """Resume the runner's commands, and annotate."""
         if not self._token:
             return
-        self._print(resumed(self._token))
+        self._print(resume_command(self._token))
         self._token = ""
         report = self._report()
         if report is None:
@@ -71,7 +68,7 @@ class GithubStep:
 
     def _append(self, path: Path, page: str) -> None:
         try:
-            # Earlier commands of the step may have written there.
+            # Earlier commands of the step may have written to it.
             with path.open("a", encoding="utf-8") as file:
                 file.write(f"\n{page}")
         except OSError as error:

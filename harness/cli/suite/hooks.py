@@ -28,7 +28,7 @@ from harness.cli.suite.items import ScenarioFile, ScenarioItem
 from harness.cli.suite.junit import describe_run, name_rule, name_scenario
 from harness.cli.suite.laning import Laning
 from harness.cli.suite.recording import keep_report, run_name
-from harness.cli.suite.reporting import Synthetic, emit, tell, write_json, write_text
+from harness.cli.suite.reporting import Synthetic, emit, print_summary, write_json, write_text
 from harness.cli.suite.rule_lines import RuleLines
 from harness.cli.suite.snapshots import Snapshots
 from harness.cli.suite.stopping import Stopping
@@ -41,9 +41,9 @@ from harness.play.plays import read_play_limits
 from harness.play.worker_session import WorkerSession
 from harness.report.jsonform import DISTRIBUTION
 from harness.report.markdown import markdown
-from harness.report.report_file import unwritable
+from harness.report.report_file import write_problem
 from harness.report.results import expiry
-from harness.report.results.baseline import known_finding
+from harness.report.results.baseline import mark_known_finding
 from harness.report.results.baseline_globs import check_globs
 from harness.report.results.merge import merge
 from harness.report.results.outcome import (
@@ -54,21 +54,21 @@ from harness.report.results.outcome import (
     finding_to_plain,
     seconds_of,
 )
-from harness.report.results.rejudge import take_as_known, take_race_as_known
+from harness.report.results.rejudge import apply_entries, apply_entries_to_race
 from harness.report.results.report import Report
 from harness.report.results.rerun_command import Programs
 from harness.report.results.starts import ServerStart, StartReason
-from harness.report.results.users_scenarios import own_of
+from harness.report.results.users_scenarios import user_scenarios_of
 from harness.report.scenario_story import Stories
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SESSION, surface_of
 
 ATTACHED, RACE, LACKS = "harness_outcome", "harness_race", "harness_lacks"
 STARTS = "harness_starts"
 RUN, DEADLINE, FUZZED = "harness_run_name", "harness_deadline", "harness_fuzz"
-NOT_WHOLE = 6
-"""The exit status of a run whose time was over, and in which nothing that was played was wrong."""
+STATUS_INCOMPLETE = 6
+"""The exit status of a run that ran out of time, with nothing wrong in what was played."""
 
 
 class PytestPlugin:
@@ -82,7 +82,7 @@ class PytestPlugin:
             if command is not None:
                 split_command(command)
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        # The controller has checked what this machine lacks, once for all workers.
+        # The controller has checked once for all workers what this machine lacks.
         lacks = None if worker is None else [Lack(**lack) for lack in worker[LACKS]]
         arguments = read_arguments(config)
         self._update = BaselineUpdate(option) if option.update_baseline else None
@@ -91,7 +91,7 @@ class PytestPlugin:
             server_cmd=option.server_cmd or "",
             agent_cmd=option.agent_cmd or "",
             sdk_cmd=option.sdk_cmd or "",
-            # One that is to be written may not be there yet.
+            # A file that is to be written may not exist yet.
             baseline="" if self._update is not None and self._update.begins else option.baseline,
             rule=",".join([*([option.rule] if option.rule else []), *arguments.rules]),
             require=option.require,
@@ -107,8 +107,8 @@ class PytestPlugin:
                 None if worker is None else worker[DEADLINE],
             ),
         )
-        self._given = arguments.given()
-        check_globs(self.config.entry_scenarios, self._given)
+        self._named_paths = arguments.named_paths()
+        check_globs(self.config.entry_scenarios, self._named_paths)
         if worker is None:
             _check_report_files(config)
         self._pytest = config
@@ -138,13 +138,15 @@ class PytestPlugin:
         self._started, self._begun = datetime.now(UTC), time.monotonic()
         stop = self._stopping
         self._snapshots = (
-            Snapshots(option, self.config, everything=arguments.everything and not arguments.rules)
+            Snapshots(
+                option, self.config, everything=arguments.plays_everything and not arguments.rules
+            )
             if option.snapshots
             else None
         )
         if self._snapshots is not None:
             config.pluginmanager.register(self._snapshots, "harness-snapshots")
-        self._fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guarded)
+        self._fuzzing = Fuzzing(config, option, self.config, stop.interruption, stop.guard)
         config.pluginmanager.register(self._fuzzing, "harness-fuzzing")
         self.collecting = Collecting(
             config,
@@ -174,29 +176,29 @@ class PytestPlugin:
         return play(loaded, confirms=confirms, earlier=earlier)
 
     def _furnish(self, file: ScenarioFile) -> None:
-        file.play = self._stopping.guarded(self._laning.scenario)
-        file.tell = self._stories.scenario
+        file.play = self._stopping.guard(self._laning.play_scenario)
+        file.tell = self._stories.tell_scenario
         file.accepts = self._update is not None
-        file.race = self._stopping.guarded(self._laning.race)
-        file.tell_race = self._stories.race
+        file.race = self._stopping.guard(self._laning.play_race)
+        file.tell_race = self._stories.tell_race
 
     @pytest.hookimpl
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Keep the session, which may have to be stopped."""
+        """Keep the session, so that it can be stopped."""
         self._failing.session = session
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach the outcome to the report; as builtins where it crosses to the controller."""
+        """Attach the outcome to the report; as builtins if it is sent to the controller."""
         report = yield
         if not isinstance(item, Playable) or report.when != "call":
             return report
         if item.outcome is not None:
             report.duration = max(report.duration, seconds_of(item.outcome))
             if self._is_worker:
-                self._failing.saw(report, item.outcome)
+                self._failing.note_outcome(report, item.outcome)
             outcome = item.outcome.to_plain() if self._is_worker else item.outcome
             setattr(report, ATTACHED if isinstance(item, ScenarioItem) else RACE, outcome)
         return report
@@ -218,22 +220,22 @@ class PytestPlugin:
             plain = not isinstance(scenario_data, ScenarioOutcome)
             outcome = ScenarioOutcome.from_plain(scenario_data) if plain else scenario_data
             self._outcomes[outcome.id] = outcome
-            self._failing.saw(report, outcome)
+            self._failing.note_outcome(report, outcome)
         if race is not None:
             raced = race if isinstance(race, RaceOutcome) else RaceOutcome.from_plain(race)
             self._races[report.nodeid] = raced
-            self._failing.saw(report, raced)
+            self._failing.note_outcome(report, raced)
         if scenario_data is not None or race is not None:
             name_scenario(self._pytest, report)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """After the last scenario: end the server, merge, and report each rule.
+        """After the last scenario end the server, merge, and report each rule.
 
-        Also where `-x`, a similar option or a signal stops the run: what was played is judged.
+        Also if `-x`, a similar option or a signal stops the run: what was played is judged.
         """
         self._laning.plan(session.items)
-        # What is loaded now stays until the end; the garbage collector need not look at it again.
+        # Everything loaded so far stays until the end; exempt it from garbage collection.
         gc.freeze()
         if self._pytest.option.harness_run:
             gc.enable()
@@ -243,18 +245,18 @@ class PytestPlugin:
             is_complete = True
             return result
         except (pytest.Session.Failed, KeyboardInterrupt) as stop:
-            # Its own Ctrl-C, which xdist uses for -x too, is a class below the built-in one.
+            # pytest's own Ctrl-C, which xdist uses for -x too, is a subclass of the built-in one.
             is_complete = type(stop) is not KeyboardInterrupt
             raise
         finally:
             with self._stopping.interruption.defer_signals():
                 self._close()
-                # Any other exception is shown as it is; a partial report would mislead.
+                # Other exceptions are shown as they are; a partial report would mislead.
                 if is_complete or self._stopping.interruption.signal:
                     self._emit(session)
 
     def _close(self) -> None:
-        """End the server; send findings outside any scenario to the controller or the report."""
+        """End the server; pass findings outside any scenario to the controller or the report."""
         findings = self._laning.close()
         self._starts += self._laning.starts
         if self._is_worker:
@@ -267,14 +269,14 @@ class PytestPlugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker what this machine lacks, and what the run is called."""
+        """Send a worker the machine's limits, the name of the run and its deadline."""
         node.workerinput[LACKS] = [asdict(lack) for lack in self.config.lacks]
         node.workerinput[RUN] = self.config.run
         node.workerinput[DEADLINE] = self.config.plays.deadline
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object | None) -> None:
-        """A worker ended: take its findings outside scenarios. If it died, they are lost."""
+        """Take the findings outside scenarios of a worker that ended; if it died, they are lost."""
         if error is not None and not self._stopping.interruption.signal:
             worker = node.gateway.id
             message = f"the worker {worker} died ({error}); what it had not reported is not judged"
@@ -287,15 +289,17 @@ class PytestPlugin:
             self._starts.append(ServerStart(StartReason(reason), scenario))
 
     def _emit(self, session: pytest.Session) -> None:
-        """Report what was judged, if there was anything to judge."""
+        """Report the rules, if anything was judged."""
         has_results = (
             self._outcomes or self._races or self._loose or self._stopping.interruption.signal
         )
         if self._is_worker or session.config.option.collectonly or not has_results:
             return
         if self._snapshots is not None:
-            self._loose += self._snapshots.findings(self._outcomes, whole=self._is_whole(session))
-        self.report = self._merged()
+            self._loose += self._snapshots.findings(
+                self._outcomes, is_complete=self._is_whole(session)
+            )
+        self.report = self._build_report()
         if self._update is not None and not self.report.interrupted:
             self._accept(self._update, self.report)
         describe_run(self._pytest, self.report, version(DISTRIBUTION))
@@ -303,19 +307,17 @@ class PytestPlugin:
         emit(self.report, session, self.config.book, self._lines)
 
     def _is_of_all(self) -> bool:
-        """Return whether all bundled scenarios of a surface were asked for, not a selection of
-        them.
-        """
+        """Return whether all bundled scenarios of some surface were played."""
         surfaces = {surface_of(scenario) for scenario in self._outcomes}
-        return any(bundled_on(surface) <= self._outcomes.keys() for surface in surfaces)
+        return any(bundled_ids_on(surface) <= self._outcomes.keys() for surface in surfaces)
 
     def _is_whole(self, session: pytest.Session) -> bool:
-        """Return whether nothing stopped the run: no signal, no `-x`, no worker that died."""
+        """Return whether nothing stopped the run: no signal, no `-x`, no dead worker."""
         stopped = self._stopping.interruption.signal or session.shouldfail or session.shouldstop
         return not stopped and all(finding.id != "harness.worker-died" for finding in self._loose)
 
     def _accept(self, update: BaselineUpdate, report: Report) -> None:
-        """Write what was found into the baseline, and judge the run by what it says now."""
+        """Write the findings into the baseline, and judge the run by the new baseline."""
         outcomes, races = list(self._outcomes.values()), list(self._races.values())
         try:
             added = update.write(report, outcomes, races, self._loose, only=self.config.only_rules)
@@ -326,25 +328,25 @@ class PytestPlugin:
         kept_entries = [
             entry for entry in self.config.entries if self.config.places.get(entry) not in gone
         ]
-        expiring = [
-            finding for finding in self.config.expiry_issues if finding.id != expiry.EXPIRED
-        ]
+        issues = tuple(issue for issue in self.config.expiry_issues if issue.id != expiry.EXPIRED)
         entries = (*kept_entries, *added)
-        self.config = replace(self.config, entries=entries, expiring=tuple(expiring))
+        self.config = replace(self.config, entries=entries, expiry_issues=issues)
         for outcome in outcomes:
-            take_as_known(outcome, added)
+            apply_entries(outcome, added)
         for race in races:
-            take_race_as_known(race, added)
-        self._loose = [known_finding(finding, "", added) for finding in self._loose]
-        self.report = self._merged()
+            apply_entries_to_race(race, added)
+        self._loose = [mark_known_finding(finding, "", added) for finding in self._loose]
+        self.report = self._build_report()
 
-    def _merged(self) -> Report:
+    def _build_report(self) -> Report:
         config, interrupted = self.config, self._stopping.interruption.name
         outcomes, races = list(self._outcomes.values()), list(self._races.values())
         if interrupted:
-            unplayed, left_races = self._stopping.unplayed(self._outcomes, self._races)
+            unplayed, left_races = self._stopping.unplayed_outcomes(self._outcomes, self._races)
             outcomes, races = outcomes + unplayed, races + left_races
-        own_scenarios = own_of([*self._given, *(Path(outcome.path) for outcome in outcomes)])
+        own_scenarios = user_scenarios_of(
+            [*self._named_paths, *(Path(outcome.path) for outcome in outcomes)]
+        )
         report = merge(
             outcomes,
             self._loose,
@@ -355,13 +357,13 @@ class PytestPlugin:
             book=config.book,
             strict=config.strict,
             option=config.option,
-            bundled=bundled_on(SESSION),
-            shipped=config.bundled_entries,
+            bundled=bundled_ids_on(SESSION),
+            bundled_entries=config.bundled_entries,
             lacks=config.lacks,
             interrupted=interrupted,
-            own=own_scenarios.named_by,
+            user_scenarios=own_scenarios.ids_in,
             places=config.places,
-            expiring=config.expiry_issues,
+            expiry_issues=config.expiry_issues,
         )
         report.started = self._started.isoformat(timespec="seconds").replace("+00:00", "Z")
         report.took = round(time.monotonic() - self._begun, 3)
@@ -371,15 +373,21 @@ class PytestPlugin:
 
     @pytest.hookimpl
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The verdict in a few lines."""
+        """Print the verdict in a few lines."""
         if self.collecting.unplayed:
             terminalreporter.write_line(f"ERROR: {self.collecting.unplayed}", red=True)
         if self.report is not None:
             updated = self._update.told if self._update else ""
             notes = (self.collecting.note, updated, self._laning.note)
             note = "\n".join(filter(None, notes))
-            summary_options = {"names": self._lines.every, "whole": self._is_of_all()}
-            tell(self.report, terminalreporter, self.config.book, note, **summary_options)
+            print_summary(
+                self.report,
+                terminalreporter,
+                self.config.book,
+                note,
+                names=self._lines.every,
+                is_whole=self._is_of_all(),
+            )
         elif self.collecting.note:
             terminalreporter.write_line(self.collecting.note)
 
@@ -388,17 +396,17 @@ class PytestPlugin:
         """Write the JSON report and set the exit status."""
         interrupted = bool(self._stopping.interruption.signal)
         if interrupted and not self._is_worker and self.report is None:
-            self.report = self._merged()
+            self.report = self._build_report()
         if self._is_worker:
             return
         status = self._failing.status(red=self.report is not None and self.report.red)
         if self.collecting.unplayed:
             status = self.collecting.status
         if self._update is not None and self.report is not None and self.report.red:
-            # What went into no baseline: its scenario was shown as if it had.
+            # Findings outside the baseline, whose scenario was shown as accepted.
             status = status or pytest.ExitCode.TESTS_FAILED
         if self.report is not None and self.report.unplayed and not self.report.red:
-            status = status or (NOT_WHOLE if session.exitstatus == 0 else None)
+            status = status or (STATUS_INCOMPLETE if session.exitstatus == 0 else None)
         if status is not None and not interrupted:
             session.exitstatus = status
         self._write_files(int(session.exitstatus))
@@ -407,11 +415,11 @@ class PytestPlugin:
             self._failing.remember()
 
     def _write_files(self, status: int) -> None:
-        """Write the files that were asked for, if there is anything to tell."""
+        """Write the requested report files, if there is a report."""
         report, option = self.report, self._pytest.option
         if report is None and self._fuzzing.results:
-            # Nothing but generated cases was played: no rule is reported, what they gave is.
-            report = self._merged()
+            # Only generated cases were played: report their results without rules.
+            report = self._build_report()
         if report is None:
             return
         if option.harness_json:
@@ -421,26 +429,23 @@ class PytestPlugin:
 
 
 def _lanes_of(option: argparse.Namespace, of_profile: int, *, is_worker: bool) -> int:
-    """Return how many lanes are asked for, 0 for as many as keep the processors busy.
-
-    Workers keep them busy by themselves.
-    """
+    """Return the number of lanes, 0 to choose it by the processors; workers have one each."""
     if option.lanes is not None:
         return option.lanes
     return of_profile or int(is_worker)
 
 
 def _check_report_files(config: pytest.Config) -> None:
-    """Raise `UsageError` if a report could not be written at the end of the run."""
+    """Raise `UsageError` if a report file could not be written at the end of the run."""
     option = config.option
     for name, path in (("json", option.harness_json), ("markdown", option.harness_markdown)):
         if path == "-":
             raise UsageError(f"--harness-{name} -: pytest prints there; use harness run --{name} -")
-        problem = unwritable(path) if path else ""
+        problem = write_problem(path) if path else ""
         if problem:
             raise UsageError(f"--harness-{name} {path}: {problem}")
     path = getattr(config.option, "xmlpath", None)
-    problem = unwritable(os.path.expandvars(path), makes_folder=True) if path else ""
+    problem = write_problem(os.path.expandvars(path), makes_folder=True) if path else ""
     if problem:
         words = [str(word).split("=", 1)[0] for word in config.invocation_params.args]
         typed = next((word for word in words if word.startswith("--junit")), "--junit-xml")

@@ -1,4 +1,4 @@
-"""Items of pytest: one per scenario file, and one per action that is raced in it."""
+"""Items of pytest: one per scenario, and one per action that is raced in it."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from harness.judge.verdict import Verdict
 from harness.play.config import Config
 from harness.play.lexicon import protocol_lexicon
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
-from harness.scenario.families import scenarios_in
+from harness.scenario.families import scenario_paths_in
 from harness.scenario.loader import Loaded, ScenarioError, check_id, load
 from harness.scenario.model import Action
 from harness.scenario.race_id import RaceId
@@ -25,11 +25,11 @@ TellRace = Callable[[RaceOutcome], str]
 
 
 class _ScenarioFailed(Exception):
-    """A scenario, or a race, did not pass; the text is its story."""
+    """A scenario or a race did not pass; the text is its story."""
 
 
 class ScenarioFile(pytest.File):
-    """A `*.scenario.yaml` file, a `*.family.yaml` file with all its rows, or one of these rows."""
+    """A `*.scenario.yaml` file, a `*.family.yaml` file with all its rows, or one of its rows."""
 
     config_of: Config
     play: Play
@@ -39,15 +39,15 @@ class ScenarioFile(pytest.File):
     selection: Selection
     ids: dict[str, Path]
     known_rules: tuple[str, ...] = ()
-    # Whether what fails goes into a baseline.
+    # Whether failures go into a baseline.
     accepts: bool = False
 
     def collect(self) -> Iterable[pytest.Item]:
-        """The scenarios and their races that are wanted.
+        """Collect the selected scenarios and races.
 
-        A file that cannot be used, or whose id is taken, is a collection error of one line.
+        An invalid file, or one whose id is taken, is a collection error of one line.
         """
-        for path in scenarios_in(self.path):
+        for path in scenario_paths_in(self.path):
             yield from self._items(path)
 
     def _items(self, path: Path) -> Iterable[pytest.Item]:
@@ -63,8 +63,8 @@ class ScenarioFile(pytest.File):
             raise self.CollectError(str(error)) from error
         surfaces = self.config_of.surfaces_of(loaded.scenario)
         for surface in surfaces if self.selection.scenarios else ():
-            yield self._item(loaded.on(surface))
-        for action in loaded.scenario.raced if SESSION in surfaces else ():
+            yield self._item(loaded.on_surface(surface))
+        for action in loaded.scenario.race_actions if SESSION in surfaces else ():
             yield from self._races(loaded, action)
 
     def _item(self, loaded: Loaded) -> "ScenarioItem":
@@ -108,10 +108,10 @@ class ScenarioItem(pytest.Item):
         """Play and judge it."""
         outcome = self.outcome = self.play(self.loaded)
         reason = outcome.reason
-        _told(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
+        _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """The story instead of a traceback of ours."""
+        """Return the story instead of a traceback."""
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -134,10 +134,10 @@ class RaceItem(pytest.Item):
         """Play and judge every placement."""
         outcome = self.outcome = self.play(self.loaded, self.action, self.only)
         reason = outcome.reason
-        _told(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
+        _raise_outcome(outcome.verdict, reason, lambda: self.tell(outcome), accepts=self.accepts)
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """The story instead of a traceback of ours."""
+        """Return the story instead of a traceback."""
         return _story(excinfo) or super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -145,10 +145,12 @@ class RaceItem(pytest.Item):
         return self.loaded.path, 0, self.name
 
 
-def _told(verdict: Verdict, reason: str, story: Callable[[], str], *, accepts: bool) -> None:
+def _raise_outcome(
+    verdict: Verdict, reason: str, story: Callable[[], str], *, accepts: bool
+) -> None:
     """Turn a verdict into an outcome of pytest.
 
-    A run that `accepts` what it finds decides at its end what goes into the baseline.
+    A run that `accepts` its findings decides at its end what goes into the baseline.
     """
     match verdict:
         case Verdict.PASS:

@@ -14,7 +14,7 @@ from harness.scenario.race_id import RaceId
 
 
 def name_scenario(config: pytest.Config, report: pytest.TestReport) -> None:
-    """`scenarios.turns`, `turns/plain-turn` and its file; races apart. Before pytest writes it."""
+    """Name a case `scenarios.turns`, `turns/plain-turn`, with its file, before pytest writes it."""
     race = RaceId.parse(report.nodeid)
     kind = "races" if race.action else "scenarios"
     folders = race.scenario.split("/")[:-1]
@@ -26,9 +26,9 @@ def name_scenario(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def name_rule(config: pytest.Config, report: pytest.TestReport) -> None:
-    """`rules.turn` and `turn.completed-once`; a file only where a scenario broke it.
+    """Name a case `rules.turn`, `turn.completed-once`, with a file only if a scenario broke it.
 
-    After pytest wrote it: it knows no test case without a file.
+    Called after pytest wrote it, since pytest requires a file.
     """
     kind, _, name = report.nodeid.partition("::")
     for case, prefix in _cases(config, report):
@@ -43,7 +43,7 @@ def name_rule(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def describe_run(config: pytest.Config, report: Report, harness_version: str) -> None:
-    """Properties of the test suite: what was judged, by what, when, and what came of it."""
+    """Add properties of the test suite: the target, the harness, the time and the verdict."""
     properties = {
         "harness": harness_version,
         "target": report.target,
@@ -73,7 +73,7 @@ def _name(case: Any, classname: list[str], name: str) -> None:
 
 
 def _of_package(config: pytest.Config, file: str) -> str:
-    """The path of a bundled scenario in the package, if it is not in the user's project."""
+    """Return the path of a bundled scenario in the package, "" if it is in the user's project."""
     path = (config.rootpath / file).resolve()
     if path.is_relative_to(config.rootpath) or not path.is_relative_to(bundled_folder()):
         return ""

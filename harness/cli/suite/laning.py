@@ -1,7 +1,4 @@
-"""The items of a pytest session as jobs of lanes.
-
-Playing ahead and confirming failures is `runner.lanes`.
-"""
+"""The items of a pytest session as jobs of lanes (`harness.play.lanes`)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +23,7 @@ PlayScenario = Callable[[WorkerSession, Loaded, bool, ScenarioOutcome | None], S
 class Laning:
     """Plays the items of one process. `play` plays one scenario in a session.
 
-    `lanes` is how many there are, 0 for as many as keep the processors busy.
+    `lanes` is their number, 0 to choose it by the processors.
     """
 
     def __init__(
@@ -48,17 +45,17 @@ class Laning:
         self._lanes = Lanes(
             lanes,
             self._session,
-            self._upcoming,
+            self._upcoming_jobs,
             interruption,
             never_came=self._knowledge.silences.never_came,
-            # A run that stops at a failure is not kept from it by others that come later, and one
-            # whose time is bounded confirms what it found while there is time.
+            # A run that stops at a failure does not wait for later ones, and one with a deadline
+            # confirms its failures while there is time.
             confirms_ahead=not pytest_config.option.maxfail and config.plays.deadline is None,
         )
 
     @property
     def note(self) -> str:
-        """Return how many scenarios were played again alone, "" for none."""
+        """Return a message about scenarios that were played again alone, "" for none."""
         replayed = self._lanes.replayed
         if not replayed:
             return ""
@@ -70,17 +67,17 @@ class Laning:
         return [start for session in self._lanes.sessions for start in session.starts]
 
     def plan(self, items: list[pytest.Item]) -> None:
-        """Take the items that will be played, in order."""
+        """Set the items that will be played, in order."""
         self._items = items
 
-    def scenario(self, loaded: Loaded) -> ScenarioOutcome:
+    def play_scenario(self, loaded: Loaded) -> ScenarioOutcome:
         """Return the outcome of a scenario. Raises `Interrupted`."""
         outcome = self._lanes.outcome(self._of_scenario(loaded))
         if not isinstance(outcome, ScenarioOutcome):
             raise TypeError(f"{loaded.id}: not the outcome of a scenario")
         return outcome
 
-    def race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
+    def play_race(self, loaded: Loaded, action: Action, only: str = "") -> RaceOutcome:
         """Return the outcome of a race. Raises `Interrupted`."""
         outcome = self._lanes.outcome(self._of_race(loaded, action, only))
         if not isinstance(outcome, RaceOutcome):
@@ -88,7 +85,7 @@ class Laning:
         return outcome
 
     def close(self) -> list[Finding]:
-        """End what was started; gives the findings that no scenario owns."""
+        """End the servers and return the findings outside any scenario."""
         self._lanes.stop()
         return [finding for session in self._lanes.sessions for finding in session.close()]
 
@@ -98,7 +95,7 @@ class Laning:
             self._config, worker=name, interruption=waits, knowledge=self._knowledge
         )
 
-    def _upcoming(self) -> Iterator[Job]:
+    def _upcoming_jobs(self) -> Iterator[Job]:
         for item in self._coming_items():
             if isinstance(item, ScenarioItem):
                 yield self._of_scenario(item.loaded)
@@ -109,7 +106,7 @@ class Laning:
         if not hasattr(self._pytest, "workerinput"):
             yield from self._items
             return
-        for index in _queued(self._pytest):
+        for index in _queued_indexes(self._pytest):
             yield self._items[index]
 
     def _of_scenario(self, loaded: Loaded) -> Job:
@@ -127,17 +124,17 @@ class Laning:
 
 
 def settings_of(loaded: Loaded) -> str:
-    """Return what a scenario asks of its server beside the usual settings, "" for nothing."""
+    """Return the special settings that a scenario needs of its server, "" for none."""
     scenario = loaded.scenario
     if scenario.config or scenario.mcp:
         return f"{scenario.config} {sorted(scenario.mcp)}"
-    return "several clients" if scenario.several_clients else ""
+    return "several clients" if scenario.has_several_clients else ""
 
 
-def _queued(config: pytest.Config) -> list[int]:
-    """Return the indexes of the items that a worker of pytest-xdist has been given.
+def _queued_indexes(config: pytest.Config) -> list[int]:
+    """Return the indexes of the items queued for a worker of pytest-xdist.
 
-    That is no interface of pytest-xdist: where it is not as it was, nothing is played ahead.
+    This is not a public interface of pytest-xdist: if it changes, nothing is played ahead.
     """
     for plugin in config.pluginmanager.get_plugins():
         queue: Any = getattr(plugin, "torun", None)

@@ -1,8 +1,7 @@
 """One line per scenario where several workers play them.
 
 With `-v` pytest announces each test before it runs. With workers it prints the name again with the
-result, so that announcements are mixed with other tests' results. Here they are suppressed. Not
-here: the text of a line.
+result, so that announcements are mixed with other tests' results. Here they are suppressed.
 """
 
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The collected scenarios that are played, and a message if there is none."""
+"""Selection among the collected scenarios, and messages if none is left."""
 
 import contextlib
 from collections.abc import Collection, Sequence
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.cli.suite.arguments import Wanted, empty
+from harness.cli.suite.arguments import RunArguments, without_scenarios
 from harness.cli.suite.items import RaceItem, ScenarioItem
-from harness.cli.suite.unraced import unraced
+from harness.cli.suite.unraced import race_problem
 from harness.play.config import Config
 from harness.scenario.bundled import bundled_files, listed_surfaces
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.identity import file_of
 from harness.scenario.loader import ScenarioError, load
 from harness.scenario.model import Scenario
@@ -22,8 +22,8 @@ from harness.trace.surfaces import COMMAND, EXEC, SDK, SESSION
 _PLAYS = {"--server-cmd": (SESSION,), "--agent-cmd": (EXEC, COMMAND), "--sdk-cmd": (SDK,)}
 
 
-def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The items without duplicates: two arguments may name the same scenario."""
+def unique_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the items without duplicates: two arguments may name the same scenario."""
     seen_ids: set[str] = set()
     kept_items: list[pytest.Item] = []
     for item in items:
@@ -35,11 +35,12 @@ def unique(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return kept_items
 
 
-def choose(
+def choose_items(
     items: list[pytest.Item], rules: Collection[str], tags: Collection[str]
 ) -> list[pytest.Item]:
-    """Keep the scenarios that cover one of the rules and have one of the tags, and all else that
-    is no scenario; gives what was dropped. Where no scenario covers the rules, all may show them.
+    """Drop scenarios that cover none of the rules or have none of the tags; return them.
+
+    Other items are kept. If no scenario covers the rules, none is dropped for them.
     """
     playable = [item for item in items if isinstance(item, ScenarioItem | RaceItem)]
     covering = [item for item in playable if not set(rules).isdisjoint(item.loaded.scenario.covers)]
@@ -52,34 +53,38 @@ def choose(
 
 
 def unknown_tag(option: Any, tags: Collection[str]) -> str:
-    """A message about a word of `--tag` that no scenario has; "" where there is none.
+    """Return a message about a word of `--tag` that no scenario has; "" if there is none.
 
-    `tags` are those of the scenarios that were collected.
+    `tags` are those of the collected scenarios.
     """
     all_tags = {*_suite_tags(), *tags} if option.tag else set[str]()
     odd = [word for word in map(str.strip, option.tag.split(",")) if word not in all_tags]
-    return f"--tag: {unknown('tag', odd[0], all_tags)}" if option.tag and odd else ""
+    return f"--tag: {unknown_name('tag', odd[0], all_tags)}" if option.tag and odd else ""
 
 
-def nothing_played(option: Any, wanted: Wanted) -> str:
+def why_nothing_played(option: Any, arguments: RunArguments) -> str:
     """Return why a run with a server has nothing to play on it; "" if unknown."""
     chosen = [f"{name} {value}" for name, value in _choices(option) if value]
-    holds_none = "; ".join([*wanted.odd, *([empty(wanted)] if empty(wanted) else [])])
-    if option.no_bundled or (option.harness_run and holds_none and not wanted.picks):
+    holds_none = "; ".join(
+        [*arguments.odd, *([without_scenarios(arguments)] if without_scenarios(arguments) else [])]
+    )
+    if option.no_bundled or (option.harness_run and holds_none and not arguments.picks):
         reason = holds_none or (f"none is chosen by {', '.join(chosen)}" if chosen else "")
         reason = reason or "nothing else was found"
         return f"{'--no-bundled, and ' if option.no_bundled else ''}{reason}"
     race_reason = (
-        unraced(option.race, wanted.given() or bundled_files().values()) if option.race else ""
+        race_problem(option.race, arguments.named_paths() or bundled_files().values())
+        if option.race
+        else ""
     )
     if race_reason:
         return f"--race {option.race}: {race_reason}"
-    return f"none is chosen by {', '.join(chosen)}" if chosen else _elsewhere(wanted)
+    return f"none is chosen by {', '.join(chosen)}" if chosen else _other_options(arguments)
 
 
-def _elsewhere(wanted: Wanted) -> str:
-    """By which option the scenarios that were picked can be played; "" where none was picked."""
-    scenarios = _loaded(wanted.picks)
+def _other_options(arguments: RunArguments) -> str:
+    """Return a hint which options play the picked scenarios; "" if none was picked."""
+    scenarios = _load_scenarios(arguments.picks)
     surfaces = {surface for scenario in scenarios for surface in scenario.surfaces}
     options = [
         option
@@ -94,20 +99,21 @@ def _elsewhere(wanted: Wanted) -> str:
 
 
 def unplayed_by_sdk(config: Config, files: Collection[Path]) -> str:
-    """A note that an SDK plays sessions' scenarios only on an agent's program; "" where it does,
-    or where none was asked for.
+    """Return a note about session scenarios that an SDK plays only with an agent's program.
+
+    "" if the program is given, or no such scenario was selected.
     """
     if SDK not in config.surfaces or config.profile.exec.command:
         return ""
     listed = [file for file in files if SDK in listed_surfaces(file_of(file))]
-    number = sum(map(needs_agent, _loaded(listed)))
+    number = sum(map(needs_agent, _load_scenarios(listed)))
     if not number:
         return ""
     give = "give --agent-cmd too, whose program the SDK starts"
     return f"{number} scenario(s) of sessions were not played through the SDK: {give}"
 
 
-def _loaded(files: Collection[Path]) -> list[Scenario]:
+def _load_scenarios(files: Collection[Path]) -> list[Scenario]:
     scenarios: list[Scenario] = []
     for file in files:
         with contextlib.suppress(ScenarioError):
@@ -127,7 +133,7 @@ def _choices(option: Any) -> list[tuple[str, str]]:
 
 
 def _suite_tags() -> set[str]:
-    """Every tag of the bundled scenarios, on all surfaces."""
+    """Return every tag of the bundled scenarios, on all surfaces."""
     tags = {EXEC, COMMAND, SDK}
     for file in bundled_files().values():
         try:

@@ -1,4 +1,4 @@
-"""Keeps the report of a run beside its traces, and names runs."""
+"""The history of runs: their names, and their reports beside the traces."""
 
 import contextlib
 import json
@@ -12,15 +12,15 @@ from harness.report.results.report import Report
 
 
 def run_name() -> str:
-    """A name for this run, after those of earlier runs in the order of the alphabet."""
+    """Return a name for this run that sorts after those of earlier runs."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"
 
 
 def keep_report(report: Report, config: Config, status: int) -> None:
-    """Write the report of this run beside its traces, and forget the oldest runs."""
+    """Write the report of this run beside its traces, and delete the oldest runs."""
     folder = config.base / HISTORY / config.run
     text = json.dumps(to_plain(report, status), ensure_ascii=False, separators=(",", ":"))
-    # The verdict stands without it: a full disk is no finding about the server.
+    # A full disk must not change the verdict on the server.
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.json").write_text(text + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Passes a run's report on to pytest and the user."""
+"""Output of a run's report to pytest and the user."""
 
 import contextlib
 import json
@@ -19,11 +19,11 @@ from harness.report.terminal import rule_line, summary
 
 
 def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) -> None:
-    """Report each rule and each finding as if it were a test, so that pytest counts it.
+    """Report each rule and each finding as a test, so that pytest counts it.
 
-    Where every rule is shown, they are already included in the number of collected items, for the
-    progress column; findings are not. What does not count is a warning among those of the user's
-    other tests; a run of `harness run` has none, and tells it in its own section alone.
+    If every rule is shown, they are already included in the number of collected items, for the
+    progress column; findings are not. Minor findings are pytest warnings, except in `harness run`,
+    which prints them in its own section.
     """
     hook = session.config.hook
     warns = not session.config.option.harness_run
@@ -45,29 +45,29 @@ def emit(report: Report, session: pytest.Session, book: Book, lines: RuleLines) 
             _warn(session.config, f"findings::{issue.id}", issue.message)
 
 
-def tell(
-    report: Report, terminal: Any, book: Book, note: str = "", *, names: bool, whole: bool
+def print_summary(
+    report: Report, terminal: Any, book: Book, note: str = "", *, names: bool, is_whole: bool
 ) -> None:
     """Print the notes and the verdict in a few lines by pytest's terminal reporter.
 
-    `names` and `whole` as in `summary`.
+    `names` and `is_whole` as in `summary`.
     """
     terminal.section(f"conformance of {report.target}")
     if note:
         terminal.write_line(note)
-    for line in summary(report, book, names=names, whole=whole):
+    for line in summary(report, book, names=names, whole=is_whole):
         terminal.write_line(line)
 
 
 def write_json(report: Report, path: Path, status: int) -> None:
     """Write the report as JSON; the reader of a pipe may close it before the end."""
     text = json.dumps(to_plain(report, status), ensure_ascii=False, indent=1)
-    # Only within a text: the same character, and no command where GitHub reads what is printed.
+    # "##[" occurs only within strings; escaped, it is not a command of GitHub's runner.
     write_text(text.replace("##[", "##\\u005b") + "\n", path)
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a whole file, or to a pipe whose reader may close it before the end."""
+    """Write a file, or to a pipe whose reader may close it before the end."""
     with contextlib.suppress(BrokenPipeError):
         path.write_text(text, encoding="utf-8")
 
@@ -103,7 +103,7 @@ class Synthetic(pytest.TestReport):
 
     @property
     def head_line(self) -> str:
-        """The id alone, as the heading of its story."""
+        """Return the id alone, as the heading of its story."""
         return self.nodeid.split("::", 1)[1]
 
 

@@ -1,7 +1,7 @@
-"""Output of pytest for a rule while it counts it: a letter, or with -v a line.
+"""Output of pytest for each rule: a letter, or with -v a line.
 
-A run of one scenario has two hundred rules to count, most of which kept silent: without -v only
-those are shown that found something.
+A run of one scenario counts two hundred rules, most of them without findings: without -v only the
+others are shown.
 """
 
 from typing import Any
@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from harness.judge.verdict import Verdict
-from harness.report.results.report import RuleResult, gravest, is_red
+from harness.report.results.report import RuleResult, gravest_level, is_red
 
 _SILENT = (Verdict.PASS, Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE)
 _LEVEL, _HIDDEN = "harness_level", "harness_hidden"
 
 
 class RuleLines:
-    """Tells pytest what to print of the reports that `mark` has seen."""
+    """The plugin object that tells pytest how to print the reports marked by `mark`."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -35,11 +35,11 @@ class RuleLines:
         if not self.shows(rule):
             setattr(report, _HIDDEN, True)
         elif rule.verdict is Verdict.FAIL and not is_red(rule, strict=strict):
-            setattr(report, _LEVEL, str(gravest(rule)))
+            setattr(report, _LEVEL, str(gravest_level(rule)))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, Any] | None:
-        """Nothing of a rule that is hidden, which is counted nevertheless; a level's own word."""
+        """Return nothing to print for a hidden rule, though it is counted; a level's own word."""
         if getattr(report, _HIDDEN, False):
             return report.outcome, "", ""
         level = getattr(report, _LEVEL, "")

@@ -1,18 +1,16 @@
-"""Items that a run wants of each scenario file: the scenario, races, or single placements."""
+"""Items to play of each scenario file: the scenario, races, or single placements."""
 
 from dataclasses import dataclass
 
 from harness.errors import UsageError
-from harness.scenario.explain import unknown
+from harness.scenario.explain import unknown_name
 from harness.scenario.model import ACTIONS
 from harness.scenario.race_id import RaceId
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`scenarios`: whether they are wanted themselves; `races`: the actions that are wanted, each
-    with one position or "" for all.
-    """
+    """A choice of what to play; each race is an action and its position, "" for all positions."""
 
     scenarios: bool = True
     races: tuple[tuple[str, str], ...] = ()
@@ -31,9 +29,8 @@ ALL = tuple((action, "") for action in ACTIONS)
 def selection(race: str, markers: str) -> Selection:
     """Read `--race` and the expression of `-m`.
 
-    `race` is all, ACTION, ACTION@POSITION, or several with commas.
-    Races take long, so they are played only where one of the two names them. Raises
-    `UsageError`.
+    `race` is all, ACTION, ACTION@POSITION, or several with commas. Races take long, so they are
+    played only if one of the two names them. Raises `UsageError`.
     """
     if not race:
         return Selection(races=ALL if "race" in markers else ())
@@ -46,15 +43,16 @@ def selection(race: str, markers: str) -> Selection:
         elif action in ACTIONS:
             races.append((action, position))
         else:
-            problem = unknown("action", action, ("all", *ACTIONS))
+            problem = unknown_name("action", action, ("all", *ACTIONS))
             raise UsageError(
-                f"--race {race}: {problem}; give all, ACTION, or ACTION@POSITION, several with commas"
+                f"--race {race}: {problem}; "
+                "give all, ACTION, or ACTION@POSITION, several with commas"
             )
     return Selection(scenarios=False, races=tuple(dict.fromkeys(races)))
 
 
 def tags(option: str) -> frozenset[str]:
-    """The words of `--tag`; a scenario with one of them is wanted. Raises `UsageError`."""
+    """Return the words of `--tag`; a scenario needs one of them. Raises `UsageError`."""
     words = [word.strip() for word in option.split(",")] if option else []
     if not all(words):
         raise UsageError(f"--tag {option}: found an empty word; give TAG, several with commas")

@@ -1,4 +1,4 @@
-"""Snapshots in a run: `--snapshots DIR`, and what of them is unused."""
+"""Snapshots in a run with `--snapshots DIR`: kept, compared, and unused ones."""
 
 import argparse
 import os
@@ -13,17 +13,17 @@ from harness.judge.verdict import Level, Verdict
 from harness.play.config import Config
 from harness.play.interruption import Interrupted
 from harness.play.worker_session import WorkerSession
-from harness.report.results.outcome import Finding, Kept, ScenarioOutcome
+from harness.report.results.outcome import Finding, ScenarioOutcome, SnapshotResult
 from harness.report.snapshot.changes import headline
-from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.folder import SnapshotFolder
 from harness.report.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
-from harness.scenario.bundled import bundled_on
+from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.loader import Loaded
 from harness.trace.surfaces import SDK, SESSION, surface_of
 
 _PASSED = (Verdict.PASS, Verdict.KNOWN)
-_SHOWN = 10
-_CHOOSING = ("keyword", "markexpr", "deselect", "lf", "rule", "tag", "race", "no_bundled")
+_MAX_LINES_SHOWN = 10
+_SELECTING_OPTIONS = ("keyword", "markexpr", "deselect", "lf", "rule", "tag", "race", "no_bundled")
 
 
 class Snapshots:
@@ -34,11 +34,11 @@ class Snapshots:
 
     def __init__(self, option: argparse.Namespace, config: Config, *, everything: bool) -> None:
         self._option, self._config, self._everything = option, config, everything
-        self._folder = Folder(Path(option.snapshots))
+        self._folder = SnapshotFolder(Path(option.snapshots))
         self._folder.prepare()
         self._keeper = Keeper(self._folder, config.profile.name)
         self.strict = bool(option.snapshots_strict or os.environ.get("CI"))
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, SnapshotResult] = {}
         self._unused: list[str] = []
 
     def play(
@@ -49,28 +49,30 @@ class Snapshots:
         confirms: bool = True,
         earlier: ScenarioOutcome | None = None,
     ) -> ScenarioOutcome:
-        """Play a scenario, and keep its transcript if it passed; options as of a session."""
+        """Play a scenario, and keep its transcript if it passed; options as of `WorkerSession`."""
         outcome = session.play(loaded, confirms=confirms, earlier=earlier)
         trace = session.trace_of(loaded.id)
         if trace is None or not outcome.played or outcome.verdict not in _PASSED:
             if outcome.verdict in (Verdict.FAIL, Verdict.ERROR):
-                outcome.snapshot = Kept(NOT_KEPT, ("the scenario failed",))
+                outcome.snapshot = SnapshotResult(NOT_KEPT, ("the scenario failed",))
             return outcome
-        handshake = loaded.scenario.fresh or loaded.surface != SESSION
+        handshake = loaded.scenario.needs_fresh_server or loaded.surface != SESSION
         play_again = partial(session.play_again, loaded)
         try:
             state = self._keeper.keep(loaded.id, trace, play_again, handshake=handshake)
         except Interrupted:
             state = NOT_KEPT, ("the run was interrupted",)
-        outcome.snapshot = Kept(*state)
+        outcome.snapshot = SnapshotResult(*state)
         return outcome
 
-    def findings(self, outcomes: Mapping[str, ScenarioOutcome], *, whole: bool) -> list[Finding]:
-        """Return the run's findings about its snapshots; `whole` if nothing stopped it."""
+    def findings(
+        self, outcomes: Mapping[str, ScenarioOutcome], *, is_complete: bool
+    ) -> list[Finding]:
+        """Return the run's findings about its snapshots."""
         self._kept = {
             outcome.id: outcome.snapshot for outcome in outcomes.values() if outcome.snapshot
         }
-        if whole and self._is_everything(outcomes):
+        if is_complete and self._is_everything(outcomes):
             self._unused = self._note_unused(outcomes)
         review = f"harness snapshots review {self._folder.path}"
         level = Level.MUST if self.strict else Level.INFO
@@ -94,17 +96,19 @@ class Snapshots:
         return sorted(name for name, snapshot in self._kept.items() if snapshot.state in states)
 
     def _is_everything(self, outcomes: Collection[str]) -> bool:
-        """Return whether all scenarios of the target were played: nothing chose among them."""
-        if not self._everything or any(getattr(self._option, option, None) for option in _CHOOSING):
+        """Return whether all scenarios of the target were played, without a selection."""
+        if not self._everything or any(
+            getattr(self._option, option, None) for option in _SELECTING_OPTIONS
+        ):
             return False
-        # Other plugins choose too, such as one that splits a run among machines.
+        # Other plugins may deselect too, such as one that splits a run among machines.
         # An SDK plays a session's scenarios only on some agents.
         surfaces = [surface for surface in self._config.surfaces if surface != SDK]
-        return all(bundled_on(surface) <= set(outcomes) for surface in surfaces)
+        return all(bundled_ids_on(surface) <= set(outcomes) for surface in surfaces)
 
     def _note_unused(self, outcomes: Mapping[str, ScenarioOutcome]) -> list[str]:
         unused: list[str] = []
-        for target, scenario in self._folder.names():
+        for target, scenario in self._folder.accepted_names():
             if target != self._keeper.target or surface_of(scenario) not in self._config.surfaces:
                 continue
             outcome = outcomes.get(scenario)
@@ -117,12 +121,12 @@ class Snapshots:
             try:
                 self._folder.note_unused(target, scenario, reason)
             except OSError:
-                continue  # It is told now; only the review will not know it.
+                continue  # It is reported now; only the review will not know it.
         return unused
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print a line for each change, and what to do."""
+        """Print a line for each change."""
         if not self._kept:
             return
         terminalreporter.section(f"snapshots in {self._folder.path}")
@@ -136,7 +140,7 @@ class Snapshots:
             for state in (CHANGED, UNSTEADY, NOT_KEPT)
             for name in self._of(state)
         ] + [f"unused {name}" for name in self._unused]
-        for line in lines[:_SHOWN]:
+        for line in lines[:_MAX_LINES_SHOWN]:
             terminalreporter.write_line(line if len(line) <= 300 else f"{line[:299]}…")
-        if len(lines) > _SHOWN:
-            terminalreporter.write_line(f"… {len(lines) - _SHOWN} more")
+        if len(lines) > _MAX_LINES_SHOWN:
+            terminalreporter.write_line(f"… {len(lines) - _MAX_LINES_SHOWN} more")

@@ -1,4 +1,4 @@
-"""A pytest session that is stopped by a signal: its workers, and what was not played."""
+"""Stopping a pytest session by a signal: its workers, and what was not played."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from harness.judge.verdict import Verdict
 from harness.play.interruption import Interrupted, Interruption, Role
 from harness.report.results.outcome import RaceOutcome, ScenarioOutcome
 from harness.scenario.identity import SUFFIX, file_of
-from harness.scenario.named import by_name
+from harness.scenario.named import scenarios_by_name
 from harness.scenario.race_id import RaceId
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ _TITLE = re.compile(r"^title: *(.*?) *$", re.MULTILINE)
 
 
 class Stopping:
-    """The plugin object that stops one session. `interruption` is its process's."""
+    """The plugin object that stops one session at a signal (`interruption`)."""
 
     def __init__(self, config: pytest.Config, base: Path) -> None:
         self._config = config
@@ -34,7 +34,7 @@ class Stopping:
         self.interruption = Interruption(base)
         if hasattr(config, "workerinput"):
             self.interruption.role = "worker"
-        self.interruption.on_signal = self._told
+        self.interruption.on_signal = self._on_signal
         self.interruption.make_exception = self._exit
         self.interruption.install()
 
@@ -43,10 +43,10 @@ class Stopping:
         """Return why something was not played."""
         return f"the run was interrupted ({self.interruption.name})"
 
-    def guarded(self, play: Callable[P, R]) -> Callable[P, R]:
-        """Run an item; a signal makes it skipped and stops the session after it."""
+    def guard(self, play: Callable[P, R]) -> Callable[P, R]:
+        """Wrap the play of an item: a signal skips it and stops the session after it."""
 
-        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        def guarded_play(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 with self.interruption.defer_signals():
                     return play(*args, **kwargs)
@@ -55,17 +55,16 @@ class Stopping:
                     self._session.shouldstop = self.reason
                 pytest.skip(f"{Verdict.NOT_EXERCISED}: {self.reason}")
 
-        return guarded
+        return guarded_play
 
     def _exit(self) -> BaseException:
         if self._session is not None:
-            return pytest.Session.Interrupted(
-                self.reason
-            )  # It ends with a summary; see pytest_sessionfinish.
+            # It ends with a summary; see pytest_sessionfinish.
+            return pytest.Session.Interrupted(self.reason)
         return pytest.exit.Exception(self.reason, returncode=self.interruption.status)
 
-    def _told(self, number: int) -> None:
-        """Called in the signal handler: give out no more items, and tell the workers."""
+    def _on_signal(self, number: int) -> None:
+        """In the signal handler, stop distributing items, and signal the workers."""
         distributed: Any = self._config.pluginmanager.get_plugin("dsession")
         if distributed is not None:
             distributed.shouldstop = self.reason
@@ -79,7 +78,7 @@ class Stopping:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """The session that is to be stopped."""
+        """Keep the session, so that it can be stopped."""
         self._session = session
         self.interruption.role = _role(self._config)
 
@@ -87,9 +86,9 @@ class Stopping:
     def pytest_make_collect_report(
         self,
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """End the run on a signal during collecting, which is no error of the file being read.
+        """End the run on a signal during collection.
 
-        pytest would report the exception as a failure of that file, and `--lf` would store it.
+        pytest would report the exception as a failure of the file being read, for `--lf` too.
         """
         report = yield
         if self.interruption.signal and self.interruption.role == "alone":
@@ -98,8 +97,8 @@ class Stopping:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
-        """A worker is ready. After a signal it gets nothing to play."""
-        # execnet says nowhere else which process it started.
+        """Note the process id of a worker that is ready."""
+        # execnet has no public way to the process that it started.
         process = getattr(getattr(node.gateway, "_io", None), "popen", None)
         pid = int(getattr(process, "pid", 0))
         if pid:
@@ -107,12 +106,12 @@ class Stopping:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker ended: its process id may soon be reused."""
+        """Forget a worker that ended: its process id may soon be reused."""
         self._workers.pop(node.gateway.id, None)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Keep the ids of what workers collected: the controller has no items."""
+        """Keep the ids that workers collected: the controller has no items."""
         self._ids = ids
 
     @pytest.hookimpl
@@ -128,13 +127,13 @@ class Stopping:
 
     # --- what was not played --------------------------------------------------------------------
 
-    def unplayed(
+    def unplayed_outcomes(
         self, scenarios: Collection[str], races: Collection[str]
     ) -> tuple[list[ScenarioOutcome], list[RaceOutcome]]:
-        """Outcomes for the scenarios that were to be played and are not among these."""
+        """Return outcomes for the selected scenarios and races that are not among these."""
         outcomes: list[ScenarioOutcome] = []
         raced: list[RaceOutcome] = []
-        for name, path, action in self._chosen():
+        for name, path, action in self._chosen_items():
             if action and name not in races:
                 race = RaceOutcome(
                     name,
@@ -152,8 +151,8 @@ class Stopping:
                 outcomes.append(outcome)
         return outcomes, raced
 
-    def _chosen(self) -> Iterable[tuple[str, str, str]]:
-        """Id, path and action ("" for none) of all that was to be played."""
+    def _chosen_items(self) -> Iterable[tuple[str, str, str]]:
+        """Yield id, path and action ("" for none) of all selected items."""
         if self._session is not None:
             for item in self._session.items:
                 if isinstance(item, ScenarioItem):
@@ -168,9 +167,9 @@ class Stopping:
 
 
 def _path_of(scenario: str) -> str:
-    """The file of a scenario that a worker collected, by its id."""
+    """Return the file of a scenario that a worker collected, by its id."""
     try:
-        files = by_name(scenario).files
+        files = scenarios_by_name(scenario).files
     except UsageError:
         return f"{scenario}{SUFFIX}"
     return str(file_of(files[0]))
@@ -183,7 +182,7 @@ def _role(config: pytest.Config) -> Role:
 
 
 def _title(path: str) -> str:
-    """The title in a scenario's file, "" where it cannot be read."""
+    """Return the title in a scenario's file, "" if it cannot be read."""
     try:
         match = _TITLE.search(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The open file descriptors of a process, by kind (on Linux; elsewhere they are not known).
+"""Counts of a process's open file descriptors by kind, on Linux only.
 
 Files below the server's home are not counted: a server may keep files of each loaded thread open,
 and threads stay loaded, so their number may grow.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def count_descriptors(pid: int, home: Path) -> Counter[str] | None:
-    """Kind (`pipe`, `socket`, `anon_inode`, `file`, `device`) -> how many; None if unknown."""
+    """Return a count for each kind (`pipe`, `socket`, `file`, `device`); None if unknown."""
     counts = Counter[str]()
     home_prefix = f"{home.resolve()}{os.sep}"
     folder = f"/proc/{pid}/fd"

@@ -11,16 +11,16 @@ import psutil
 
 # A variable in a server's environment, inherited by every process that it starts.
 MARK = "HARNESS_SERVER_MARK"
-# Seconds between two checks whether a process has ended, where its end cannot be waited for.
+# Seconds between two checks whether a process has ended, if the system has no event for it.
 _TICK = 0.02
-# A kernel can be built without these files; other systems than Linux have none.
+# A kernel can be built without these files; other systems lack them.
 LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
 class Descendants:
-    """The living descendants of the process `pid`: asked in each scenario, so it must be cheap.
+    """The living descendants of the process `pid`. Every scenario asks, so it must be cheap.
 
-    Linux lists the children of a process; elsewhere psutil asks all processes for their parents.
+    Linux lists the children of a process; elsewhere psutil reads the parents of all processes.
     """
 
     def __init__(self, pid: int) -> None:
@@ -28,19 +28,26 @@ class Descendants:
         self._living: dict[int, psutil.Process] = {}
 
     def find_living(self) -> dict[int, psutil.Process]:
-        """The running descendants by id; none if the process itself has ended."""
+        """Return the running descendants by id; none if the process itself has ended."""
         if LISTS_CHILDREN:
             # Process ids are assigned in turn: one that becomes free is not reused before the
             # next look.
-            processes = {pid: self._living.get(pid) or _find_process(pid) for pid in _descendants_of(self._pid)}
-            self._living = {pid: one for pid, one in processes.items() if one and is_alive(one)}
+            processes = {
+                pid: self._living.get(pid) or _find_process(pid)
+                for pid in _descendants_of(self._pid)
+            }
+            self._living = {
+                pid: child for pid, child in processes.items() if child and is_alive(child)
+            }
         else:
-            self._living = {one.pid: one for one in _descendants_by_psutil(self._pid) if is_alive(one)}
+            self._living = {
+                child.pid: child for child in _descendants_by_psutil(self._pid) if is_alive(child)
+            }
         return self._living
 
 
 def _find_process(pid: int) -> psutil.Process | None:
-    """The process, None if it has ended."""
+    """Return the process, None if it has ended."""
     try:
         return psutil.Process(pid)
     except psutil.Error:
@@ -54,10 +61,10 @@ def _descendants_of(pid: int) -> Iterator[int]:
 
 
 def _children_of(pid: int) -> list[int]:
-    """The children of a process, those included that have ended and were not reaped.
+    """Return the children of a process, including those that ended and were not reaped.
 
-    The kernel can omit one while a child before it in the list is reaped, never the first: a list
-    that is not empty counts once it was read twice.
+    The kernel can omit a child while an earlier one is reaped, never the first: a list that is not
+    empty is read until two readings agree.
     """
     children, before = _read_children(pid), None
     while children and children != before:
@@ -76,7 +83,7 @@ def _read_children(pid: int) -> list[int]:
 
 
 def _read_proc_file(path: str) -> bytes:
-    """A file of /proc, unbuffered: a server is asked for hundreds of them in a run."""
+    """Read a file of /proc, unbuffered: a run reads hundreds of them."""
     with open(path, "rb", buffering=0) as source:
         return source.readall()
 
@@ -97,7 +104,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def describe_process(process: psutil.Process) -> str:
-    """A process's name and id, for messages."""
+    """Return a process's name and id, for messages."""
     try:
         return f"{process.name()} (pid {process.pid})"
     except psutil.Error:
@@ -105,7 +112,7 @@ def describe_process(process: psutil.Process) -> str:
 
 
 def marked_processes(mark: str) -> dict[int, psutil.Process]:
-    """Processes whose mark has this prefix, even if their parent ended or they left its session."""
+    """Return the processes whose mark has this prefix, in whatever session they are."""
     processes: dict[int, psutil.Process] = {}
     for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
@@ -115,12 +122,14 @@ def marked_processes(mark: str) -> dict[int, psutil.Process]:
 
 
 def _mark_of(pid: int) -> str:
-    """The mark in a process's environment, "" for none."""
+    """Return the mark in a process's environment, "" for none."""
     if not psutil.LINUX:
         return psutil.Process(pid).environ().get(MARK, "")
     # The text is searched as it is: a dictionary of each process's variables takes ten times as
     # long, and this is asked at the end of every server.
-    environment = (b"\0" + _read_proc_file(f"/proc/{pid}/environ")).partition(f"\0{MARK}=".encode())[2]
+    environment = (b"\0" + _read_proc_file(f"/proc/{pid}/environ")).partition(
+        f"\0{MARK}=".encode()
+    )[2]
     return os.fsdecode(environment.partition(b"\0")[0])
 
 
@@ -128,39 +137,39 @@ def wait(processes: Iterable[psutil.Process], bound: float) -> None:
     """Wait until they have ended, `bound` seconds for all of them; blocks the thread."""
     deadline = time.monotonic() + bound
     for process in processes:
-        while is_alive(process) and (left := deadline - time.monotonic()) > 0:
-            _await_end(process, left)
+        while is_alive(process) and (seconds_left := deadline - time.monotonic()) > 0:
+            _await_end(process, seconds_left)
 
 
 def _await_end(process: psutil.Process, bound: float) -> None:
-    """Wait for its end, or for a moment where the system has no event for that."""
+    """Wait for its end, or for a moment if the system has no event for it."""
     try:
-        watched = os.pidfd_open(process.pid)
+        descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         with contextlib.suppress(psutil.Error):
             process.wait(min(bound, _TICK))
         return
     try:
-        ends = select.poll()
-        ends.register(watched, select.POLLIN)
-        ends.poll(bound * 1000)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(bound * 1000)
     finally:
-        os.close(watched)
+        os.close(descriptor)
 
 
 async def kill_survivors(descendants: Iterable[psutil.Process], grace: float) -> tuple[str, ...]:
-    """Kill descendants that still run after their server ended; give their names."""
-    left = [process for process in descendants if is_alive(process)]
-    if not left:
+    """Kill descendants that still run after their server ended; return their names."""
+    running = [process for process in descendants if is_alive(process)]
+    if not running:
         return ()
     # A child whose parent has just ended may be about to end by itself.
-    await anyio.to_thread.run_sync(wait, left, min(grace, 0.5))
+    await anyio.to_thread.run_sync(wait, running, min(grace, 0.5))
     names: list[str] = []
-    for process in filter(is_alive, left):
+    for process in filter(is_alive, running):
         try:
             names.append(describe_process(process))
             process.kill()
         except psutil.Error:
             continue
-    await anyio.to_thread.run_sync(wait, left, grace)
+    await anyio.to_thread.run_sync(wait, running, grace)
     return tuple(names)

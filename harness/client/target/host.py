@@ -23,7 +23,7 @@ _MAX_REASON_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A capability that this machine cannot provide, the missing program, why, and what to do.
+    """A capability that this machine cannot provide: the missing program, the cause, the advice.
 
     All are strings, so that the controller can send them to workers.
     """

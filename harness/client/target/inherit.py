@@ -2,26 +2,26 @@
 
 from typing import Any, cast
 
-from harness.client.target.tomltext import Loc, Toml, Place, dotted_key, steps_of
+from harness.client.target.tomltext import Loc, Place, Toml, dotted_key, steps_of
 from harness.errors import UsageError
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 
 # Keys that are not inherited.
 NOT_INHERITED_KEYS = ("name", "title", "extends", "without")
 # Lists that are joined: the inherited entries come after the file's own ones.
 # Any other list is replaced as a whole.
 JOINED_LISTS: tuple[Loc, ...] = (("deviations",), ("tools",), ("panics",), ("outcomes", "*"))
-# The keys by which a row of such a list replaces an inherited row, with their defaults.
+# A row of such a list replaces the inherited row with the same values of these keys (default).
 ROW_KEYS: dict[Loc, dict[str, str]] = {
     ("deviations",): {"rule": "", "scenario": "*", "pinned": ""},
     ("tools",): {"intent": "", "name": "", "namespace": ""},
 }
-# The key by which `without` names the rows of such a list.
+# The key whose values name the rows of such a list in `without`.
 ROW_NAME_KEYS = {"deviations": "rule", "tools": "name"}
 
 
 def merge_profiles(base: Toml, own: Toml) -> Toml:
-    """The file `own` with everything that it inherits from `base`, except what it omits.
+    """Return the file `own` with everything that it inherits from `base`, except what it omits.
 
     Raises `UsageError`.
     """
@@ -51,7 +51,7 @@ class _Part:
 
 
 def _copy_tables(value: Any) -> Any:
-    """A copy of the tables; rows keep their indexes, by which their places are found."""
+    """Return a copy of the tables; rows keep their indexes, which lead to their places."""
     if isinstance(value, dict):
         return {key: _copy_tables(inner) for key, inner in cast("dict[str, Any]", value).items()}
     return value
@@ -66,7 +66,7 @@ def _leave_out(part: _Part, key: str, place: Place) -> None:
             return
         if not isinstance(holder, dict) or step not in holder:
             valid = [dotted_key(loc) for loc in _members(part.value)]
-            raise UsageError(f"{place}: without: {unknown('inherited key', key, valid)}")
+            raise UsageError(f"{place}: without: {unknown_name('inherited key', key, valid)}")
         if depth == len(steps) - 1:
             part.drop(steps)
             return
@@ -74,7 +74,7 @@ def _leave_out(part: _Part, key: str, place: Place) -> None:
 
 
 def _leave_out_rows(part: _Part, path: tuple[str, ...], name: str, place: Place) -> None:
-    """`deviations."turn.id-shape"`: all inherited rows of that name."""
+    """Leave out all inherited rows of a name: `deviations."turn.id-shape"`."""
     key, by = path[0], ROW_NAME_KEYS.get(path[0], "")
     if not by or len(path) > 1:
         names = " and ".join(ROW_NAME_KEYS)
@@ -85,8 +85,10 @@ def _leave_out_rows(part: _Part, path: tuple[str, ...], name: str, place: Place)
     rows = cast("list[dict[str, Any] | None]", part.value[key])
     valid = {str(row.get(by)) for row in rows if row is not None}
     if name not in valid:
-        raise UsageError(f"{place}: without: {unknown(f'{by} of inherited {key}', name, valid)}")
-    # A removed row keeps its index free, so that the places of the others stay right.
+        raise UsageError(
+            f"{place}: without: {unknown_name(f'{by} of inherited {key}', name, valid)}"
+        )
+    # A removed row leaves None at its index, so that the places of other rows stay right.
     part.value[key] = [None if row is None or row.get(by) == name else row for row in rows]
 
 
@@ -99,7 +101,7 @@ def _members(value: Any, loc: Loc = ()) -> list[Loc]:
 
 
 def _join_tables(loc: Loc, base: _Part, own: dict[str, Any], result: Toml) -> dict[str, Any]:
-    """The table at a path: its own members, and the inherited ones that it does not replace."""
+    """Return the table at a path: its own members, and the inherited ones not replaced."""
     inherited: Any = base.value
     for step in loc:
         inherited = inherited[step]

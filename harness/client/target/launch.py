@@ -13,10 +13,10 @@ from harness.errors import TargetError
 async def launch(
     profile: Profile, folder: RunFolder, bounds: Bounds, *, model_url: str, home: Path | None = None
 ) -> tuple[ServerProcess, Path]:
-    """Start the server of a profile and connect to it; gives the process and its home.
+    """Start the server of a profile and connect to it; return the process and its home.
 
     `home` is that of a server that ended; without it a new one is made. Raises `UsageError`, and
-    `TargetError` where the server cannot be reached.
+    `TargetError` if the server cannot be reached.
     """
     is_restart, home = home is not None, home or folder.new_folder("home")
     values = {"model_url": model_url, "home": str(home), "cwd": str(home)}
@@ -41,7 +41,7 @@ async def launch(
 
 
 def _dial_address(listening: Listening | None, address: str) -> str:
-    """The address to connect to, with the protocol that is spoken there."""
+    """Return the address to connect to, with the protocol that is spoken there."""
     return f"ws+{address}" if listening == "ws-unix" else address
 
 

@@ -1,7 +1,7 @@
 """Processes that close their input while it is being written, kept out of asyncio's log.
 
-Whoever writes gets the error. Python 3.11.2 reports it a second time on standard error, as a future
-whose exception was never retrieved, where nobody awaits the end of the pipe; newer ones do not.
+The writer gets the error. If nothing awaits the end of the pipe, Python 3.11.2 reports it a second
+time on standard error, as a future whose exception was never retrieved; newer versions do not.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Mistakes in a TOML file of the harness, in one line: place, mistake, what is expected."""
+"""One-line messages for mistakes in a TOML file: the place, the mistake, the expected value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from harness.client.target.tomltext import Loc, Toml, Place, dotted_key
-from harness.trace.nearest import hint, unknown
+from harness.client.target.tomltext import Loc, Place, Toml, dotted_key
+from harness.trace.nearest import did_you_mean, unknown_name
 
 _WORDS = (
     ("Input should", "it should"),
@@ -35,7 +35,7 @@ class _Detail:
 
 
 def first_mistake(error: ValidationError, model: type[BaseModel], toml: Toml) -> str:
-    """The first mistake of a file, in the order of its lines."""
+    """Return the first mistake of a file, in the order of its lines."""
     details = _details(error, toml)
     # A misspelt key is also reported as a missing one; the misspelling is the mistake.
     if any(detail.kind == "extra_forbidden" for detail in details):
@@ -50,15 +50,15 @@ def _details(error: ValidationError, toml: Toml) -> list[_Detail]:
     for error_details in error.errors(include_url=False):
         kind, loc = error_details["type"], _known_part(error_details["loc"], toml)
         is_key = kind == "extra_forbidden" or error_details["loc"][-1:] == ("[key]",)
-        where, name = toml.place(loc, key=is_key), str(error_details["loc"][-1])
+        place, name = toml.place(loc, key=is_key), str(error_details["loc"][-1])
         expected = str(error_details.get("ctx", {}).get("expected", ""))
         near = _near_hint(error_details["input"], expected) if kind == "literal_error" else ""
-        details.append(_Detail(kind, loc, where, _plain_message(error_details["msg"]), name, near))
+        details.append(_Detail(kind, loc, place, _plain_message(error_details["msg"]), name, near))
     return details
 
 
 def _known_part(loc: Loc, toml: Toml) -> Loc:
-    """The path without the parts that the validator adds: names of alternatives, and `[key]`."""
+    """Return the path without parts that the validator adds: union members, and `[key]`."""
     known_path: Loc = ()
     for step in loc:
         if (*known_path, step) not in toml.values:
@@ -70,7 +70,7 @@ def _known_part(loc: Loc, toml: Toml) -> Loc:
 def _describe_mistake(same: Sequence[_Detail], model: type[BaseModel]) -> str:
     first = same[0]
     if first.kind == "extra_forbidden":
-        return unknown("key", first.name, _fields_at(model, first.loc[:-1]))
+        return unknown_name("key", first.name, _fields_at(model, first.loc[:-1]))
     if first.kind == "missing":
         return f"the key {first.name!r} is missing"
     # For a value of several possible types, every type reports an error.
@@ -83,18 +83,18 @@ def _describe_mistake(same: Sequence[_Detail], model: type[BaseModel]) -> str:
 
 
 def _plain_message(message: str) -> str:
-    for theirs, ours in _WORDS:
-        message = message.replace(theirs, ours)
+    for validator_words, plain_words in _WORDS:
+        message = message.replace(validator_words, plain_words)
     return message
 
 
 def _near_hint(value: Any, expected: str) -> str:
     options = [part.strip(" '") for part in expected.replace(" or ", ",").split(",")]
-    return hint(value, options) if isinstance(value, str) else ""
+    return did_you_mean(value, options) if isinstance(value, str) else ""
 
 
 def _fields_at(model: type[BaseModel], loc: Loc) -> list[str]:
-    """The keys of the table at a place in a file: tables of tables, and lists of tables."""
+    """Return the keys of the table at a place in a file: tables of tables, and lists of tables."""
     for step in loc:
         if isinstance(step, int) or step not in model.model_fields:
             continue

@@ -40,7 +40,9 @@ def _check_folder_in_project(value: str) -> str:
 
 def _check_no_file_is_a_folder(value: dict[str, Any]) -> dict[str, Any]:
     for name in value:
-        folder = next((parent for parent in map(str, PurePosixPath(name).parents) if parent in value), "")
+        folder = next(
+            (parent for parent in map(str, PurePosixPath(name).parents) if parent in value), ""
+        )
         if folder:
             raise ValueError(f"{folder!r} is a file and the folder of {name!r}; rename one")
     return value

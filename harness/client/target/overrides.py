@@ -1,4 +1,4 @@
-"""A profile with what one scenario adds: further configuration, a server that listens."""
+"""A profile with the additions of one scenario: configuration, or a server that listens."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _MODEL = "{model_url}"
 def placeholder_values(
     profile: Profile, cwd: Path, home: Path | None = None, *, scenario_folder: Path | None = None
 ) -> dict[str, str]:
-    """The values of the placeholders in a scenario.
+    """Return the values of the placeholders in a scenario.
 
     `{cwd}` is its working folder, `{home}` the home of the server, once there is one, `{agent}` the
     name of a project's folder for the server, `{python}` an interpreter, `{scenario_folder}` the
@@ -44,20 +44,22 @@ def with_overrides(
     env: Mapping[str, str] | None = None,
     client_name: str | None = None,
 ) -> Profile:
-    """The profile with these additions; the same profile where there are none.
+    """Return the profile with these additions; the same profile if there are none.
 
-    `config` is added to the home's `config.toml`, table by table, each where the profile says that
-    this server has it (`lifted`); its texts may hold the placeholders of `places`. `env` is added
-    to the server's environment. With `several` clients a server that speaks over its standard
-    streams is told to listen, if the profile knows how. `client_name` is what the client calls
-    itself in the handshake.
+    `config` is added to the home's `config.toml`, table by table, at the place that the profile
+    gives to each table (`lifted`); its texts may hold the `placeholders`. `env` is added to the
+    server's environment. With `several` clients, a server on its standard streams gets the
+    profile's arguments to listen. `client_name` is the client's name in the handshake.
     """
     changes: dict[str, Any] = {}
     if config:
         added = fill(dict(config), placeholders)
         for path in profile.lifted:
             added = _lift_members(added, steps_of(path))
-        changes["home"] = {**profile.home, CONFIG_FILE: merge_tables(profile.home.get(CONFIG_FILE, {}), added)}
+        changes["home"] = {
+            **profile.home,
+            CONFIG_FILE: merge_tables(profile.home.get(CONFIG_FILE, {}), added),
+        }
     if env:
         changes["env"] = {**profile.env, **env}
     if client_name is not None:
@@ -70,7 +72,7 @@ def with_overrides(
 
 
 def _lift_members(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """The table with the members of the table at `path` in the one around it; `*` is any name."""
+    """Move the members of the table at `path` into the table around it; `*` is any name."""
     name, *rest = path
     changed = dict(table)
     for key, value in table.items():
@@ -86,7 +88,7 @@ def _lift_members(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, An
 
 
 def merge_tables(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """One table of both; of what both have the new one's, table by table."""
+    """Return both tables merged; the new one's values win, table by table."""
     merged = dict(old)
     for key, value in new.items():
         before = merged.get(key)
@@ -104,7 +106,7 @@ def turn_params(profile: Profile, needs: Sequence[str]) -> dict[str, Any]:
 def model_address_carriers(profile: Profile) -> str:
     """Return how the server gets the model's address: `PROVIDER_BASE_URL and config.toml`.
 
-    "" where the profile does not pass it on.
+    "" if the profile does not pass it on.
     """
     carriers = [name for name, value in profile.env.items() if _MODEL in value]
     carriers += [name for name, table in profile.home.items() if _MODEL in repr(table)]

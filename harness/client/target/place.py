@@ -1,10 +1,10 @@
 """Folders of a run's homes and workspaces, and their removal.
 
 The first run makes `.harness` in the current folder and hides it from git. Homes and workspaces are
-below `.harness/run/`, what is kept of the last runs is below `.harness/history/`. If the current
+below `.harness/run/`, the history of the last runs is below `.harness/history/`. If the current
 folder is in the system's temporary folder, where a real server refuses to have its home, they are
-in a folder of `~/.cache/harness` instead; what is found there to be kept stays where one works. The
-next run removes the folders of runs whose process has ended.
+in a folder of `~/.cache/harness` instead. The next run removes the folders of runs whose process
+has ended.
 """
 
 import os
@@ -21,22 +21,22 @@ from harness.client.target.process import kill_processes_of
 from harness.client.target.profile import Profile, fill
 from harness.errors import UsageError
 
-# Where the traces and the report of each run are kept, and of how many runs, the last ones; of
-# those with many traces, which take some twenty megabytes each, fewer.
-HISTORY, KEPT_RUNS = "history", 12
-LARGE, KEPT_LARGE = 50, 6
+# The folder of the traces and reports of past runs, and how many runs are kept. Fewer large runs
+# are kept: they take some twenty megabytes each.
+HISTORY, MAX_SMALL_RUNS_KEPT = "history", 12
+LARGE_RUN_TRACES, MAX_LARGE_RUNS_KEPT = 50, 6
 
 
 def base_folder(start: Path | None = None) -> Path:
-    """The folder `.harness` for this run, made if needed."""
-    here = (start or Path.cwd()).resolve()
+    """Return the folder `.harness` for this run, made if needed."""
+    current = (start or Path.cwd()).resolve()
     temporary = Path(tempfile.gettempdir()).resolve()
-    if here == temporary or here.is_relative_to(temporary):
+    if current == temporary or current.is_relative_to(temporary):
         # A folder for each current folder: two jobs at the same time must not mix their results.
-        mark = zlib.crc32(str(here).encode())
-        base = Path.home() / ".cache" / "harness" / f"{here.name or 'tmp'}-{mark:08x}"
+        mark = zlib.crc32(str(current).encode())
+        base = Path.home() / ".cache" / "harness" / f"{current.name or 'tmp'}-{mark:08x}"
     else:
-        base = here / ".harness"
+        base = current / ".harness"
     try:
         for folder in (base, base / "reports"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,9 +49,9 @@ def base_folder(start: Path | None = None) -> Path:
 
 
 def failures_folder() -> Path:
-    """Return the folder of a fuzzer's failures: `.harness/fuzz`, wherever homes may lie.
+    """Return the folder of a fuzzer's failures: `.harness/fuzz`, wherever the homes are.
 
-    They are to be looked at, played again and committed, so no other folder will do.
+    Failures are inspected, played again and committed, so they stay in the current folder.
     """
     folder = Path(".harness")
     try:
@@ -65,14 +65,14 @@ def failures_folder() -> Path:
 
 
 def _keep_out_of_git(base: Path) -> None:
-    """Write a .gitignore: nothing in here belongs into a repository."""
+    """Write a .gitignore that ignores the whole folder."""
     ignored = base / ".gitignore"
     if not ignored.exists():
         ignored.write_text("# Made by the harness: all of this can be made again.\n*\n", "utf-8")
 
 
 def find_kept_file(path: Path) -> Path:
-    """The real path of a file that the documents call `.harness/…`, such as `.harness/traces/…`."""
+    """Return the real path of a file that the documents call `.harness/traces/…`."""
     if path.exists() or path.is_absolute() or path.parts[:1] != (".harness",):
         return path
     elsewhere = base_folder().joinpath(*path.parts[1:])
@@ -80,9 +80,9 @@ def find_kept_file(path: Path) -> Path:
 
 
 def keep_trace(base: Path, run: str, trace: Path, scenario: str) -> Path:
-    """Keep a stored trace for a run of that name; the next run writes over the first place.
+    """Keep a stored trace in the history of a run, and return its path there.
 
-    Gives its second place. Both are one file until then, where the file system has links.
+    The next run overwrites the original; until then both are one file if links are possible.
     """
     place = base / HISTORY / run / f"{scenario}.jsonl"
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -95,14 +95,16 @@ def keep_trace(base: Path, run: str, trace: Path, scenario: str) -> Path:
 
 
 def remove_old_runs(base: Path) -> None:
-    """Remove what was kept of all runs but the last, so that small runs crowd out no large one."""
+    """Remove the history of old runs; large runs are counted apart from small ones."""
     folder = base / HISTORY
     small: list[Path] = []
     large: list[Path] = []
-    for run in sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ():
-        is_large = sum(1 for _ in run.rglob("*.jsonl")) > LARGE
+    for run in (
+        sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else ()
+    ):
+        is_large = sum(1 for _ in run.rglob("*.jsonl")) > LARGE_RUN_TRACES
         (large if is_large else small).append(run)
-    for run in (*small[:-KEPT_RUNS], *large[:-KEPT_LARGE]):
+    for run in (*small[:-MAX_SMALL_RUNS_KEPT], *large[:-MAX_LARGE_RUNS_KEPT]):
         shutil.rmtree(run, ignore_errors=True)
 
 
@@ -117,7 +119,7 @@ class RunFolder:
         self._count = 0
 
     def new_folder(self, kind: str) -> Path:
-        """A new, empty folder."""
+        """Return a new, empty folder."""
         self._count += 1
         folder = self.path / f"{kind}{self._count}"
         folder.mkdir()
@@ -137,7 +139,7 @@ def write_home_files(home: Path, profile: Profile, values: dict[str, str]) -> No
 
 
 def remove_dead_runs(base: Path, *, dead: str = "") -> None:
-    """Remove what runs that died left behind: their folders, and the processes they started.
+    """Remove the folders of runs that died, and end the processes that they started.
 
     `dead` names a worker that is known to have died, even if its process has not ended yet.
     """

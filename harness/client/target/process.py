@@ -14,7 +14,15 @@ import anyio.to_thread
 import psutil
 from anyio.abc import Process
 
-from harness.client.target.family import MARK, Descendants, is_alive, marked_processes, describe_process, kill_survivors, wait
+from harness.client.target.family import (
+    MARK,
+    Descendants,
+    describe_process,
+    is_alive,
+    kill_survivors,
+    marked_processes,
+    wait,
+)
 from harness.client.target.lost_input import ignore_lost_input
 from harness.client.target.program import NotStarted, describe_start_failure
 from harness.client.target.ready import connect_when_ready
@@ -24,13 +32,13 @@ from harness.client.transport.streams import LineTransport
 
 _INHERITED_SECRETS = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-# pytest's variable may be of another scenario, where several are played at once.
+# pytest's variable may name another scenario if several are played at once.
 _DROPPED = (*_PROXIES, "tmpdir", "temp", "tmp", "pytest_current_test")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """The end of a process: exit status, the signal that was needed, what it left behind.
+    """The end of a process: exit status, the signal that it needed, and its leftovers.
 
     `survivors` are processes, `files` the contents of its temporary folder.
     """
@@ -47,17 +55,15 @@ class ProcessExit:
 
     @property
     def was_killed_before(self) -> bool:
-        """Return whether it had been killed (SIGKILL) before: that left it no time to end its
-        children.
-        """
+        """Return whether it was killed by SIGKILL earlier, and so could not end its children."""
         return self.push == "none" and self.returncode == -signal.SIGKILL
 
 
 class ServerProcess:
     """A running server. Make it with `start`, end it with `stop`.
 
-    `home` is its home and `temporary` its temporary folder; `address` is where it listens, "" where
-    it speaks over its standard streams.
+    `home` is its home and `temporary` its temporary folder; `address` is where it listens, "" if it
+    uses its standard streams.
     """
 
     def __init__(
@@ -89,22 +95,24 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Return the process id."""
         return self._process.pid
 
     @property
     def transport(self) -> Transport:
-        """The standard streams, or the first connection."""
+        """Return the standard streams, or the first connection."""
         return self._stdio or self._sockets[0]
 
     async def connect(self, bound: float) -> Transport:
-        """A connection to where it listens, within `bound` seconds. Raises `TargetError`."""
-        self._sockets.append(await connect_when_ready(self.address, wait_for_end=self.wait, bound=bound))
+        """Open a connection to its address, within `bound` seconds. Raises `TargetError`."""
+        self._sockets.append(
+            await connect_when_ready(self.address, wait_for_end=self.wait, bound=bound)
+        )
         return self._sockets[-1]
 
     @property
     def returncode(self) -> int | None:
-        """The exit status, None while it runs."""
+        """Return the exit status, None while it runs."""
         return self._process.returncode
 
     async def wait(self) -> int:
@@ -112,13 +120,13 @@ class ServerProcess:
         return await self._process.wait()
 
     def children(self) -> set[int]:
-        """The process ids of its living descendants."""
+        """Return the process ids of its living descendants."""
         living = self._descendants.find_living()
         self._known.update(living)
         return set(living)
 
     def listening_addresses(self) -> list[str]:
-        """The addresses on which it, or a descendant, waits for connections by TCP."""
+        """Return the addresses on which it, or a descendant, waits for connections by TCP."""
         addresses: set[str] = set()
         for pid in (self.pid, *self.children()):
             with contextlib.suppress(psutil.Error):
@@ -128,14 +136,14 @@ class ServerProcess:
         return sorted(addresses)
 
     async def lingering_children(self, before: set[int], grace: float) -> tuple[str, ...]:
-        """The names of descendants, other than those of `before`, that do not end in time."""
+        """Return the names of descendants not in `before` that do not end in time."""
         new = [self._known[pid] for pid in sorted(self.children() - before)]
         if new:
             await anyio.to_thread.run_sync(wait, new, grace)
         return tuple(describe_process(process) for process in new if is_alive(process))
 
     def stderr_tail(self, limit: int = 4000) -> str:
-        """The end of its standard error."""
+        """Return the end of its standard error."""
         try:
             with self.stderr_path.open("rb") as source:
                 source.seek(0, os.SEEK_END)
@@ -145,9 +153,9 @@ class ServerProcess:
             return ""
 
     def stderr_since(self, start: int, limit: int) -> tuple[bytes, int]:
-        """Return standard error from byte `start` on, its last `limit` bytes.
+        """Return standard error from byte `start` on, at most its last `limit` bytes.
 
-        Gives it with the position to go on from.
+        The second value is the position to continue from.
         """
         try:
             with self.stderr_path.open("rb") as source:
@@ -158,7 +166,7 @@ class ServerProcess:
             return b"", start
 
     def terminate(self) -> None:
-        """Send it TERM, and none of its children: as whoever started it would abort it."""
+        """Send TERM to it alone, not to its children, as a caller that aborts it would."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
 
@@ -171,8 +179,8 @@ class ServerProcess:
         scope = anyio.CancelScope(shield=True)
         with scope:
             push = await self._make_end(grace)
-            ours = await anyio.to_thread.run_sync(marked_processes, self._mark)
-            survivors = await kill_survivors({**ours, **self._known}.values(), grace)
+            marked = await anyio.to_thread.run_sync(marked_processes, self._mark)
+            survivors = await kill_survivors({**marked, **self._known}.values(), grace)
             for socket in self._sockets:
                 await socket.release()
             await self._process.aclose()
@@ -184,7 +192,9 @@ class ServerProcess:
         if self._stdio is not None:
             await self._stdio.aclose()
         # A server that listens does not end because one connection ended.
-        if (self._stdio is not None or self.returncode is not None) and await self._wait_until_gone(grace):
+        if (self._stdio is not None or self.returncode is not None) and await self._wait_until_gone(
+            grace
+        ):
             return "none"
         self._signal(signal.SIGTERM)
         if await self._wait_until_gone(grace):
@@ -218,13 +228,13 @@ async def start(
     address: str = "",
     option: str = "--server-cmd",
 ) -> ServerProcess:
-    """Start a server in a session of its own. Raises `NotStarted` where it cannot be.
+    """Start a server in a session of its own. Raises `NotStarted` if that fails.
 
-    `option` is what takes its command, so that an error can name it.
+    `option` is the option that takes its command; errors name it.
 
-    `owner` names the run; `end_all_of` ends what a run that died left behind. `temporary` is a
-    folder for its temporary files alone. With an `address` what it prints goes to its standard
-    error, and it is to be connected to.
+    `owner` names the run, for `kill_processes_of`. `temporary` is a folder for its temporary files
+    alone. With an `address` its standard output goes to its standard error, and the caller
+    connects to the address.
     """
     ignore_lost_input()
     mark = f"{owner}:{uuid.uuid4().hex}"
@@ -246,7 +256,7 @@ async def start(
 
 
 def kill_processes_of(owner: str) -> int:
-    """Kill every process that a run which died left behind; return how many there were."""
+    """Kill every process that a run left behind when it died; return their number."""
     processes = marked_processes(f"{owner}:")
     for process in processes.values():
         with contextlib.suppress(psutil.Error):
@@ -255,11 +265,10 @@ def kill_processes_of(owner: str) -> int:
 
 
 def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> dict[str, str]:
-    """The server's environment: ours without secrets and proxies, a private home, the profile's.
+    """Return the server's environment: ours without secrets and proxies, and the profile's.
 
-    Git finds no repository around the home and the workspaces beside it: a server that asks for the
-    status of its workspace would search all of the user's. `start` adds the folder for temporary
-    files.
+    Git does not search above the home and the workspaces beside it, so that `git status` there does
+    not reach the user's repository. `start` adds the folder for temporary files.
     """
     env = {
         name: value
@@ -276,7 +285,7 @@ def environment(profile_env: Mapping[str, str], home: Path, home_env: str) -> di
 
 
 def _paths_below(folder: Path) -> list[str]:
-    """The files below a folder, and the empty folders, as paths within it."""
+    """Return the files below a folder, and the empty folders, as paths within it."""
     paths: list[str] = []
     for path, folders, files in os.walk(folder):
         relative = Path(path).relative_to(folder)

@@ -27,10 +27,10 @@ from harness.client.target.naming import (
     Variable,
     VariableValue,
 )
-from harness.client.target.shell import operator_of, as_shell_command
-from harness.client.target.tomltext import Toml, Place, read_toml, steps_of
+from harness.client.target.shell import as_shell_command, operator_of
+from harness.client.target.tomltext import Place, Toml, read_toml, steps_of
 from harness.errors import UsageError
-from harness.trace.nearest import hint, unknown
+from harness.trace.nearest import did_you_mean, unknown_name
 
 PLACEHOLDERS = ("model_url", "home", "cwd", "listen")
 
@@ -39,7 +39,7 @@ BUILT_IN_PREFIX = "profile "
 # Values of `extends` for a profile that extends nothing.
 NOTHING = ("", "none")
 
-# What a server listens on if it does not use its standard streams.
+# The kind of address that a server listens on, if it does not use its standard streams.
 Listening = Literal["ws", "unix", "ws-unix"]
 
 
@@ -102,7 +102,7 @@ class Bounds(_Table):
     stop: float = Field(default=2.0, gt=0)
 
     def scale(self, factor: float) -> "Bounds":
-        """The same bounds, all of them `factor` times as long."""
+        """Return the same bounds, all of them `factor` times as long."""
         return Bounds(**{name: value * factor for name, value in self.model_dump().items()})
 
 
@@ -126,7 +126,7 @@ class Program(_Table):
     """A program without which the server cannot provide a capability.
 
     `command` is harmless and shows whether it works; it is looked for in `places`, then on PATH.
-    `install` says what to install, `otherwise` what to do where the program is there and fails.
+    `install` says what to install, `otherwise` what to do if the program exists and fails.
     """
 
     command: Words = Field(min_length=1)
@@ -136,10 +136,10 @@ class Program(_Table):
 
 
 class ExecProgram(_Table):
-    """The program of `agent exec`, and the words by which it is told what to do, in this order.
+    """The program of `agent exec`, and the words of its command line, in this order.
 
-    Each but the first two is added where it is wanted, its placeholder filled in; an empty one says
-    that the program cannot be told that. The defaults are what the SDK of the shipping agent says.
+    Each but the first two is added if it is needed, with its placeholder filled in; an empty one
+    means that the program lacks the option. The defaults are those of the shipping agent's SDK.
     """
 
     command: Words = Field(default_factory=list[str])
@@ -202,7 +202,7 @@ class Profile(_Table):
         self._toml = toml
 
     def place(self, *loc: str | int, key: bool = False) -> Place:
-        """The place of a value, or a key, in the profile's own file or one that it extends."""
+        """Return the place of a value, or a key, in the profile's file or one that it extends."""
         if self._toml is None:
             return Place(f"profile {self.name}", 1, 1)
         return self._toml.place(loc, key=key)
@@ -215,7 +215,7 @@ class Profile(_Table):
         """Return the address to listen on, None if the server uses its standard streams.
 
         A server whose command has `{listen}` listens, on a WebSocket unless the profile says
-        otherwise. Raises `UsageError` where the server does not get the address.
+        otherwise. Raises `UsageError` if the server does not get the address.
         """
         has_address = "{listen}" in repr((self.command, self.env, self.home))
         if self.listen == "stdio":
@@ -229,17 +229,17 @@ class Profile(_Table):
 
 
 def builtin_names() -> list[str]:
-    """The names of the profiles that ship with the harness."""
+    """Return the names of the profiles that ship with the harness."""
     folder = resources.files("harness.client.target") / "profiles"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir())
 
 
 def load_profile(name: str) -> Profile:
-    """A built-in profile, or a file by path, with all that it inherits. Raises `UsageError`."""
+    """Load a built-in profile, or a file, with all that it inherits. Raises `UsageError`."""
     if name and name not in builtin_names() and Path(name).is_dir():
         raise UsageError(f"--target {name} is a folder; expected a profile's name or TOML file")
     if name not in builtin_names() and not Path(name).is_file():
-        near = hint(name, builtin_names())
+        near = did_you_mean(name, builtin_names())
         raise UsageError(
             f"no profile {name!r}: not a file, and the built-in ones are "
             f"{', '.join(builtin_names())}{near}"
@@ -248,9 +248,9 @@ def load_profile(name: str) -> Profile:
 
 
 def parse_profile(text: str, file: str, *, folder: Path = Path()) -> Profile:
-    """A profile from TOML text, with what it inherits; paths begin in `folder`.
+    """Return a profile from TOML text, with what it inherits; paths begin in `folder`.
 
-    Raises `UsageError` with the place and what to do.
+    Raises `UsageError` with the place and advice.
     """
     return _make_profile(_resolve_inheritance(read_toml(text, file), folder, ()))
 
@@ -262,7 +262,7 @@ def _make_profile(toml: Toml) -> Profile:
 
 
 def _read_profile(name: str, folder: Path) -> tuple[Toml, Path]:
-    """A built-in profile, or a file, and the folder in which its own paths begin."""
+    """Return a built-in profile, or a file, and the folder in which its own paths begin."""
     if name in builtin_names():
         source = resources.files("harness.client.target") / "profiles" / f"{name}.toml"
         return read_toml(source.read_text("utf-8"), BUILT_IN_PREFIX + name), Path()
@@ -274,26 +274,26 @@ def _read_profile(name: str, folder: Path) -> tuple[Toml, Path]:
 
 
 def _resolve_inheritance(toml: Toml, folder: Path, chain: tuple[str, ...]) -> Toml:
-    """A file with everything that it inherits; `chain` are the files that extend it."""
+    """Return a file with everything that it inherits; `chain` are the files that extend it."""
     chain = (*chain, _identity(toml.file))
     extended = _validate_profile(toml).extends
     if extended in NOTHING:
         return toml
-    where = f"{toml.place(('extends',))}: extends:"
+    prefix = f"{toml.place(('extends',))}: extends:"
     names = builtin_names()
     if extended not in names and not (folder / extended).is_file():
         raise UsageError(
-            f"{where} {unknown('profile', extended, (*names, 'none'))} "
+            f"{prefix} {unknown_name('profile', extended, (*names, 'none'))} "
             f"(and there is no file {folder / extended})"
         )
     base, base_folder = _read_profile(extended, folder)
     if _identity(base.file) in chain:
-        raise UsageError(f"{where} {extended!r} extends this file itself; extend another one")
+        raise UsageError(f"{prefix} {extended!r} extends this file itself; extend another one")
     return merge_profiles(_resolve_inheritance(base, base_folder, chain), toml)
 
 
 def _identity(file: str) -> str:
-    """The same name for the same file, whatever path led to it."""
+    """Return the same name for the same file, whatever path led to it."""
     return file if file.startswith(BUILT_IN_PREFIX) else str(Path(file).resolve())
 
 
@@ -309,7 +309,7 @@ def _cause(error: Exception) -> str:
 
 
 def split_command(command: str) -> list[str]:
-    """The words of a command, split as a POSIX shell would; no shell runs it."""
+    """Return the words of a command, split as a POSIX shell would; no shell runs it."""
     try:
         words = shlex.split(command)
     except ValueError as error:

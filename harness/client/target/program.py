@@ -1,4 +1,4 @@
-"""The program of a command: where it is, and in one line why it cannot be run."""
+"""The program of a command: finding it, and explaining in one line why it cannot be run."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ _SUFFIX_INTERPRETERS = {
     ".ts": "npx tsx",
 }
 _HEAD_BYTES = 4096
-# What is started by the command of an option.
+# The name of the program that an option's command starts.
 _PROGRAM_NAMES = {
     "harness faulty --": "the server's program",
     "harness record --": "the program",
@@ -36,9 +36,9 @@ class NotStarted(UsageError):
 
 
 def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[str]:
-    """The command with its program found. Raises `NotStarted` where it cannot be run.
+    """Return the command with its program found. Raises `NotStarted` if it cannot be run.
 
-    `option` is what takes such a command.
+    `option` is the option that takes the command.
 
     A bare name is looked up on PATH, then beside the running interpreter: the commands of the
     harness's own virtual environment work without activating it.
@@ -53,10 +53,10 @@ def find_program(command: Sequence[str], option: str = "--server-cmd") -> list[s
 
 
 def with_absolute_paths(command: Sequence[str]) -> list[str]:
-    """The command with the paths in it made absolute, for a process that starts elsewhere.
+    """Return the command with the paths in it made absolute, for a process that starts elsewhere.
 
-    A word is a path where it has a separator and something is there, or where it is the name of a
-    file here with a suffix, like `agent.py` behind its interpreter; links stay as they are.
+    A word is a path if it has a separator and exists, or if it is the name of a file in the current
+    folder with a suffix, like `agent.py` after its interpreter. Links are not resolved.
     """
     return [
         os.path.abspath(word) if _is_path(word, first=not index) else word
@@ -74,7 +74,7 @@ def _is_path(word: str, *, first: bool) -> bool:
 def describe_start_failure(command: Sequence[str], error: OSError, option: str) -> str:
     """Return why the system refused to start a program that was found, and what to do.
 
-    `option` is what takes such a command.
+    `option` is the option that takes the command.
     """
     program, head = command[0], _read_head(command[0])
     cause = error.strerror or str(error)
@@ -82,12 +82,15 @@ def describe_start_failure(command: Sequence[str], error: OSError, option: str) 
     if error.errno == errno.ENOEXEC and not head:
         return f"{failure}; it is an empty file; write the program into it, or give another path"
     if error.errno == errno.ENOEXEC and b"\0" in head:
-        return f"{failure}; it is damaged, or made for another kind of machine; build it for this one"
+        return (
+            f"{failure}; it is damaged, or made for another kind of machine; build it for this one"
+        )
     if error.errno == errno.ENOEXEC:
         name = _likely_interpreter(program)
         return (
             f"{failure}; it does not begin with a #! line, so that nothing says what runs it; name "
-            f"its interpreter: {_interpreted_command(name, command)}, or let it begin with #!/usr/bin/env {name}"
+            f"its interpreter: {_interpreted_command(name, command)}, or let it begin with "
+            f"#!/usr/bin/env {name}"
         )
     if error.errno == errno.ENOENT and head.startswith(b"\x7fELF"):
         return (
@@ -100,7 +103,7 @@ def describe_start_failure(command: Sequence[str], error: OSError, option: str) 
 
 
 def _describe_missing(command: Sequence[str], option: str) -> str:
-    """Return why a program was not found: what is at its path instead, if anything."""
+    """Return why a program was not found; another file or folder may be at its path."""
     program, shells = command[0], expansion_hint(command)
     name = _likely_interpreter(program)
     if os.path.isdir(program):
@@ -114,7 +117,9 @@ def _describe_missing(command: Sequence[str], option: str) -> str:
         return f"was not found on PATH; the one in this folder is {path_here}"
     and_path = "" if path_here == program else f" and give {path_here}"
     interpreted = _interpreted_command(name, command)
-    return f"is not executable: chmod +x {program}{and_path}, or name its interpreter: {interpreted}"
+    return (
+        f"is not executable: chmod +x {program}{and_path}, or name its interpreter: {interpreted}"
+    )
 
 
 def _check_script(path: str) -> str:
@@ -130,12 +135,13 @@ def _check_script(path: str) -> str:
         )
     words = line[2:].split()
     if not words:
-        interpreter = _interpreter_of_suffix(path)
-        return f"begins with an empty #! line; name the interpreter there: #!/usr/bin/env {interpreter}"
+        shebang = f"#!/usr/bin/env {_interpreter_of_suffix(path)}"
+        return f"begins with an empty #! line; name the interpreter there: {shebang}"
     if not os.path.exists(words[0]):
+        interpreted = _interpreted_command(os.path.basename(words[0]), [path])
         return (
             f"cannot be started: its first line is {line!r}, and there is no {words[0]}; "
-            f"fix that line, or name an interpreter: {_interpreted_command(os.path.basename(words[0]), [path])}"
+            f"fix that line, or name an interpreter: {interpreted}"
         )
     if os.path.isdir(words[0]) or not os.access(words[0], os.X_OK):
         return (
@@ -154,7 +160,7 @@ def _read_head(path: str) -> bytes:
 
 
 def _likely_interpreter(path: str) -> str:
-    """The likely interpreter of a script, by its first line or its file name's suffix."""
+    """Return the likely interpreter of a script, by its first line or its file name's suffix."""
     head = _read_head(path) if os.path.isfile(path) else b""
     words = head[2:].partition(b"\n")[0].decode("utf-8", "replace").split()
     if head.startswith(b"#!") and words:

@@ -1,8 +1,8 @@
 """A server that listens: choosing its address, and connecting as soon as possible.
 
-There is no event when another process begins to listen: servers print what they like, and reading
-the system's tables is polling too. So connections are tried, and between two attempts the end of
-the process is awaited for a short time. A server that ends is therefore noticed at once.
+There is no event when another process begins to listen, and reading the system's tables is polling
+too. So the harness tries to connect, and waits for the end of the process between two attempts: a
+server that ends is noticed at once.
 """
 
 import os
@@ -24,10 +24,10 @@ _MAX_PATH_BYTES = 100
 
 
 def free_address(kind: Listening, folder: Path) -> str:
-    """An address where nothing listens: a port on loopback, or a socket in an empty folder.
+    """Return an address where nothing listens: a port on loopback, or a socket in an empty folder.
 
     Another program may still take the port before the server does; then the server reports that
-    and ends. Raises `UsageError` where a path is too long.
+    and ends. Raises `UsageError` if the path is too long.
     """
     if kind == "ws":
         with socket.socket() as probe:
@@ -47,10 +47,11 @@ def free_address(kind: Listening, folder: Path) -> str:
 async def connect_when_ready(
     address: str, *, wait_for_end: Callable[[], Awaitable[int]], bound: float
 ) -> Connection:
-    """The first connection to a server that was just started.
+    """Open the first connection to a server that was just started.
 
-    `ended` waits for the end of its process and gives the exit status; `bound` is in seconds.
-    Raises `TargetError`: the server ended, does not listen in time, or speaks something else.
+    `wait_for_end` waits for the end of its process and returns the exit status; `bound` is in
+    seconds. Raises `TargetError` if the server ended, does not listen in time, or speaks another
+    protocol.
     """
     with anyio.move_on_after(bound):
         while True:

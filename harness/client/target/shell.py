@@ -20,11 +20,13 @@ _BUILTINS = (".", "cd", "exec", "export", "set", "source", "ulimit", "umask", "u
 
 
 def operator_of(command: str) -> str:
-    """The first word that is a shell operator or contains one, "" for none.
+    """Return the first word that is a shell operator or contains one, "" for none.
 
     Quoted operators do not count, nor do characters in a URL: `x?a=1&b=2`.
     """
-    return next((word for word in _WORD.findall(command) if _is_operator(_QUOTED.sub("q", word))), "")
+    return next(
+        (word for word in _WORD.findall(command) if _is_operator(_QUOTED.sub("q", word))), ""
+    )
 
 
 def _is_operator(bare: str) -> bool:
@@ -32,7 +34,7 @@ def _is_operator(bare: str) -> bool:
 
 
 def as_shell_command(command: str) -> str:
-    """The same command, run by a shell: `sh -c '…'`."""
+    """Return the same command, run by a shell: `sh -c '…'`."""
     return f"sh -c {shlex.quote(command)}"
 
 
@@ -58,5 +60,5 @@ def expansion_hint(words: Sequence[str]) -> str:
 
 
 def unexpanded_arguments(words: Sequence[str]) -> Iterator[str]:
-    """The arguments that a shell would have expanded."""
+    """Return the arguments that a shell would have expanded."""
     return (word for word in words[1:] if word.startswith("~/") or _VARIABLE.match(word))

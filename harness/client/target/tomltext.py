@@ -47,7 +47,7 @@ class Toml:
     values: dict[Loc, Place] = field(default_factory=dict[Loc, Place])
 
     def place(self, loc: Loc, *, key: bool = False) -> Place:
-        """The place of a path's value, or key; of the longest part of it that the file has."""
+        """Return the place of the value, or key, at the longest part of a path that exists."""
         for length in range(len(loc), 0, -1):
             path = loc[:length]
             places = self.keys if key and path in self.keys else self.values
@@ -72,7 +72,7 @@ def read_toml(text: str, file: str) -> Toml:
 
 
 def steps_of(key: str) -> tuple[str, ...]:
-    """The names in a dotted key as TOML writes it, such as `home."config.toml".model`.
+    """Return the names in a dotted key as TOML writes it, such as `home."config.toml".model`.
 
     Raises `ValueError`.
     """
@@ -88,7 +88,7 @@ def steps_of(key: str) -> tuple[str, ...]:
 
 
 def dotted_key(loc: Loc) -> str:
-    """A path as a dotted key; a name that is no bare key is quoted."""
+    """Return a path as a dotted key; a name that is not a bare key is quoted."""
     return ".".join(str(step) if _BARE_KEY.fullmatch(str(step)) else f'"{step}"' for step in loc)
 
 
@@ -104,7 +104,7 @@ class _PlaceScanner:
     """Scans a text that is known to be TOML for the places of its keys and values."""
 
     def __init__(self, text: str, file: str) -> None:
-        # tomllib does the same, so that columns agree.
+        # Like tomllib, so that columns agree.
         self._text = text.replace("\r\n", "\n")
         self._file = file
         self._position = 0
@@ -114,7 +114,7 @@ class _PlaceScanner:
         self.values: dict[Loc, Place] = {}
 
     def scan_document(self) -> None:
-        """The whole text: headers, and keys with their values below them."""
+        """Scan the whole text: headers, and keys with their values below them."""
         table: Loc = ()
         self._skip(_BLANK)
         while self._position < len(self._text):
@@ -177,7 +177,7 @@ class _PlaceScanner:
                 self._skip(_SCALAR)
 
     def _scan_elements(self, end: str, scan_element: Callable[[], None]) -> None:
-        """The elements between brackets, separated by commas."""
+        """Scan the elements between brackets, separated by commas."""
         self._position += 1
         self._skip(_BLANK)
         while self._text[self._position] != end:
@@ -189,7 +189,7 @@ class _PlaceScanner:
         self._position += 1
 
     def _scan_key(self) -> list[tuple[str, Place]]:
-        """The names in a dotted key, each with its place."""
+        """Return the names in a dotted key, each with its place."""
         steps: list[tuple[str, Place]] = []
         while True:
             place, begin = self._current_place(), self._position

@@ -25,12 +25,12 @@ class Transport(Protocol):
 
     @property
     def partial(self) -> bytes:
-        """The beginning of a line that has not ended yet."""
+        """Return the beginning of a line that has not ended yet."""
         ...
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, those not kept with them."""
+        """Return the number of bytes of that line so far, including those not kept."""
         ...
 
     async def aclose(self) -> None:

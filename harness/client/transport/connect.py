@@ -1,4 +1,4 @@
-"""From an address to a connection, on this machine only."""
+"""Connections to an address, on this machine only."""
 
 import ipaddress
 from typing import Protocol
@@ -28,8 +28,8 @@ class Connection(Transport, Protocol):
 async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
     """Connect to an address; a message may have `limit` bytes.
 
-    Raises `UsageError` for an address that cannot be used, `OSError` where nothing listens, and
-    `websocket.HandshakeFailed` where what listens does not speak WebSocket. It has no time limit:
+    Raises `UsageError` for an invalid address, `OSError` if nothing listens there, and
+    `websocket.HandshakeFailed` if the server does not speak WebSocket. There is no time limit:
     the caller sets one.
     """
     check_address(address)
@@ -44,9 +44,9 @@ async def connect(address: str, *, limit: int = MAX_FRAME_BYTES) -> Connection:
 
 
 def check_address(address: str, *, listen: bool = False) -> None:
-    """Raise `UsageError` for an address that cannot be used.
+    """Raise `UsageError` for an invalid address.
 
-    With `listen` it is one to wait at, so that port 0 means any free one.
+    With `listen` it is an address to listen on, where port 0 means any free port.
     """
     if address.startswith(("unix:", _WS_UNIX_PREFIX)):
         if not unix_path(address):
@@ -65,7 +65,7 @@ def check_address(address: str, *, listen: bool = False) -> None:
 
 
 def unix_path(address: str) -> str:
-    """The path of a `unix:PATH` address, which may also be written `unix://PATH`."""
+    """Return the path of a `unix:PATH` address, which may also be written `unix://PATH`."""
     rest = address.removeprefix("ws+").removeprefix("unix:")
     return rest.removeprefix("//")
 

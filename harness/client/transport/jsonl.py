@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind
 
-# So many bytes of a line over the limit are kept, enough to recognise it.
+# Enough of a line over the limit to recognise it.
 MAX_KEPT_BYTES_OF_LONG_LINE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its line end; `damage` says what is wrong with its bytes."""
+    """One line without its line end; `damage` describes invalid or missing bytes."""
 
     raw: bytes
     damage: Damage | None = None
@@ -23,8 +23,8 @@ class Line:
 class LineSplitter:
     """Cuts chunks into lines.
 
-    Empty lines are skipped. A line longer than `limit` bytes is given once, truncated, with
-    its full length in words; memory stays below the limit whatever arrives.
+    Empty lines are skipped. A line longer than `limit` bytes is returned once, truncated, and its
+    damage states the full length; memory stays below the limit whatever arrives.
     """
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
@@ -34,16 +34,16 @@ class LineSplitter:
 
     @property
     def partial(self) -> bytes:
-        """The bytes of a line that has not ended yet."""
+        """Return the bytes of a line that has not ended yet."""
         return bytes(self._buffer)
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, those not kept with them."""
+        """Return the number of bytes of that line so far, including those not kept."""
         return len(self._buffer) + self._dropped
 
     def feed(self, chunk: bytes) -> list[Line]:
-        """Add a chunk; give the lines that are now complete."""
+        """Add a chunk; return the lines that are now complete."""
         lines: list[Line] = []
         pieces = chunk.split(b"\n")
         for piece in pieces[:-1]:
@@ -55,7 +55,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> Line | None:
-        """The stream ended: give the unfinished line, None if there is none."""
+        """Return the unfinished line at the end of the stream, None if there is none."""
         line = self._take()
         if line is None:
             return None

@@ -40,12 +40,12 @@ class LineTransport:
 
     @property
     def partial(self) -> bytes:
-        """The beginning of a line that has not ended yet."""
+        """Return the beginning of a line that has not ended yet."""
         return self._splitter.partial
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that line so far, those not kept with them."""
+        """Return the number of bytes of that line so far, including those not kept."""
         return self._splitter.partial_size
 
     async def send(self, raw: bytes) -> None:
@@ -108,7 +108,7 @@ class _MemoryBytes(ByteStream):
 
 
 def memory_pair(buffer: int = 1024) -> tuple[ByteStream, ByteStream]:
-    """Two ends of one byte stream in memory: what one sends the other receives."""
+    """Return two connected ends of a byte stream in memory."""
     left_send, right_receive = _half(buffer)
     right_send, left_receive = _half(buffer)
     return (

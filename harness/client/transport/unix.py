@@ -28,7 +28,7 @@ class SocketLineTransport(LineTransport):
         await super().send_bytes(raw)
 
     async def aclose(self) -> None:
-        """Close the sending direction; what the server still sends can be read."""
+        """Close the sending direction; later messages of the server can still be read."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(OSError, anyio.ClosedResourceError):
@@ -41,5 +41,5 @@ class SocketLineTransport(LineTransport):
 
 
 async def open_unix(path: str, *, splitter: LineSplitter | None = None) -> SocketLineTransport:
-    """Connect to a socket in the file system. Raises `OSError` where nothing listens."""
+    """Connect to a socket in the file system. Raises `OSError` if nothing listens."""
     return SocketLineTransport(await anyio.connect_unix(path), splitter)

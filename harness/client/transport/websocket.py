@@ -1,10 +1,10 @@
-"""WebSocket, the client's side: one message a text frame (RFC 6455), on loopback.
+"""WebSocket, the client's side: each message is a text frame (RFC 6455), on loopback.
 
-The protocol is implemented by a library, used without its I/O: invalid UTF-8, half a message and a
+A library implements the protocol, and is used without its I/O: invalid UTF-8, half a message and a
 binary frame must reach the recorder as they came, and a complete client would hide them.
 
-A line is a message: what is sent up to a line end becomes one text frame, and bytes without a line
-end become an unfinished frame.
+Each line is a message: bytes up to a line end become one text frame, and bytes without a line end
+become an unfinished frame.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ _NORMAL_CLOSE_CODES = (1000, 1001, 1005)
 
 
 class HandshakeFailed(TargetError):
-    """An answer at an address that is not WebSocket's; the text says what came."""
+    """An answer that is not a WebSocket handshake; the text describes it."""
 
 
 class _Assembly(LineSplitter):
     """Joins the frames of a message, with the size limit of a line."""
 
     def add(self, data: bytes, *, ends: bool) -> Line | None:
-        """Add a frame; give the message if it is complete, None if not or if it is blank."""
+        """Add a frame; return the message if it is complete, None if not or if it is blank."""
         self._append(data)
         return self._take() if ends else None
 
@@ -59,12 +59,12 @@ class WebSocketTransport:
 
     @property
     def partial(self) -> bytes:
-        """The frames so far of a message that has not ended yet."""
+        """Return the frames so far of a message that has not ended yet."""
         return self._assembly.partial
 
     @property
     def partial_size(self) -> int:
-        """Return the number of bytes of that message so far, those not kept with them."""
+        """Return the number of bytes of that message so far, including those not kept."""
         return self._assembly.partial_size
 
     async def send(self, raw: bytes) -> None:
@@ -103,7 +103,7 @@ class WebSocketTransport:
         raise TargetGone("the server closed the connection")
 
     async def aclose(self) -> None:
-        """Begin the closing handshake; what the server still sends can be read."""
+        """Begin the closing handshake; later messages of the server can still be read."""
         async with self._write_lock:
             with contextlib.suppress(InvalidState, TargetGone):
                 if self._protocol.state is State.OPEN:
@@ -116,7 +116,7 @@ class WebSocketTransport:
         await self._stream.aclose()
 
     async def shake_hands(self) -> None:
-        """Ask for a WebSocket and wait until there is one. Raises `HandshakeFailed`."""
+        """Perform the opening handshake. Raises `HandshakeFailed`."""
         self._protocol.send_request(self._protocol.connect())
         try:
             await self._flush()
@@ -139,7 +139,7 @@ class WebSocketTransport:
         self._half_sent = not ends
 
     async def _flush(self) -> None:
-        """Write everything that waits, including what is added meanwhile; holds the write lock."""
+        """Write all pending data, also what is added meanwhile. The caller holds the lock."""
         while waiting := self._protocol.data_to_send():
             try:
                 await self._stream.send(b"".join(waiting))
@@ -175,7 +175,7 @@ class WebSocketTransport:
                 self._ready.append(line)
 
     def _end(self) -> None:
-        """The other side has closed: give what was cut off, with the code that says why, if any."""
+        """Add the unfinished message, and the close code unless it is a normal one."""
         if self._ended:
             return
         self._ended = True
@@ -188,7 +188,7 @@ class WebSocketTransport:
             self._ready.append(Line(b"", Damage(DamageKind.CLOSED, words)))
 
     def _fail(self, failure: Exception) -> None:
-        """End the connection: what came is no WebSocket, or a message was far too long."""
+        """End the connection: the data was not WebSocket, or a message was far too long."""
         if self._protocol.close_rcvd is not None:
             self._end()  # The server closed in the middle of a message.
             return

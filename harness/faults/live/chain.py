@@ -1,7 +1,7 @@
-"""Several faults at work on one conversation, one behind the other.
+"""A chain of several faults on one conversation.
 
-The first fault stands next to the server: what it makes of a message of the server is what the
-second one sees; messages of the client come the other way.
+The first fault is next to the server: the second one gets the server's messages as the first
+changed them; messages of the client go the other way.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,26 +11,26 @@ from harness.faults.live.fault import LiveFault
 from harness.trace.frame import Damage, Direction, Frame
 
 
-class AtWork(Protocol):
-    """One live fault or several, fed with lines and giving lines."""
+class LineFilter(Protocol):
+    """A filter of lines: one live fault, several, or a recorder."""
 
     @property
-    def held(self) -> int:
-        """Return the number of lines kept back now."""
+    def held_count(self) -> int:
+        """Return the number of held lines."""
         ...
 
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
     ) -> list[Frame]:
-        """Take a line of either direction; give what is to be passed on now."""
+        """Take a line of either direction; return the lines to pass on now."""
         ...
 
-    def quiet(self) -> list[Frame]:
-        """Nothing has come for a while: give what is held."""
+    def release_on_silence(self) -> list[Frame]:
+        """Return the held lines after a silence."""
         ...
 
     def end(self) -> list[Frame]:
-        """The conversation is over: give what is held."""
+        """Return the held lines at the end of the conversation."""
         ...
 
 
@@ -43,43 +43,45 @@ class FaultChain:
         self.faults = tuple(faults)
 
     @property
-    def held(self) -> int:
-        """Return the number of lines kept back now, by all of them."""
-        return sum(one.held for one in self.faults)
+    def held_count(self) -> int:
+        """Return the number of lines held by all faults."""
+        return sum(fault.held_count for fault in self.faults)
 
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
     ) -> list[Frame]:
-        """Take a line of either direction; give what is to be passed on now."""
-        at = 0 if direction is Direction.FROM_TARGET else len(self.faults) - 1
-        return self._beyond(at, self.faults[at].feed(raw, direction, damage=damage))
+        """Take a line of either direction; return the lines to pass on now."""
+        place = 0 if direction is Direction.FROM_TARGET else len(self.faults) - 1
+        return self._beyond(place, self.faults[place].feed(raw, direction, damage=damage))
 
-    def quiet(self) -> list[Frame]:
-        """Nothing has come for a while: give what is held."""
-        return self._all(LiveFault.quiet)
+    def release_on_silence(self) -> list[Frame]:
+        """Return the held lines after a silence."""
+        return self._all(LiveFault.release_on_silence)
 
     def end(self) -> list[Frame]:
-        """The conversation is over: give what is held."""
+        """Return the held lines at the end of the conversation."""
         return self._all(LiveFault.end)
 
     def _all(self, release: Callable[[LiveFault], list[Frame]]) -> list[Frame]:
-        """Release what each holds; the faults beyond it see that, and are released after it."""
+        """Release the lines of each fault through the faults beyond it."""
         out: list[Frame] = []
-        for at, one in enumerate(self.faults):
-            out += self._beyond(at, release(one))
-        # What went towards the server may be held by a fault that had its turn already.
-        for at, one in reversed(list(enumerate(self.faults))):
-            out += self._beyond(at, release(one))
+        for place, fault in enumerate(self.faults):
+            out += self._beyond(place, release(fault))
+        # Lines towards the server may be held by a fault that was already released.
+        for place, fault in reversed(list(enumerate(self.faults))):
+            out += self._beyond(place, release(fault))
         return out
 
-    def _beyond(self, at: int, frames: list[Frame]) -> list[Frame]:
+    def _beyond(self, place: int, frames: list[Frame]) -> list[Frame]:
         """Return the frames that leave the chain when the fault at this place passes some on."""
         out: list[Frame] = []
         for frame in frames:
-            then = at + 1 if frame.direction is Direction.FROM_TARGET else at - 1
-            if 0 <= then < len(self.faults):
-                passed = self.faults[then].feed(frame.raw, frame.direction, damage=frame.damage)
-                out += self._beyond(then, passed)
+            next_place = place + 1 if frame.direction is Direction.FROM_TARGET else place - 1
+            if 0 <= next_place < len(self.faults):
+                passed = self.faults[next_place].feed(
+                    frame.raw, frame.direction, damage=frame.damage
+                )
+                out += self._beyond(next_place, passed)
             else:
                 out.append(frame)
         return out

@@ -1,4 +1,4 @@
-"""Bytes to lines and back, so that what no fault touches leaves as the bytes that came.
+"""Splitting bytes into lines and joining them, without changing a byte.
 
 A line end is a line feed alone: a carriage return before it belongs to the line, and empty lines
 are lines.
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from harness.trace.frame import MAX_FRAME_BYTES, Damage, DamageKind, Frame
 
-# What is wrong with a piece that is no whole line. Faults see no message in it.
+# Damage of pieces that are not whole lines. Faults see no message in them.
 _HEAD = Damage(DamageKind.TOO_LONG, "a piece of a line that is too long to be held")
 _TAIL = Damage(DamageKind.NOT_KEPT, "the end of a line that is too long to be held")
-_UNENDED = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
+_CUT_OFF = Damage(DamageKind.CUT_OFF, "the stream ended before the line did")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +29,39 @@ class Cutter:
 
     limit: int = MAX_FRAME_BYTES
     _buffer: bytearray = field(default_factory=bytearray)
-    _within: bool = False
+    _in_long_line: bool = False
 
     def feed(self, chunk: bytes) -> list[Piece]:
-        """Add some bytes; give the lines that are complete, and what is too long to wait for."""
+        """Add some bytes; return the complete lines, and pieces of overlong ones."""
         *ended, rest = chunk.split(b"\n")
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         for line in ended:
             self._buffer += line
-            found.append(Piece(self._taken(), _TAIL if self._within else None))
-            self._within = False
+            pieces.append(Piece(self._take_buffer(), _TAIL if self._in_long_line else None))
+            self._in_long_line = False
         self._buffer += rest
-        if self._buffer and (self._within or len(self._buffer) > self.limit):
-            found.append(Piece(self._taken(), _HEAD))
-            self._within = True
-        return found
+        if self._buffer and (self._in_long_line or len(self._buffer) > self.limit):
+            pieces.append(Piece(self._take_buffer(), _HEAD))
+            self._in_long_line = True
+        return pieces
 
     def end(self) -> list[Piece]:
-        """The stream ended: give what has no line end."""
-        return [Piece(self._taken(), _UNENDED)] if self._buffer else []
+        """Return the unterminated rest at the end of the stream."""
+        return [Piece(self._take_buffer(), _CUT_OFF)] if self._buffer else []
 
-    def _taken(self) -> bytes:
+    def _take_buffer(self) -> bytes:
         raw = bytes(self._buffer)
         self._buffer.clear()
         return raw
 
 
-def written(frame: Frame) -> bytes:
-    """The bytes of what is passed on, with the line end that it had."""
+def encode_frame(frame: Frame) -> bytes:
+    """Return the bytes of a frame with its line end, if it had one."""
     kind = frame.damage.kind if frame.damage is not None else None
     ended = kind not in (DamageKind.TOO_LONG, DamageKind.CUT_OFF)
     return frame.raw + b"\n" if ended else frame.raw
 
 
-def all_written(frames: Iterable[Frame]) -> bytes:
-    """The bytes of several, in order."""
-    return b"".join(map(written, frames))
+def encode_frames(frames: Iterable[Frame]) -> bytes:
+    """Return the bytes of several frames, in order."""
+    return b"".join(map(encode_frame, frames))

@@ -1,4 +1,4 @@
-"""A relay between client and server that reads, changes and writes what both say."""
+"""A relay between client and server that changes the messages of both."""
 
 import contextlib
 from typing import Protocol
@@ -6,60 +6,62 @@ from typing import Protocol
 import anyio
 
 from harness.errors import TargetGone
-from harness.faults.live.chain import AtWork
+from harness.faults.live.chain import LineFilter
 from harness.faults.live.pieces import Piece
 from harness.trace.frame import Direction, Frame, opposite
 
 
 class Side(Protocol):
-    """One end of a conversation, where a message is a line, or a message of a WebSocket."""
+    """One end of a conversation; a message is a line or a WebSocket message."""
 
     async def receive(self) -> list[Piece]:
-        """Some messages, none at the end."""
+        """Wait for messages; return none at the end."""
         ...
 
     async def send(self, frames: list[Frame]) -> None:
-        """Write messages. Raises `TargetGone` where nobody reads them any more."""
+        """Write messages. Raises `TargetGone` if the reader is gone."""
         ...
 
     async def close(self) -> None:
-        """Nothing more will be written. Idempotent."""
+        """Close the writing side. Idempotent."""
         ...
 
 
 class Relay:
-    """One conversation. `quiet` are the seconds of silence after which held lines go on.
+    """One conversation. After `quiet_seconds` of silence held lines are released.
 
-    Raises `TargetGone` from `from_client` and `from_server` where the other side is gone.
+    `from_client` and `from_server` raise `TargetGone` if the other side is gone.
     """
 
-    def __init__(self, client: Side, server: Side, live: AtWork, *, quiet: float) -> None:
+    def __init__(
+        self, client: Side, server: Side, live: LineFilter, *, quiet_seconds: float
+    ) -> None:
         self._sides = {Direction.FROM_TARGET: client, Direction.TO_TARGET: server}
         self._live = live
-        self._quiet = quiet
-        self._waiting: dict[Direction, list[Frame]] = {one: [] for one in Direction}
-        self._writing = {one: anyio.Lock() for one in Direction}
+        self._quiet = quiet_seconds
+        self._waiting: dict[Direction, list[Frame]] = {direction: [] for direction in Direction}
+        self._writing = {direction: anyio.Lock() for direction in Direction}
         self._came = anyio.Event()
 
     async def from_client(self) -> None:
-        """Pass on what the client says, until its end; then the server's input is closed."""
+        """Pass on the client's messages until its end; then close the server's input."""
         await self._pump(Direction.TO_TARGET)
         await self._sides[Direction.TO_TARGET].close()
 
     async def from_server(self) -> None:
-        """Pass on what the server says, until its end."""
+        """Pass on the server's messages until its end."""
         await self._pump(Direction.FROM_TARGET)
 
-    async def mind_silence(self) -> None:
-        """Let go of what is held when nothing comes; runs until it is cancelled."""
+    async def watch_silence(self) -> None:
+        """Release held lines after a silence; runs until it is cancelled."""
         while True:
             self._came = anyio.Event()
-            bound = self._quiet if self._live.held else None
+            bound = self._quiet if self._live.held_count else None
             with anyio.move_on_after(bound) as wait:
                 await self._came.wait()
             if wait.cancelled_caught:
                 with contextlib.suppress(TargetGone):
-                    await self._pass(self._live.quiet())
+                    await self._pass(self._live.release_on_silence())
 
     async def _pump(self, direction: Direction) -> None:
         source = self._sides[opposite(direction)]
@@ -74,10 +76,10 @@ class Relay:
         await self._pass(self._live.end())
 
     async def _pass(self, frames: list[Frame]) -> None:
-        """Write each frame to its side, in the order in which frames were given out."""
+        """Write each frame to its side, in the order of the filter."""
         for frame in frames:
             self._waiting[frame.direction].append(frame)
-        # No other direction: a client that reads slowly must not keep back what it says.
+        # Only these directions: a slowly reading client must not delay its own messages.
         for direction in {frame.direction for frame in frames}:
             await self._write(direction)
 

@@ -1,7 +1,6 @@
-"""A fault between the harness and a server: a transport around another one.
+"""A transport with a fault in it, around another transport.
 
-What it receives is what the faulty server "said": the recorder and the judge know nothing else.
-What the client says is recorded as the client said it, before the fault may change it.
+The recorder and the judge see the server's messages after the fault, and the client's before it.
 """
 
 import contextlib
@@ -12,26 +11,30 @@ import anyio
 from harness.client.transport.base import Transport
 from harness.client.transport.jsonl import Line
 from harness.errors import TargetGone
-from harness.faults.live.chain import AtWork
+from harness.faults.live.chain import LineFilter
 from harness.trace.frame import Direction, Frame
 
-# Silence after which lines that are held for a fault go on. A model's answer on this machine is far
-# quicker; a person at a real one is not, which is why a proxy may set it otherwise.
-QUIET = 1.0
+# Silence after which held lines are released. A scripted model answers far quicker; a real one may
+# not, so a proxy may set another value.
+QUIET_SECONDS = 1.0
 
 
 class FaultyTransport:
     """A transport with a fault in it, which can be exchanged between two conversations.
 
-    With `live` None everything passes as it is.
+    With `live` None all lines pass unchanged.
     """
 
     def __init__(
-        self, inner: Transport, live: AtWork | None = None, *, quiet: float = QUIET
+        self,
+        inner: Transport,
+        live: LineFilter | None = None,
+        *,
+        quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self.inner = inner
         self.live = live
-        self._quiet = quiet
+        self._quiet = quiet_seconds
         self._ready: list[Line] = []
         self._waiting: anyio.CancelScope | None = None
         self._gone: TargetGone | None = None
@@ -47,8 +50,8 @@ class FaultyTransport:
         """Return the number of bytes of that line so far, those not kept with them."""
         return self.inner.partial_size
 
-    async def exchange(self, live: AtWork | None) -> None:
-        """Put another fault in, or none; what was held for the former one goes on."""
+    async def exchange(self, live: LineFilter | None) -> None:
+        """Exchange the fault, or remove it; release the lines held by the former one."""
         former, self.live = self.live, live
         if former is not None:
             await self._pass(former.end())
@@ -61,7 +64,7 @@ class FaultyTransport:
             await self._pass(self.live.feed(raw, Direction.TO_TARGET))
 
     async def send_bytes(self, raw: bytes) -> None:
-        """Write bytes as they are; no fault looks at what is malformed on purpose."""
+        """Write bytes unchanged: faults do not apply to deliberately malformed ones."""
         async with self._write_lock:
             await self.inner.send_bytes(raw)
 
@@ -75,14 +78,14 @@ class FaultyTransport:
         return lines
 
     async def aclose(self) -> None:
-        """Close this side, when what the client said has been passed on."""
+        """Close this side after passing on the client's lines."""
         with contextlib.suppress(TargetGone):
             await self._pass(self.live.end() if self.live is not None else [])
         await self.inner.aclose()
 
     async def _come(self) -> list[Line]:
         """Return the server's lines; none if it was silent while lines are held, or woken."""
-        held = self.live is not None and self.live.held
+        held = self.live is not None and self.live.held_count
         bound = anyio.current_time() + self._quiet if held else math.inf
         lines: list[Line] = []
         with anyio.CancelScope(deadline=bound) as self._waiting:
@@ -94,7 +97,7 @@ class FaultyTransport:
         self._waiting = None
         if self.live is not None and (quiet or self._gone is not None):
             with contextlib.suppress(TargetGone):
-                await self._pass(self.live.end() if self._gone else self.live.quiet())
+                await self._pass(self.live.end() if self._gone else self.live.release_on_silence())
         return lines
 
     async def _take(self, lines: list[Line]) -> None:
@@ -106,12 +109,12 @@ class FaultyTransport:
                 await self._pass(passed)
 
     async def _pass(self, frames: list[Frame]) -> None:
-        """Hand on what goes to the client, and write what goes to the server."""
+        """Queue the lines for the client, and write those for the server."""
         for frame in frames:
             if frame.direction is Direction.FROM_TARGET:
                 self._ready.append(Line(frame.raw, frame.damage))
-        if (self._ready or (self.live and self.live.held)) and self._waiting is not None:
-            # Whoever waits for the server must see what is ready, and that something is held.
+        if (self._ready or (self.live and self.live.held_count)) and self._waiting is not None:
+            # A waiting receiver must see ready lines, and that lines are held.
             self._waiting.cancel()
         for frame in frames:
             if frame.direction is Direction.TO_TARGET:

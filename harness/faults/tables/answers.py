@@ -1,9 +1,9 @@
-"""Faults of how the model's answers end up, and of what items say they are about."""
+"""Faults of items: the model's answers in them, and the subjects of their work."""
 
 from typing import Any
 
 from harness.faults.base import Fault
-from harness.faults.changes import first, there_is, until
+from harness.faults.changes import first, requires, wait_for
 from harness.faults.item_selectors import item_completed, item_in, item_started
 from harness.faults.operators import Operator, edit, insert_by
 from harness.faults.queue import FrameQueue, Steps
@@ -26,46 +26,46 @@ TEXT = ("params", "item", "text")
 
 
 def final(item: ItemView, member: str) -> str:
-    """A text that an item has at its end, "" where it has none."""
-    return text(dig(item.completed[0].params, "item", member)) if item.completed else ""
+    """Return a text that an item has at its end, "" if it has none."""
+    return text(dig(item.completions[0].params, "item", member)) if item.completions else ""
 
 
 def is_what_the_model_said(site: FaultSite, item: ItemView) -> bool:
-    """Return whether a message is what an answer of the model says.
+    """Return whether a message is an answer of the model.
 
-    Without marks any message is.
+    Without marks any message counts.
     """
     if site.marks is None:
         return True
     ends = site.marks_of(ModelEnd)
-    return final(item, "text") in {said.text for mark in ends for said in mark.body.texts}
+    return final(item, "text") in {message.text for mark in ends for message in mark.body.texts}
 
 
 def shows_the_answer(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether a message shows an answer of the model; known when it is whole."""
     item = item_in(site, frame)
-    return is_what_the_model_said(site, item) if item.completed else None
+    return is_what_the_model_said(site, item) if item.completions else None
 
 
 def message_with_the_answer() -> Selector:
-    """The start of an agentMessage that shows an answer of the model."""
+    """Select the start of an agentMessage that shows an answer of the model."""
     return item_started("agentMessage").where(shows_the_answer, "with an answer of the model")
 
 
-def nothing_of_the_item(queue: FrameQueue, frame: Frame) -> None:
-    """All that was told of an item is missing."""
-    for one in queue.site.about(item_in(queue.site, frame)):
-        queue.drop(one)
+def drop_item_notifications(queue: FrameQueue, frame: Frame) -> None:
+    """Drop all notifications of an item."""
+    for other in queue.site.notifications_of(item_in(queue.site, frame)):
+        queue.drop(other)
 
 
-def another_text_at_once(words: str) -> Operator:
-    """The message has another text, whole at once."""
+def replace_text_at_once(words: str) -> Operator:
+    """Complete the message with another text, without deltas."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
         item = item_in(queue.site, frame)
-        edit(*TEXT, to=words)(queue, item.completed[0])
-        for one in queue.site.deltas(item):
-            queue.drop(one)
+        edit(*TEXT, to=words)(queue, item.completions[0])
+        for delta in queue.site.deltas(item):
+            queue.drop(delta)
 
     return operate
 
@@ -75,25 +75,25 @@ def last_message_under_a_schema(site: FaultSite, frame: Frame) -> Verdict:
 
     That is known when the turn ends.
     """
-    mine = item_in(site, frame)
-    request = mine.turn.request
+    message = item_in(site, frame)
+    request = message.turn.request
     if request is None or not isinstance(dig(request.params, "outputSchema"), dict):
         return False
-    messages = [item for item in mine.turn.items.values() if item.type == "agentMessage"]
-    if messages[-1] is not mine:
+    messages = [item for item in message.turn.items.values() if item.type == "agentMessage"]
+    if messages[-1] is not message:
         return False
-    return bool(mine.completed) if mine.turn.completed else None
+    return bool(message.completions) if message.turn.completions else None
 
 
 def model_was_told(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the model was told of the output of a command; without marks it was."""
-    kept = final(item_in(site, frame), "aggregatedOutput").strip()
-    outputs = [one for mark in site.marks_of(ModelCall) for one in mark.body.outputs]
-    return bool(kept) and (site.marks is None or any(kept in one for one in outputs))
+    """Return whether the model got the output of a command; without marks it did."""
+    stored = final(item_in(site, frame), "aggregatedOutput").strip()
+    outputs = [output for mark in site.marks_of(ModelCall) for output in mark.body.outputs]
+    return bool(stored) and (site.marks is None or any(stored in output for output in outputs))
 
 
 def process_of(item: ItemView) -> str:
-    """The processId of a command that has ended."""
+    """Return the processId of a command that has ended."""
     return final(item, "processId")
 
 
@@ -105,38 +105,41 @@ def has_a_process(site: FaultSite, frame: Frame) -> bool:
 def runs_now(site: FaultSite, item: ItemView) -> bool:
     """Return whether another command of the thread has begun and not ended."""
     return any(
-        one is not item and one.type == "commandExecution" and one.started and not one.completed
+        other is not item
+        and other.type == "commandExecution"
+        and other.starts
+        and not other.completions
         for turn in site.conversation.turns.values()
-        for one in turn.items.values()
+        for other in turn.items.values()
         if turn.thread_id == item.turn.thread_id
     )
 
 
-def one_process_for_two(queue: FrameQueue) -> Steps:
-    """Two commands run at the same time, and name one process.
+def share_process_id(queue: FrameQueue) -> Steps:
+    """Give two commands that run at the same time the same process.
 
-    Of a server that runs one after the other, the end of the first is told after the start of the
-    second, as if both had run: that alone is right.
+    If the server runs them one after the other, the end of the first is moved behind the start of
+    the second, which is legal by itself.
     """
-    ended = item_completed("commandExecution").where(has_a_process, "with a process")
-    one = yield from until(queue, ended)
-    item = item_in(queue.site, one)
+    command_end = item_completed("commandExecution").where(has_a_process, "with a process")
+    first_end = yield from wait_for(queue, command_end)
+    item = item_in(queue.site, first_end)
     if not runs_now(queue.site, item):
-        yield from _behind_the_next_start(queue, one, item)
-    same_thread = ended.where(
+        yield from _behind_the_next_start(queue, first_end, item)
+    same_thread = command_end.where(
         lambda site, f: item_in(site, f).turn.thread_id == item.turn.thread_id, "of the same thread"
     )
-    other = yield from until(queue, same_thread)
-    edit("params", "item", "processId", to=process_of(item))(queue, other)
+    second_end = yield from wait_for(queue, same_thread)
+    edit("params", "item", "processId", to=process_of(item))(queue, second_end)
 
 
 def _behind_the_next_start(queue: FrameQueue, end: Frame, item: ItemView) -> Steps:
-    """Let the end of a command come late: right behind the start of the next one of its turn."""
+    """Delay the end of a command until after the start of the next one of its turn."""
     queue.hold(end)
     while (now := (yield)) is not None and now.method != "turn/completed":
         begun = queue.site.item_of(now) if now.method == "item/started" else None
         if begun is not None and begun.type == "commandExecution" and begun.turn is item.turn:
-            queue.put_behind(end, now)
+            queue.move_behind(end, now)
             return
     queue.release(end)
     raise NotApplied("no further command in the turn")
@@ -146,16 +149,16 @@ def failed_with_its_model(site: FaultSite, turn: TurnView) -> bool:
     """Return whether the model refused a call of a turn; without marks it did."""
     if site.marks is None:
         return True
-    start = turn.request.seq if turn.request is not None else turn.completed[0].seq
+    start = turn.request.seq if turn.request is not None else turn.completions[0].seq
     return any(
-        start <= mark.after <= turn.completed[0].seq
+        start <= mark.after <= turn.completions[0].seq
         for mark in site.marks_of(ModelEnd)
         if 400 <= mark.body.status < 500
     )
 
 
 def before_the_failed_end(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether what comes next is the end of a turn that failed with its model."""
+    """Return whether the next frame is the end of a turn that failed with its model."""
     if dig(frame.params, "status", "type") != "systemError":
         return False
     end = site.next_from_target(frame)
@@ -165,8 +168,8 @@ def before_the_failed_end(site: FaultSite, frame: Frame) -> Verdict:
     return failed_with_its_model(site, turn_in(site, end)) if ended else ended
 
 
-def failure_hidden(queue: FrameQueue, frame: Frame) -> None:
-    """The turn of a refused call ends completed, without an error, and the thread is idle."""
+def hide_failure(queue: FrameQueue, frame: Frame) -> None:
+    """Complete the turn of a refused call without an error, and make the thread idle."""
     edit("params", "status", "type", to="idle")(queue, frame)
     end = queue.site.next_from_target(frame)
     if end is not None:
@@ -175,7 +178,7 @@ def failure_hidden(queue: FrameQueue, frame: Frame) -> None:
 
 
 def question_for_the_client(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The server asks for the thread as the client does."""
+    """Return a thread/read from the server to the client."""
     params = {"threadId": turn_in(site, frame).thread_id}
     return {"method": "thread/read", "id": 987654321, "params": params}
 
@@ -191,7 +194,7 @@ FAULTS: tuple[Fault, ...] = (
             notification("thread/status/changed").where(
                 before_the_failed_end, "before the end of a turn that failed with its model"
             ),
-            failure_hidden,
+            hide_failure,
         ),
     ),
     Fault(
@@ -199,16 +202,16 @@ FAULTS: tuple[Fault, ...] = (
         rule="model.answer-shown",
         on="at-work",
         reason="The client receives what the agent does as items, and the answer is in none.",
-        change=first(message_with_the_answer(), nothing_of_the_item),
-        given=there_is(turn_completed("completed")),
+        change=first(message_with_the_answer(), drop_item_notifications),
+        condition=requires(turn_completed("completed")),
     ),
     Fault(
         "another-answer-shown",
         rule="model.answer-shown",
         on="at-work",
         reason="The text of an agentMessage is the reply as it came.",
-        change=first(message_with_the_answer(), another_text_at_once("I do not know.")),
-        given=there_is(turn_completed("completed")),
+        change=first(message_with_the_answer(), replace_text_at_once("I do not know.")),
+        condition=requires(turn_completed("completed")),
     ),
     Fault(
         "schema-not-met",
@@ -219,7 +222,7 @@ FAULTS: tuple[Fault, ...] = (
             item_started("agentMessage").where(
                 last_message_under_a_schema, "that is the last under outputSchema"
             ),
-            another_text_at_once("In words."),
+            replace_text_at_once("In words."),
         ),
     ),
     Fault(
@@ -258,7 +261,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="item.process-apart",
         on="at-work",
         reason="processId is the terminal process of the command, and two commands were running.",
-        change=one_process_for_two,
+        change=share_process_id,
     ),
     Fault(
         "operation-asked-of-the-client",

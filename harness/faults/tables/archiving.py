@@ -13,10 +13,10 @@ UNARCHIVE = "thread/unarchive"
 
 
 def told_of_our_thread(method: str) -> Selector:
-    """A notification about a thread that we started."""
+    """Select a notification about a thread that we started."""
 
     def ours(site: FaultSite, frame: Frame) -> Verdict:
-        return site.our_thread(text(obj(frame.params).get("threadId")))
+        return site.is_our_thread(text(obj(frame.params).get("threadId")))
 
     return notification(method).where(ours, "of a thread of ours")
 

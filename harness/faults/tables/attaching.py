@@ -15,8 +15,8 @@ from harness.trace.views import items_of, turns_of
 TURNS = ("result", "thread", "turns")
 
 
-def running(frame: Frame) -> tuple[int, list[dict[str, Any]]] | None:
-    """The place and the items of the turn in progress that an answer shows, if it has items."""
+def turn_in_progress(frame: Frame) -> tuple[int, list[dict[str, Any]]] | None:
+    """Return the place and the items of the turn in progress that an answer shows."""
     for place, turn in enumerate(turns_of(dig(frame.result, "thread"))):
         if turn.get("status") == "inProgress" and items_of(turn):
             return place, items_of(turn)
@@ -24,79 +24,81 @@ def running(frame: Frame) -> tuple[int, list[dict[str, Any]]] | None:
 
 
 def ended_message(site: FaultSite, frame: Frame) -> int | None:
-    """The place of an agentMessage that is shown and was told as completed before."""
-    return _message(site, frame, over=True)
+    """Return the place of a shown agentMessage that was completed before."""
+    return _message(site, frame, is_completed=True)
 
 
 def open_message(site: FaultSite, frame: Frame) -> int | None:
-    """The place of an agentMessage that is shown and was told as begun only, or not at all here."""
-    return _message(site, frame, over=False)
+    """Return the place of a shown agentMessage that has only begun."""
+    return _message(site, frame, is_completed=False)
 
 
-def _message(site: FaultSite, frame: Frame, *, over: bool) -> int | None:
-    shown, request = running(frame), site.request_of(frame)
-    if shown is None or request is None:
+def _message(site: FaultSite, frame: Frame, *, is_completed: bool) -> int | None:
+    shown_turn, request = turn_in_progress(frame), site.request_of(frame)
+    if shown_turn is None or request is None:
         return None
-    turn_id = text(turns_of(dig(frame.result, "thread"))[shown[0]].get("id"))
+    turn_id = text(turns_of(dig(frame.result, "thread"))[shown_turn[0]].get("id"))
     turn = site.conversation.turn_at(text(dig(frame.result, "thread", "id")), turn_id)
-    for at, item in enumerate(shown[1]):
-        told = turn.items.get(text(item.get("id"))) if turn is not None else None
-        ended = told is not None and any(end.seq < request.seq for end in told.completed)
-        begun = told is not None and bool(told.started) and not told.completed
-        if item.get("type") == "agentMessage" and (ended if over else begun):
-            return at
+    for index, item in enumerate(shown_turn[1]):
+        live_item = turn.items.get(text(item.get("id"))) if turn is not None else None
+        ended = live_item is not None and any(
+            end.seq < request.seq for end in live_item.completions
+        )
+        begun = live_item is not None and bool(live_item.starts) and not live_item.completions
+        if item.get("type") == "agentMessage" and (ended if is_completed else begun):
+            return index
     return None
 
 
-def resumed(with_message: Any, what: str) -> Selector:
-    """An answer to thread/resume that shows a turn in progress with such a message."""
+def resume_answer(find_message: Any, description: str) -> Selector:
+    """Select an answer to thread/resume that shows a turn in progress with such a message."""
     return answer_to("thread/resume").where(
-        lambda site, frame: with_message(site, frame) is not None, what
+        lambda site, frame: find_message(site, frame) is not None, description
     )
 
 
-def told_again(site: FaultSite, frame: Frame) -> Any:
-    """item/completed of a message that the answer shows, once more."""
-    shown, at = running(frame), ended_message(site, frame)
-    place, items = shown if shown is not None else (0, [])
+def repeat_completion(site: FaultSite, frame: Frame) -> Any:
+    """Return item/completed of a message in the answer once more."""
+    shown_turn, index = turn_in_progress(frame), ended_message(site, frame)
+    place, items = shown_turn if shown_turn is not None else (0, [])
     return {
         "method": "item/completed",
         "params": {
             "threadId": dig(frame.result, "thread", "id"),
             "turnId": turns_of(dig(frame.result, "thread"))[place].get("id"),
-            "item": items[at or 0],
+            "item": items[index or 0],
         },
     }
 
 
-def shown_shorter(queue: FrameQueue, frame: Frame) -> None:
-    """The open message lacks what was said so far."""
-    shown, at = running(frame), open_message(queue.site, frame)
-    if shown is not None and at is not None:
-        edit(*TURNS, shown[0], "items", at, "text", to="…")(queue, frame)
+def shorten_open_message(queue: FrameQueue, frame: Frame) -> None:
+    """Cut the text of the open message in the answer."""
+    shown_turn, index = turn_in_progress(frame), open_message(queue.site, frame)
+    if shown_turn is not None and index is not None:
+        edit(*TURNS, shown_turn[0], "items", index, "text", to="…")(queue, frame)
 
 
 def without_a_message(which: int) -> Operator:
-    """One of the messages of the agent is not shown: the first (0), or the last (-1)."""
+    """Remove the first (0) or the last (-1) message of the agent from the answer."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
-        shown = running(frame)
-        place, items = shown if shown is not None else (0, [])
-        said = [at for at, item in enumerate(items) if item.get("type") == "agentMessage"]
-        remove(*TURNS, place, "items", said[which])(queue, frame)
+        shown_turn = turn_in_progress(frame)
+        place, items = shown_turn if shown_turn is not None else (0, [])
+        messages = [index for index, item in enumerate(items) if item.get("type") == "agentMessage"]
+        remove(*TURNS, place, "items", messages[which])(queue, frame)
 
     return operate
 
 
 def by_a_stranger(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the client that resumes was told nothing of the turn before, but is
-    shown it.
-    """
-    shown = running(frame)
-    messages = [item for item in shown[1] if item.get("type") == "agentMessage"] if shown else []
-    if not shown or len(messages) < 2:
+    """Return whether the resuming client is shown a turn that is new to it."""
+    shown_turn = turn_in_progress(frame)
+    messages = (
+        [item for item in shown_turn[1] if item.get("type") == "agentMessage"] if shown_turn else []
+    )
+    if not shown_turn or len(messages) < 2:
         return False
-    turn_id = text(turns_of(dig(frame.result, "thread"))[shown[0]].get("id"))
+    turn_id = text(turns_of(dig(frame.result, "thread"))[shown_turn[0]].get("id"))
     return site.conversation.turn_at(text(dig(frame.result, "thread", "id")), turn_id) is None
 
 
@@ -106,14 +108,16 @@ FAULTS: tuple[Fault, ...] = (
         rule="attach.no-duplicate",
         on="attached",
         reason="An item that is shown as finished is completed once.",
-        change=first(resumed(ended_message, "with a message that ended"), insert_by(told_again)),
+        change=first(
+            resume_answer(ended_message, "with a message that ended"), insert_by(repeat_completion)
+        ),
     ),
     Fault(
         "attached-with-a-shorter-text",
         rule="attach.text-continues",
         on="attached",
         reason="What is shown of a message and its further deltas are the message.",
-        change=first(resumed(open_message, "with an open message"), shown_shorter),
+        change=first(resume_answer(open_message, "with an open message"), shorten_open_message),
     ),
     Fault(
         "attached-without-what-was-said",

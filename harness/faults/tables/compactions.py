@@ -1,6 +1,6 @@
-"""Faults of a compaction that the client asked for."""
+"""Faults of a compaction that the client requested."""
 
-from harness.faults.base import Fault, Given
+from harness.faults.base import Condition, Fault
 from harness.faults.changes import every, first
 from harness.faults.operators import drop, edit, edit_by
 from harness.faults.selectors import Selector, Verdict, answer_to
@@ -13,61 +13,59 @@ COMPACT = "thread/compact/start"
 
 
 def compaction_answered(site: FaultSite, frame: Frame) -> Frame | None:
-    """The first answer to thread/compact/start before a frame."""
-    answers = (one for one in site.frames if answer_to(COMPACT).fits(site, one))
+    """Return the first answer to thread/compact/start before a frame."""
+    answers = (other for other in site.frames if answer_to(COMPACT).fits(site, other))
     answer = next(answers, None)
     return answer if answer is not None and answer.seq < frame.seq else None
 
 
 def something_is_told(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether the next frame after an answer is a notification; known when that comes."""
-    later = next(site.later(frame), None)
+    later = next(site.frames_after(frame), None)
     return None if later is None else later.kind is Kind.NOTIFICATION and later.from_target
 
 
 def turn_of_the_next(site: FaultSite, frame: Frame) -> object:
-    """The turnId of the next notification."""
-    told = site.next_from_target(frame)
-    return None if told is None else obj(told.params).get("turnId")
+    """Return the turnId of the next notification."""
+    following = site.next_from_target(frame)
+    return None if following is None else obj(following.params).get("turnId")
 
 
 def told_of_the_compaction() -> Selector:
     """Select the messages about the thread after thread/compact/start was answered."""
 
-    def told(site: FaultSite, frame: Frame) -> Verdict:
+    def is_about_thread(site: FaultSite, frame: Frame) -> Verdict:
         answer = compaction_answered(site, frame)
         if answer is None or not frame.from_target:
             return False
-        return obj(frame.params).get("threadId") == site.asked(answer).get("threadId")
+        return obj(frame.params).get("threadId") == site.params_of(answer).get("threadId")
 
-    return Selector(f"frame about the thread after {COMPACT}", told)
+    return Selector(f"frame about the thread after {COMPACT}", is_about_thread)
 
 
 def compaction_item() -> Selector:
-    """A contextCompaction item after the answer, before the client's next message."""
+    """Select a contextCompaction item after the answer, before the client's next message."""
 
-    def told(site: FaultSite, frame: Frame) -> Verdict:
+    def is_compaction(site: FaultSite, frame: Frame) -> Verdict:
         answer = compaction_answered(site, frame)
         if answer is None or dig(frame.params, "item", "type") != "contextCompaction":
             return False
-        return all(one.from_target for one in site.later(answer))
+        return all(other.from_target for other in site.frames_after(answer))
 
-    return Selector(f"contextCompaction item after {COMPACT}", told)
+    return Selector(f"contextCompaction item after {COMPACT}", is_compaction)
 
 
 def asked_last(trace: Trace) -> bool:
-    """Return whether the client only reads the thread after its thread/compact/start, if
-    anything.
-    """
-    site = FaultSite.of(trace)
-    answers = [one for one in trace.frames if answer_to(COMPACT).fits(site, one)]
+    """Return whether the client at most reads the thread after thread/compact/start."""
+    site = FaultSite.of_trace(trace)
+    answers = [other for other in trace.frames if answer_to(COMPACT).fits(site, other)]
     if not answers:
         return False
-    thread_id = site.asked(answers[0]).get("threadId")
+    thread_id = site.params_of(answers[0]).get("threadId")
     later = [
-        one for one in site.later(answers[0]) if not one.from_target and one.method != "thread/read"
+        f for f in site.frames_after(answers[0]) if not f.from_target and f.method != "thread/read"
     ]
-    return not any(obj(one.params).get("threadId") == thread_id for one in later)
+    return not any(obj(frame.params).get("threadId") == thread_id for frame in later)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -94,7 +92,7 @@ FAULTS: tuple[Fault, ...] = (
         on="compacted",
         reason="The progress of compaction arrives by notifications.",
         change=every(told_of_the_compaction(), drop),
-        given=Given("compaction at the end of a conversation", asked_last),
+        condition=Condition("compaction at the end of a conversation", asked_last),
     ),
     Fault(
         "compaction-without-item",

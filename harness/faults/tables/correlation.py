@@ -1,22 +1,14 @@
-"""Faults of what belongs together by an id: answers, server requests, and our own answers."""
+"""Faults of ids: answers, server requests, and our own answers."""
 
 from typing import Any
 
 from harness.faults.approval_selectors import decision, question
 from harness.faults.base import Fault
-from harness.faults.changes import delay, first, in_turn, there_is
-from harness.faults.operators import (
-    drop,
-    duplicate,
-    edit,
-    edit_by,
-    insert,
-    insert_by,
-    remove,
-)
+from harness.faults.changes import delay, first, in_sequence, requires
+from harness.faults.operators import drop, duplicate, edit, edit_by, insert, insert_by, remove
 from harness.faults.selectors import (
     from_target,
-    own,
+    our_frame,
     read_with_turns,
     turn_completed,
     turn_in,
@@ -34,41 +26,41 @@ NOT_ASKED_FOR = {"id": 404404, "result": {"decision": "accept"}}
 def with_an_id_of_its_own(site: FaultSite, frame: Frame) -> bool:
     """Return whether no request of ours so far has the id of the question that we answer."""
     return not any(
-        own(Kind.REQUEST).fits(site, one) and same_id(one.id, frame.id) for one in site.frames
+        our_frame(Kind.REQUEST).fits(site, f) and same_id(f.id, frame.id) for f in site.frames
     )
 
 
 def answer_of_its_own(_: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The server's answer to its own request."""
+    """Return the server's answer to its own request."""
     return {"id": frame.id, "result": {"decision": "accept"}}
 
 
 def another_request(_: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Another request with the id of a question."""
+    """Return another request with the id of a question."""
     return {"method": "harness/ask", "id": frame.id, "params": {}}
 
 
 def failure(_: FaultSite, frame: Frame) -> dict[str, Any]:
-    """An error with the id of an answer."""
+    """Return an error with the id of an answer."""
     return {"id": frame.id, "error": TROUBLE}
 
 
 def command_as_text(_: FaultSite, frame: Frame) -> str:
-    """The command of a question as one string."""
+    """Return the command of a question as one string."""
     return " ".join(text(word) for word in arr(obj(frame.params).get("command")))
 
 
 def its_question_is_answered(site: FaultSite, late: Frame, now: Frame) -> bool:
     """Return whether a frame is our answer to a question of the turn."""
     turn = turn_in(site, late)
-    return site.approval(lambda one: one.answer is now and one.turn is turn) is not None
+    return site.find_approval(lambda a: a.answer is now and a.turn is turn) is not None
 
 
 def about_no_thread(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a request names a thread that no answer has given us: it will be refused."""
+    """Return whether a request names an unknown thread, so that it will be refused."""
     thread_id = text(obj(frame.params).get("threadId"))
     thread = site.conversation.threads.get(thread_id)
-    return bool(thread_id) and (thread is None or not thread.opened)
+    return bool(thread_id) and (thread is None or not thread.opening_answers)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -136,8 +128,8 @@ FAULTS: tuple[Fault, ...] = (
         rule="method.right-form",
         on="approved-command",
         reason="A request has an id; without one it is a notification, and nobody may answer.",
-        change=in_turn(first(question(), remove("id")), first(decision(), drop)),
-        given=there_is(decision()),
+        change=in_sequence(first(question(), remove("id")), first(decision(), drop)),
+        condition=requires(decision()),
     ),
     Fault(
         "notification-with-an-id",
@@ -151,7 +143,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="notification.not-answered",
         on="plain-turn",
         reason="Nobody answers a notification.",
-        change=first(own(Kind.NOTIFICATION), insert({"id": None, "error": TROUBLE})),
+        change=first(our_frame(Kind.NOTIFICATION), insert({"id": None, "error": TROUBLE})),
     ),
     Fault(
         "turn-announced-after-its-question",
@@ -187,7 +179,7 @@ FAULTS: tuple[Fault, ...] = (
         on="refused",
         reason="Two open requests of ours with one id are our own defect.",
         change=first(
-            own(Kind.REQUEST).where(about_no_thread, "about a thread that there is not"), duplicate
+            our_frame(Kind.REQUEST).where(about_no_thread, "about an unknown thread"), duplicate
         ),
     ),
 )

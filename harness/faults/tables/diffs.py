@@ -14,15 +14,15 @@ DIFF = "turn/diff/updated"
 
 def followed_by_the_diff(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether the next frame of the target is the diff of a turn."""
-    told = site.next_from_target(frame)
-    return None if told is None else told.method == DIFF
+    following = site.next_from_target(frame)
+    return None if following is None else following.method == DIFF
 
 
 def swap_with_the_diff(queue: FrameQueue, frame: Frame) -> None:
-    """The diff first."""
-    told = queue.site.next_from_target(frame)
-    if told is not None:
-        queue.swap(frame, told)
+    """Exchange the frame and the diff after it."""
+    following = queue.site.next_from_target(frame)
+    if following is not None:
+        queue.swap(frame, following)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -1,4 +1,4 @@
-"""Faults of what a server shows of a turn that the end of another one cut off."""
+"""Faults of turns that were cut off by the end of another server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,64 +17,62 @@ TURNS = ("result", "thread", "turns")
 CUT = "interrupted"
 
 
-def _place(site: FaultSite, frame: Frame) -> int | None:
-    """The index of a stored turn that was cut off, and of which this client was told no end."""
-    for at, turn in enumerate(turns_of(dig(frame.result, "thread"))):
-        told = site.conversation.turns.get(text(turn.get("id")))
-        if turn.get("status") == CUT and (told is None or not told.completed):
-            return at
+def _cut_turn_index(site: FaultSite, frame: Frame) -> int | None:
+    """Return the index of a stored, cut turn whose end this client did not get."""
+    for index, turn in enumerate(turns_of(dig(frame.result, "thread"))):
+        live_turn = site.conversation.turns.get(text(turn.get("id")))
+        if turn.get("status") == CUT and (live_turn is None or not live_turn.completions):
+            return index
     return None
 
 
-def _held(site: FaultSite, frame: Frame) -> tuple[int, list[dict[str, Any]]]:
-    at = _place(site, frame)
-    if at is None:
+def _cut_turn(site: FaultSite, frame: Frame) -> tuple[int, list[dict[str, Any]]]:
+    index = _cut_turn_index(site, frame)
+    if index is None:
         raise ValueError(f"frame {frame.seq} shows no turn that was cut off")
-    return at, items_of(turns_of(dig(frame.result, "thread"))[at])
+    return index, items_of(turns_of(dig(frame.result, "thread"))[index])
 
 
 def cut_turn_read(*, holding: str) -> Selector:
-    """An answer to thread/read that shows a turn which was cut off, with an item of a type."""
+    """Select an answer to thread/read that shows a cut turn with an item of a type."""
 
     def reads(site: FaultSite, frame: Frame) -> Verdict:
-        if _place(site, frame) is None:
+        if _cut_turn_index(site, frame) is None:
             return False
-        return holding in [item.get("type") for item in _held(site, frame)[1]]
+        return holding in [item.get("type") for item in _cut_turn(site, frame)[1]]
 
     return read_with_turns().where(reads, f"that shows a turn cut off, with a {holding}")
 
 
 def edit_turn(name: str, value: Callable[[list[dict[str, Any]]], Any]) -> Any:
-    """Set a member of the turn to one made of its items."""
+    """Set a member of the turn to a value computed from its items."""
 
     def operate(queue: FrameQueue, frame: Frame) -> None:
-        at, items = _held(queue.site, frame)
-        edit_by(*TURNS, at, name, value=lambda _, __: value(items))(queue, frame)
+        index, items = _cut_turn(queue.site, frame)
+        edit_by(*TURNS, index, name, value=lambda _, __: value(items))(queue, frame)
 
     return operate
 
 
-def _silent(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_messages(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [item for item in items if item.get("type") != "agentMessage"]
 
 
-def _unsaid(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_other_texts(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**item, "text": "…"} if "text" in item else item for item in items]
 
 
-def _at_work(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _still_running(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**item, "status": "inProgress"} if "status" in item else item for item in items]
 
 
 def _resumed_here(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread of a turn that is answered was resumed, with a turn that was cut
-    off.
-    """
-    asked = text(site.asked(frame).get("threadId"))
-    thread = site.conversation.threads.get(asked)
+    """Return whether the thread of a turn/start was resumed with a cut turn."""
+    thread_id = text(site.params_of(frame).get("threadId"))
+    thread = site.conversation.threads.get(thread_id)
     return thread is not None and any(
         turn.get("status") == CUT
-        for answer in thread.opened
+        for answer in thread.opening_answers
         for turn in turns_of(dig(answer.result, "thread"))
     )
 
@@ -85,14 +83,14 @@ FAULTS: tuple[Fault, ...] = (
         rule="durable.messages-kept",
         on="cut-off",
         reason="A thread persists on disk, and a message that was completed is final.",
-        change=first(cut_turn_read(holding="agentMessage"), edit_turn("items", _silent)),
+        change=first(cut_turn_read(holding="agentMessage"), edit_turn("items", _without_messages)),
     ),
     Fault(
         "cut-turn-says-something-else",
         rule="durable.messages-kept",
         on="cut-off",
         reason="A thread persists on disk, and a message that was completed is final.",
-        change=first(cut_turn_read(holding="agentMessage"), edit_turn("items", _unsaid)),
+        change=first(cut_turn_read(holding="agentMessage"), edit_turn("items", _with_other_texts)),
     ),
     Fault(
         "cut-turn-still-runs",
@@ -108,7 +106,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="durable.items-over",
         on="cut-off",
         reason="What became of an item whose server was killed is not shown; it is recorded.",
-        change=first(cut_turn_read(holding="commandExecution"), edit_turn("items", _at_work)),
+        change=first(cut_turn_read(holding="commandExecution"), edit_turn("items", _still_running)),
     ),
     Fault(
         "cut-thread-takes-no-turn",

@@ -1,4 +1,4 @@
-"""Faults of what failed turns say of their cause, and of the status of threads that met none."""
+"""Faults of the causes of failed turns, and of systemError without a cause."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import first
@@ -10,14 +10,14 @@ ERROR = ("params", "turn", "error")
 
 
 def failed_turn(info: str) -> Selector:
-    """The end of a failed turn with this classification."""
+    """Select the end of a failed turn with this classification."""
     return turn_completed("failed").where(
         lambda _, f: dig(f.params, "turn", "error", "agentErrorInfo") == info, f"as {info}"
     )
 
 
 def thread_becomes_idle() -> Selector:
-    """The notification that a thread is idle."""
+    """Select the notification that a thread is idle."""
     return notification("thread/status/changed").where(
         lambda _, f: dig(f.params, "status", "type") == "idle", "idle"
     )

@@ -17,63 +17,63 @@ TURNS = ("result", "thread", "turns")
 
 
 def completed_before(site: FaultSite, frame: Frame) -> dict[str, TurnView]:
-    """The turns of ours, of the thread that a request named, that had ended completed before it."""
+    """Return our turns of the named thread that had completed before the request."""
     request = site.request_of(frame)
     return {
         turn.id: turn
         for turn in site.conversation.turns.values()
         if request is not None
         and turn.thread_id == obj(request.params).get("threadId")
-        and site.ours(turn)
+        and site.is_our_turn(turn)
         and turn.status == "completed"
-        and turn.completed[0].seq < request.seq
+        and turn.completions[0].seq < request.seq
     }
 
 
 def of_a_used_thread(method: str) -> Selector:
-    """An answer that opens a thread with a turn that had ended completed, before any rollback."""
+    """Select an answer that opens a thread with a completed turn, before any rollback."""
 
-    def used(site: FaultSite, frame: Frame) -> bool:
-        cut_back = any(one.method == "thread/rollback" for one in site.frames)
+    def has_completed_turn(site: FaultSite, frame: Frame) -> bool:
+        cut_back = any(other.method == "thread/rollback" for other in site.frames)
         return bool(completed_before(site, frame)) and not cut_back
 
-    return answer_to(method).where(used, "of a thread with a completed turn")
+    return answer_to(method).where(has_completed_turn, "of a thread with a completed turn")
 
 
 def that_shows_it(method: str) -> Selector:
-    """Such an answer that shows the turn, with its items."""
+    """Select such an answer that shows the turn with its items."""
     return of_a_used_thread(method).where(
         lambda site, frame: shown_turn(site, frame) is not None, "that is shown with items"
     )
 
 
 def shown_turn(site: FaultSite, frame: Frame) -> int | None:
-    """The place of the first turn that is shown with items and had ended completed before.
+    """Return the place of the first turn that is shown with items and had ended completed before.
 
     A fork may give its turns other ids; all that it shows of a thread at rest had ended.
     """
-    told = completed_before(site, frame)
+    completed = completed_before(site, frame)
     request = site.request_of(frame)
     forked = request is not None and request.method == FORK
     for place, turn in enumerate(turns_of(dig(frame.result, "thread"))):
-        if (forked or turn.get("id") in told) and items_of(turn):
+        if (forked or turn.get("id") in completed) and items_of(turn):
             return place
     return None
 
 
 def place_of(site: FaultSite, frame: Frame) -> int:
-    """As `shown_turn`, where it is known to be there."""
+    """Return `shown_turn` of a frame that is known to have one."""
     place = shown_turn(site, frame)
     return 0 if place is None else place
 
 
 def without_items(queue: FrameQueue, frame: Frame) -> None:
-    """The turn has lost its items."""
+    """Remove the items of the turn."""
     edit(*TURNS, place_of(queue.site, frame), "items", to=[])(queue, frame)
 
 
 def without_the_turn(queue: FrameQueue, frame: Frame) -> None:
-    """The turn is gone."""
+    """Remove the turn."""
     remove(*TURNS, place_of(queue.site, frame))(queue, frame)
 
 
@@ -81,8 +81,8 @@ def without_a_message(queue: FrameQueue, frame: Frame) -> None:
     """Remove the agent's message from the turn."""
     place = place_of(queue.site, frame)
     items = items_of(turns_of(dig(frame.result, "thread"))[place])
-    kept = [item for item in items if item.get("type") != "agentMessage"]
-    edit(*TURNS, place, "items", to=kept)(queue, frame)
+    remaining = [item for item in items if item.get("type") != "agentMessage"]
+    edit(*TURNS, place, "items", to=remaining)(queue, frame)
 
 
 def with_a_message(site: FaultSite, frame: Frame) -> bool:
@@ -96,45 +96,45 @@ def several_turns(_: FaultSite, frame: Frame) -> bool:
     return len(arr(dig(frame.result, "thread", "turns"))) > 1
 
 
-def asked_for(site: FaultSite, frame: Frame) -> Any:
-    """The thread that the request named."""
-    return site.asked(frame).get("threadId")
+def requested_thread(site: FaultSite, frame: Frame) -> Any:
+    """Return the thread that the request named."""
+    return site.params_of(frame).get("threadId")
 
 
 def announcement(_: FaultSite, frame: Frame) -> Any:
-    """thread/started of the thread that an answer shows."""
+    """Return thread/started of the thread that an answer shows."""
     thread: dict[str, Any] = {**obj(dig(frame.result, "thread")), "turns": []}
     return {"method": "thread/started", "params": {"thread": thread}}
 
 
 def announced_before(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread that an answer shows was announced before it was asked for."""
+    """Return whether the thread of an answer was announced before the request."""
     request = site.request_of(frame)
     thread = site.conversation.thread(text(dig(frame.result, "thread", "id")))
-    return request is not None and any(told.seq < request.seq for told in thread.started)
+    return request is not None and any(start.seq < request.seq for start in thread.starts)
 
 
 def of_a_fork(site: FaultSite, frame: Frame) -> bool | None:
-    """Return whether a thread/started is of a fork; not known while one is asked for."""
+    """Return whether a thread/started is of a fork; None while a fork is open."""
     thread = site.conversation.thread(text(dig(frame.params, "thread", "id")))
-    requests = [site.request_of(answer) for answer in thread.opened]
-    if any(one is not None and one.method == "thread/fork" for one in requests):
+    requests = [site.request_of(answer) for answer in thread.opening_answers]
+    if any(request is not None and request.method == "thread/fork" for request in requests):
         return True
-    return None if site.unanswered("thread/fork") else False
+    return None if site.has_open_request("thread/fork") else False
 
 
-def unloaded(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread was last told to be notLoaded before it was asked for."""
+def was_not_loaded(site: FaultSite, frame: Frame) -> bool:
+    """Return whether the thread was notLoaded before the request."""
     request = site.request_of(frame)
-    statuses = site.conversation.thread(text(site.asked(frame).get("threadId"))).statuses
-    told = [one for one in statuses if request is not None and one.seq < request.seq]
-    return bool(told) and dig(told[-1].params, "status", "type") == "notLoaded"
+    statuses = site.conversation.thread(text(site.params_of(frame).get("threadId"))).statuses
+    earlier = [status for status in statuses if request is not None and status.seq < request.seq]
+    return bool(earlier) and dig(earlier[-1].params, "status", "type") == "notLoaded"
 
 
-def rolled_back() -> Selector:
-    """An answer to thread/rollback of a thread of ours whose turns all ended completed."""
+def rollback_answer() -> Selector:
+    """Select an answer to thread/rollback of a thread of ours whose turns all ended completed."""
     return answer_to("thread/rollback").where(
-        lambda site, frame: len(site.asked(frame)) > 1 and bool(completed_before(site, frame)),
+        lambda site, frame: len(site.params_of(frame)) > 1 and bool(completed_before(site, frame)),
         "of a thread with a completed turn",
     )
 
@@ -144,74 +144,74 @@ def shows_turns(_: FaultSite, frame: Frame) -> bool:
     return bool(turns_of(dig(frame.result, "thread")))
 
 
-def dropped(site: FaultSite, frame: Frame) -> TurnView | None:
-    """The last turn that had ended before a rollback, where it is not shown any more."""
-    cuts = [one for one in site.frames if one.method == "thread/rollback"]
-    shown = [turn.get("id") for turn in turns_of(dig(frame.result, "thread"))]
-    gone = [
+def dropped_turn(site: FaultSite, frame: Frame) -> TurnView | None:
+    """Return the last turn before a rollback, if it is no longer shown."""
+    cuts = [other for other in site.frames if other.method == "thread/rollback"]
+    shown_ids = [turn.get("id") for turn in turns_of(dig(frame.result, "thread"))]
+    ended = [
         turn
         for turn in site.conversation.turns.values()
-        if cuts and turn.completed and turn.completed[0].seq < cuts[-1].seq and turn.reply
+        if cuts and turn.completions and turn.completions[0].seq < cuts[-1].seq and turn.reply
     ]
-    return gone[-1] if gone and gone[-1].id not in shown else None
+    return ended[-1] if ended and ended[-1].id not in shown_ids else None
 
 
 def add_the_dropped_turn(queue: FrameQueue, frame: Frame) -> None:
-    """The turn that was dropped is still there."""
-    turn = dropped(queue.site, frame)
+    """Add the dropped turn to the answer."""
+    turn = dropped_turn(queue.site, frame)
     if turn is None:
         raise NotApplied("no turn that was dropped")
-    still: dict[str, Any] = {"id": turn.id, "items": [], "status": "completed", "error": None}
-    turns = [*arr(dig(frame.result, "thread", "turns")), still]
+    turn_object: dict[str, Any] = {"id": turn.id, "items": [], "status": "completed", "error": None}
+    turns = [*arr(dig(frame.result, "thread", "turns")), turn_object]
     edit(*TURNS, to=turns)(queue, frame)
 
 
 def read_after_a_rollback() -> Selector:
-    """An answer to thread/read with turns, after a rollback that dropped a turn."""
+    """Select an answer to thread/read with turns, after a rollback that dropped a turn."""
 
     def after(site: FaultSite, frame: Frame) -> bool:
-        cuts = [one for one in site.frames if rolled_back().fits(site, one)]
-        return bool(cuts) and dropped(site, frame) is not None
+        cuts = [other for other in site.frames if rollback_answer().fits(site, other)]
+        return bool(cuts) and dropped_turn(site, frame) is not None
 
     return read_with_turns().where(after, "after a rollback")
 
 
 def read_thread(site: FaultSite) -> str:
-    """The thread that was read last, where this client has not opened it since; "" for none."""
-    reads = [one for one in site.frames if one.method == "thread/read"]
+    """Return the id of the last read thread, "" if this client opened it since."""
+    reads = [frame for frame in site.frames if frame.method == "thread/read"]
     thread_id = text(obj(reads[-1].params).get("threadId")) if reads else ""
     thread = site.conversation.threads.get(thread_id)
-    return "" if thread is not None and thread.resumed else thread_id
+    return "" if thread is not None and thread.resume_requests else thread_id
 
 
 def after_a_read(site: FaultSite, frame: Frame) -> bool:
     """Return whether a thread was read between two lists, and is in neither."""
     request, thread_id = site.request_of(frame), read_thread(site)
-    lists = [one for one in site.frames if answer_to("thread/loaded/list").fits(site, one)]
+    lists = [f for f in site.frames if answer_to("thread/loaded/list").fits(site, f)]
     if request is None or not thread_id or len(lists) < 2:
         return False
-    ids = [arr(dig(one.result, "data")) for one in lists[-2:]]
-    asked = [one for one in site.frames if one.method == "thread/read"]
-    between = lists[-2].seq < asked[-1].seq < request.seq
-    return between and not any(thread_id in one for one in ids)
+    ids = [arr(dig(page.result, "data")) for page in lists[-2:]]
+    reads = [f for f in site.frames if f.method == "thread/read"]
+    between = lists[-2].seq < reads[-1].seq < request.seq
+    return between and not any(thread_id in page_ids for page_ids in ids)
 
 
 def turn_of_another_id(queue: FrameQueue, frame: Frame) -> None:
-    """The turn has another id."""
+    """Change the id of the turn."""
     edit(*TURNS, place_of(queue.site, frame), "id", to="turn_987654321")(queue, frame)
 
 
 def item_of_another_id(queue: FrameQueue, frame: Frame) -> None:
-    """An item of the turn has another id."""
+    """Change the id of an item of the turn."""
     edit(*TURNS, place_of(queue.site, frame), "items", 0, "id", to="item-1")(queue, frame)
 
 
 def without_a_command(queue: FrameQueue, frame: Frame) -> None:
-    """The command of a turn is gone."""
+    """Remove the command from the turn."""
     place = place_of(queue.site, frame)
     items = items_of(turns_of(dig(frame.result, "thread"))[place])
-    kept = [item for item in items if item.get("type") != "commandExecution"]
-    edit(*TURNS, place, "items", to=kept)(queue, frame)
+    remaining = [item for item in items if item.get("type") != "commandExecution"]
+    edit(*TURNS, place, "items", to=remaining)(queue, frame)
 
 
 def with_a_command(site: FaultSite, frame: Frame) -> bool:
@@ -232,7 +232,7 @@ FAULTS: tuple[Fault, ...] = (
         on="resumed",
         reason="thread/resume reopens an existing thread.",
         change=first(
-            of_a_used_thread(RESUME).where(unloaded, "that is not loaded"),
+            of_a_used_thread(RESUME).where(was_not_loaded, "that is not loaded"),
             refuse("no such thread"),
         ),
     ),
@@ -302,7 +302,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="fork.new-id",
         on="forked",
         reason="A fork has a new id.",
-        change=first(answer_to(FORK), edit_by(*THREAD, "id", value=asked_for)),
+        change=first(answer_to(FORK), edit_by(*THREAD, "id", value=requested_thread)),
     ),
     Fault(
         "fork-not-announced",
@@ -339,14 +339,14 @@ FAULTS: tuple[Fault, ...] = (
         rule="rollback.drops",
         on="rolled-back",
         reason="thread/rollback drops the last turns.",
-        change=first(rolled_back(), add_the_dropped_turn),
+        change=first(rollback_answer(), add_the_dropped_turn),
     ),
     Fault(
         "rollback-shows-no-turns",
         rule="rollback.drops",
         on="rolled-back",
         reason="thread/rollback returns the thread with its turns, those that were left.",
-        change=first(rolled_back().where(shows_turns, "and shows turns"), edit(*TURNS, to=[])),
+        change=first(rollback_answer().where(shows_turns, "and shows turns"), edit(*TURNS, to=[])),
     ),
     Fault(
         "rolled-back-turn-is-read",

@@ -1,7 +1,7 @@
 """Faults of items and deltas."""
 
 from harness.faults.base import Fault
-from harness.faults.changes import first, from_here, there_is, until
+from harness.faults.changes import first, for_each_from, requires, wait_for
 from harness.faults.item_selectors import (
     begun_and_streamed,
     delta,
@@ -11,7 +11,7 @@ from harness.faults.item_selectors import (
     item_started,
     last_delta,
 )
-from harness.faults.operators import drop, duplicate, edit, edit_by, put, renamed
+from harness.faults.operators import drop, duplicate, edit, edit_by, put, rename_ids
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import Verdict, notification, turn_completed
 from harness.faults.site import FaultSite
@@ -25,17 +25,15 @@ RAW = "item/reasoning/textDelta"
 
 
 def start_behind_first_delta(queue: FrameQueue, frame: Frame) -> None:
-    """item/started after the first delta."""
-    queue.put_behind(frame, queue.site.deltas(item_in(queue.site, frame))[0])
+    """Move item/started behind the first delta."""
+    queue.move_behind(frame, queue.site.deltas(item_in(queue.site, frame))[0])
 
 
 def was_cut_off(site: FaultSite, frame: Frame) -> bool:
-    """Return whether an item is of a turn that was interrupted, or met an error that is not
-    retried.
-    """
+    """Return whether an item's turn was interrupted, cancelled, or failed for good."""
     turn = item_in(site, frame).turn
     final = [error for error in turn.errors if obj(error.params).get("willRetry") is False]
-    cancelled = site.approval(lambda one: one.turn is turn and one.decision == "cancel")
+    cancelled = site.find_approval(lambda a: a.turn is turn and a.decision == "cancel")
     return bool(turn.interrupts or final or cancelled)
 
 
@@ -45,36 +43,36 @@ def second_message_of_its_turn(site: FaultSite, frame: Frame) -> bool:
 
 
 def _earlier_message(site: FaultSite, frame: Frame) -> ItemView | None:
-    mine = item_in(site, frame)
-    for item in mine.turn.items.values():
-        if item is not mine and item.type == "agentMessage" and item.completed:
+    own_item = item_in(site, frame)
+    for item in own_item.turn.items.values():
+        if item is not own_item and item.type == "agentMessage" and item.completions:
             return item
     return None
 
 
 def id_of_the_first_message(queue: FrameQueue) -> Steps:
-    """The second message of a turn has the id of the first."""
+    """Give the second message of a turn the id of the first."""
     second = item_started("agentMessage").where(second_message_of_its_turn, "after another one")
-    frame = yield from until(queue, second)
-    mine, earlier = item_in(queue.site, frame), _earlier_message(queue.site, frame)
-    names = {mine.id: mine.id if earlier is None else earlier.id}
+    frame = yield from wait_for(queue, second)
+    own_item, earlier = item_in(queue.site, frame), _earlier_message(queue.site, frame)
+    names = {own_item.id: own_item.id if earlier is None else earlier.id}
 
     def rename(now: Frame) -> None:
-        if queue.site.item_of(now) is mine:
-            queue.alter(now, lambda message: renamed(message, names))
+        if queue.site.item_of(now) is own_item:
+            queue.alter(now, lambda message: rename_ids(message, names))
 
-    yield from from_here(queue, frame, rename)
+    yield from for_each_from(queue, frame, rename)
 
 
 def swap_with_next_delta(queue: FrameQueue, frame: Frame) -> None:
-    """A delta and the one after it in each other's place."""
+    """Exchange a delta and the next one."""
     queue.swap(frame, _next(queue.site, frame))
 
 
 def differs_from_the_next(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the text becomes another one when a delta and the next change places."""
-    one, other = (text(obj(f.params).get("delta")) for f in (frame, _next(site, frame)))
-    return one + other != other + one
+    """Return whether exchanging a delta and the next changes the text."""
+    left, right = (text(obj(f.params).get("delta")) for f in (frame, _next(site, frame)))
+    return left + right != right + left
 
 
 def _next(site: FaultSite, frame: Frame) -> Frame:
@@ -82,7 +80,7 @@ def _next(site: FaultSite, frame: Frame) -> Frame:
 
 
 def longer_text(site: FaultSite, frame: Frame) -> str:
-    """The text of an item, with an end that was never streamed."""
+    """Return the text of an item, with an end that was never streamed."""
     return text(dig(frame.params, "item", "text")) + "!"
 
 
@@ -102,7 +100,7 @@ def last_of_the_first_part(site: FaultSite, frame: Frame) -> Verdict:
     deltas = [f for f in site.deltas(item, SUMMARY) if of_the_first_part(site, f)]
     if deltas[-1] is not frame:
         return False
-    ended = bool(item.completed) or site.deltas(item, SUMMARY)[-1] is not frame
+    ended = bool(item.completions) or site.deltas(item, SUMMARY)[-1] is not frame
     return len(deltas) > 1 if ended else None
 
 
@@ -113,11 +111,13 @@ def has_a_text(site: FaultSite, frame: Frame) -> bool:
 
 def _text_place(frame: Frame) -> int | None:
     parts = arr(dig(frame.params, "item", "content"))
-    return next((at for at, part in enumerate(parts) if obj(part).get("type") == "text"), None)
+    return next(
+        (place for place, part in enumerate(parts) if obj(part).get("type") == "text"), None
+    )
 
 
 def another_echo(queue: FrameQueue, frame: Frame) -> None:
-    """Another text than the user's in a userMessage."""
+    """Change the text of a userMessage."""
     place = _text_place(frame)
     if place is not None:
         path = ("params", "item", "content", place, "text")
@@ -130,20 +130,20 @@ def before_a_second_part(site: FaultSite, frame: Frame) -> Verdict:
     if item is None:
         return False
     parts = {obj(f.params).get("summaryIndex") for f in site.deltas(item, SUMMARY)}
-    return True if {0, 1} <= parts else False if item.completed else None
+    return True if {0, 1} <= parts else False if item.completions else None
 
 
 def no_boundary(queue: FrameQueue) -> Steps:
-    """No boundary at all between sections that there are."""
+    """Drop all boundaries between sections of a summary."""
     announced = notification(PART_ADDED).where(before_a_second_part, "before a second part")
-    frame = yield from until(queue, announced)
+    frame = yield from wait_for(queue, announced)
     item = item_in(queue.site, frame)
 
     def drop_boundary(now: Frame) -> None:
         if now.method == PART_ADDED and queue.site.item_of(now) is item:
             queue.drop(now)
 
-    yield from from_here(queue, frame, drop_boundary)
+    yield from for_each_from(queue, frame, drop_boundary)
 
 
 LIFECYCLE = "An item's deltas follow its item/started."
@@ -179,7 +179,7 @@ FAULTS: tuple[Fault, ...] = (
         on="plain-turn",
         reason="A started item is completed.",
         change=first(item_completed(), drop),
-        given=there_is(turn_completed("completed")),
+        condition=requires(turn_completed("completed")),
     ),
     Fault(
         "item-cut-off-and-left-open",

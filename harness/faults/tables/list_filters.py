@@ -1,11 +1,11 @@
-"""Faults of what the filters of thread/list let through, and of threads that are not loaded."""
+"""Faults of the filters of thread/list, and of threads that are not loaded."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from harness.faults.base import Fault
 from harness.faults.changes import first
-from harness.faults.list_selectors import data, others, rests
+from harness.faults.list_selectors import is_resting, page_threads, unlisted_threads
 from harness.faults.operators import Operator, edit, edit_by
 from harness.faults.selectors import Fits, Selector, answer_to
 from harness.faults.site import FaultSite
@@ -14,74 +14,80 @@ from harness.trace.frame import Frame, Kind
 
 DATA = ("result", "data")
 NAMED_KINDS = {"cli", "vscode"}
-# The threads that a page must not have, by what was asked for.
+# Returns the threads that a page must not have, by its request.
 Threads: TypeAlias = Callable[[FaultSite, Frame], list[dict[str, Any]]]
 
 
 def asked_by(name: str, value: Fits) -> Selector:
-    """A page that was asked for with a filter, where its value is right for the fault."""
+    """Select a page that was asked for with a filter, where its value is right for the fault."""
     return answer_to("thread/list").where(
-        lambda site, f: site.asked(f).get(name) is not None and value(site, f), f"by {name}"
+        lambda site, f: site.params_of(f).get(name) is not None and value(site, f), f"by {name}"
     )
 
 
 def outside_of_the_archive(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The threads that a list of the archive must not show."""
-    return others(site, frame) if site.asked(frame).get("archived") is True else []
+    """Return the threads that a list of the archive must not show."""
+    return unlisted_threads(site, frame) if site.params_of(frame).get("archived") is True else []
 
 
 def within_the_archive(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The archived threads, for a page without a limit of a list that must not show them."""
-    asked = site.asked(frame)
-    whole = asked.get("limit") is None and asked.get("archived") is not True
-    return others(site, frame, archived=True) if whole else []
+    """Return the archived threads, for a page without a limit of a list that must not show them."""
+    params = site.params_of(frame)
+    is_whole = params.get("limit") is None and params.get("archived") is not True
+    return unlisted_threads(site, frame, archived=True) if is_whole else []
 
 
 def of_other_folders(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The threads that show another folder than the one that was asked for."""
-    name = text(site.asked(frame).get("cwd")).rstrip("/")
+    """Return the threads that show another folder than the one that was asked for."""
+    name = text(site.params_of(frame).get("cwd")).rstrip("/")
     last = name.rpartition("/")[2]
-    return [one for one in others(site, frame) if folder(one) not in ("", last)]
+    return [thread for thread in unlisted_threads(site, frame) if folder(thread) not in ("", last)]
 
 
 def folder(thread: dict[str, Any]) -> str:
-    """The last name in the path of a thread's folder."""
+    """Return the last name in the path of a thread's folder."""
     return text(thread.get("cwd")).rstrip("/").rpartition("/")[2]
 
 
 def of_other_providers(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The threads that show none of the providers that were asked for."""
-    asked = arr(site.asked(frame).get("modelProviders"))
-    return [one for one in others(site, frame) if asked and one.get("modelProvider") not in asked]
+    """Return the threads that show none of the providers that were asked for."""
+    providers = arr(site.params_of(frame).get("modelProviders"))
+    return [
+        thread
+        for thread in unlisted_threads(site, frame)
+        if providers and thread.get("modelProvider") not in providers
+    ]
 
 
 def without_the_term(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The threads of which nothing that was said holds the term that was asked for."""
-    term = text(site.asked(frame).get("searchTerm")).encode()
+    """Return the threads without the search term in any of their messages."""
+    term = text(site.params_of(frame).get("searchTerm")).encode()
     return [
-        one
-        for one in others(site, frame)
+        thread
+        for thread in unlisted_threads(site, frame)
         if term
-        and not any(term in said.raw and one["id"].encode() in said.raw for said in site.frames)
+        and not any(
+            term in message.raw and thread["id"].encode() in message.raw for message in site.frames
+        )
     ]
 
 
 def in_another_case(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """Those of which the preview holds it in upper and lower case as it was not asked for."""
-    term = text(site.asked(frame).get("searchTerm")).lower()
+    """Return those whose preview holds the term in another case."""
+    term = text(site.params_of(frame).get("searchTerm")).lower()
     threads = without_the_term(site, frame)
-    return [one for one in threads if term in text(one.get("preview")).lower()]
+    return [thread for thread in threads if term in text(thread.get("preview")).lower()]
 
 
 def kinds(site: FaultSite, frame: Frame) -> set[str]:
-    """The kinds that a list was asked for by."""
-    return {text(kind) for kind in arr(site.asked(frame).get("sourceKinds"))}
+    """Return the kinds that a list was asked for by."""
+    return {text(kind) for kind in arr(site.params_of(frame).get("sourceKinds"))}
 
 
 def lists_by_kinds(site: FaultSite, frame: Frame) -> list[Frame]:
-    """The earlier lists by kinds, with the same other params, that are whole as this one is."""
+    """Return the earlier whole lists by kinds with the same other params."""
     apart = ("sourceKinds", "limit", "sortKey")
-    besides = {k: v for k, v in site.asked(frame).items() if k not in apart and v is not None}
+    besides = {k: v for k, v in site.params_of(frame).items() if k not in apart and v is not None}
     if "cursor" in besides or dig(frame.result, "nextCursor") is not None:
         return []
     return [
@@ -91,118 +97,129 @@ def lists_by_kinds(site: FaultSite, frame: Frame) -> list[Frame]:
         and answer_to("thread/list").fits(site, other)
         and kinds(site, other)
         and dig(other.result, "nextCursor") is None
-        and {k: v for k, v in site.asked(other).items() if k not in apart and v is not None}
+        and {k: v for k, v in site.params_of(other).items() if k not in apart and v is not None}
         == besides
     ]
 
 
 def untouched_since(site: FaultSite, other: Frame, frame: Frame, thread_id: str) -> bool:
-    """Return whether a thread rested at an earlier list, and no message has named it since but
-    lists.
-    """
+    """Return whether a thread rested at an earlier list, and only lists named it since."""
     request = site.request_of(other)
-    between = [one for one in site.later(other) if one.seq < frame.seq]
-    said = [one for one in between if not answer_to("thread/list").fits(site, one)]
+    between = [f for f in site.frames_after(other) if f.seq < frame.seq]
+    messages = [message for message in between if not answer_to("thread/list").fits(site, message)]
     return (
         request is not None
-        and rests(site, other, thread_id)
-        and not any(thread_id.encode() in one.raw for one in said)
+        and is_resting(site, other, thread_id)
+        and not any(thread_id.encode() in message.raw for message in messages)
     )
 
 
 def of_another_kind(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """The threads that an earlier list by the other of the two named kinds showed."""
-    here = kinds(site, frame)
+    """Return the threads that an earlier list by the other of the two named kinds showed."""
+    own_kinds = kinds(site, frame)
     return [
         thread
         for other in lists_by_kinds(site, frame)
-        for thread in data(other)
-        if here and here | kinds(site, other) <= NAMED_KINDS and not here & kinds(site, other)
+        for thread in page_threads(other)
+        if own_kinds
+        and own_kinds | kinds(site, other) <= NAMED_KINDS
+        and not own_kinds & kinds(site, other)
         if untouched_since(site, other, frame, text(thread.get("id")))
     ]
 
 
 def of_fewer_kinds(site: FaultSite, frame: Frame) -> list[str]:
-    """The ids of the threads that an earlier list by fewer kinds showed too."""
+    """Return the ids of the threads that an earlier list by fewer kinds showed too."""
     return [
         text(thread.get("id"))
         for other in lists_by_kinds(site, frame)
-        for thread in data(other)
+        for thread in page_threads(other)
         if kinds(site, other) < kinds(site, frame)
         if untouched_since(site, other, frame, text(thread.get("id")))
     ]
 
 
 def without_those(site: FaultSite, frame: Frame) -> list[Any]:
-    """The threads of a page but for these."""
-    gone = of_fewer_kinds(site, frame)
-    return [thread for thread in data(frame) if thread.get("id") not in gone]
+    """Return the threads of a page without those of fewer kinds."""
+    dropped = of_fewer_kinds(site, frame)
+    return [thread for thread in page_threads(frame) if thread.get("id") not in dropped]
 
 
-def unloaded(site: FaultSite, frame: Frame) -> list[str]:
-    """The threads of ours that were told to be notLoaded, and that nothing has named since."""
+def unloaded_threads(site: FaultSite, frame: Frame) -> list[str]:
+    """Return our threads that became notLoaded, and that nothing has named since."""
     request = site.request_of(frame)
-    found: list[str] = []
+    thread_ids: list[str] = []
     for thread in site.conversation.threads.values() if request is not None else ():
-        told = [one for one in thread.statuses if request is not None and one.seq < request.seq]
-        if not told or dig(told[-1].params, "status", "type") != "notLoaded":
+        changes = [
+            status for status in thread.statuses if request is not None and status.seq < request.seq
+        ]
+        if not changes or dig(changes[-1].params, "status", "type") != "notLoaded":
             continue
-        later = [one for one in site.later(told[-1]) if thread.id.encode() in one.raw]
-        used = [one for one in later if not harmless(site, one)]
-        if site.our_thread(thread.id) and not used and not unanswered(site, told[-1]):
-            found.append(thread.id)
-    return found
+        later = [f for f in site.frames_after(changes[-1]) if thread.id.encode() in f.raw]
+        used = [other for other in later if not is_harmless(site, other)]
+        if site.is_our_thread(thread.id) and not used and not load_was_pending(site, changes[-1]):
+            thread_ids.append(thread.id)
+    return thread_ids
 
 
-def unanswered(site: FaultSite, told: Frame) -> bool:
-    """Return whether a request that may load a thread was under way when that was told."""
-    sent = {one for one in site.frames if one.kind is Kind.REQUEST and not one.from_target}
-    loading = [one for one in sent if one.method in ("thread/resume", "turn/start", "thread/fork")]
-    answers = [site.conversation.answer_of(one) for one in loading]
-    return any(one is None or one.seq > told.seq for one in answers)
+def load_was_pending(site: FaultSite, notification: Frame) -> bool:
+    """Return whether a request that may load a thread was open at a notification."""
+    sent = {frame for frame in site.frames if frame.kind is Kind.REQUEST and not frame.from_target}
+    loading = [
+        request
+        for request in sent
+        if request.method in ("thread/resume", "turn/start", "thread/fork")
+    ]
+    answers = [site.conversation.answer_of(request) for request in loading]
+    return any(answer is None or answer.seq > notification.seq for answer in answers)
 
 
-def harmless(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a message loads no thread, and says of none that it is loaded."""
-    looking = ("thread/read", "thread/list", "thread/loaded/list", "thread/closed")
+def is_harmless(site: FaultSite, frame: Frame) -> bool:
+    """Return whether a message neither loads a thread nor shows one as loaded."""
+    reading = ("thread/read", "thread/list", "thread/loaded/list", "thread/closed")
     request = site.request_of(frame)
-    return frame.method in looking or (request is not None and request.method in looking)
+    return frame.method in reading or (request is not None and request.method in reading)
 
 
 def shown_unloaded(site: FaultSite, frame: Frame) -> int | None:
-    """The place of the first thread on a page that is not loaded."""
-    gone = unloaded(site, frame)
-    places = [at for at, thread in enumerate(data(frame)) if thread.get("id") in gone]
+    """Return the place of the first thread on a page that is not loaded."""
+    unloaded = unloaded_threads(site, frame)
+    places = [
+        index for index, thread in enumerate(page_threads(frame)) if thread.get("id") in unloaded
+    ]
     return places[0] if places else None
 
 
 def with_it_idle(site: FaultSite, frame: Frame) -> list[Any]:
-    """The threads of a page, with one idle that is not loaded."""
+    """Return the threads of a page, with one idle that is not loaded."""
     place = shown_unloaded(site, frame)
     idle = {"status": {"type": "idle"}}
-    return [{**one, **idle} if at == place else one for at, one in enumerate(data(frame))]
+    return [
+        {**thread, **idle} if index == place else thread
+        for index, thread in enumerate(page_threads(frame))
+    ]
 
 
 def with_one_unloaded(site: FaultSite, frame: Frame) -> list[Any]:
-    """The ids of the threads in memory, and of one that is not."""
-    return [*arr(dig(frame.result, "data")), unloaded(site, frame)[0]]
+    """Return the ids of the threads in memory, and of one that is not."""
+    return [*arr(dig(frame.result, "data")), unloaded_threads(site, frame)[0]]
 
 
-def added(find: Threads) -> Operator:
-    """The operator that adds the first of some threads to a page."""
+def add_thread(find: Threads) -> Operator:
+    """Return an operator that adds the first of some threads to a page."""
 
     def with_one_more(site: FaultSite, frame: Frame) -> list[Any]:
-        page, more = data(frame), find(site, frame)[0]
-        times = [created(thread) for thread in page]
+        page, more = page_threads(frame), find(site, frame)[0]
+        times = [created_at(thread) for thread in page]
         if times == sorted(times):
-            return sorted([*page, more], key=created)
-        return sorted([*page, more], key=created, reverse=True)
+            return sorted([*page, more], key=created_at)
+        return sorted([*page, more], key=created_at, reverse=True)
 
     return edit_by(*DATA, value=with_one_more)
 
 
-def created(thread: dict[str, Any]) -> float:
-    """The time when a thread was created, 0 where it shows none."""
+def created_at(thread: dict[str, Any]) -> float:
+    """Return the time when a thread was created, 0 if it shows none."""
     time = thread.get("createdAt")
     return time if isinstance(time, int | float) else 0
 
@@ -220,7 +237,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="archived true lists archived threads only.",
         change=first(
             asked_by("archived", can_have(outside_of_the_archive)),
-            added(outside_of_the_archive),
+            add_thread(outside_of_the_archive),
         ),
     ),
     Fault(
@@ -230,7 +247,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="Without archived, or with false or null, no archived thread is listed.",
         change=first(
             answer_to("thread/list").where(can_have(within_the_archive), "not of the archive"),
-            added(within_the_archive),
+            add_thread(within_the_archive),
         ),
     ),
     Fault(
@@ -238,10 +255,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="list.cwd-exact",
         on="listed",
         reason="cwd is an exact match of the working directory.",
-        change=first(
-            asked_by("cwd", can_have(of_other_folders)),
-            added(of_other_folders),
-        ),
+        change=first(asked_by("cwd", can_have(of_other_folders)), add_thread(of_other_folders)),
     ),
     Fault(
         "list-by-provider-with-another",
@@ -249,8 +263,7 @@ FAULTS: tuple[Fault, ...] = (
         on="listed",
         reason="modelProviders keeps the named providers.",
         change=first(
-            asked_by("modelProviders", can_have(of_other_providers)),
-            added(of_other_providers),
+            asked_by("modelProviders", can_have(of_other_providers)), add_thread(of_other_providers)
         ),
     ),
     Fault(
@@ -259,8 +272,7 @@ FAULTS: tuple[Fault, ...] = (
         on="listed",
         reason="searchTerm is a substring of the title.",
         change=first(
-            asked_by("searchTerm", can_have(without_the_term)),
-            added(without_the_term),
+            asked_by("searchTerm", can_have(without_the_term)), add_thread(without_the_term)
         ),
     ),
     Fault(
@@ -269,8 +281,7 @@ FAULTS: tuple[Fault, ...] = (
         on="listed",
         reason="searchTerm tells upper and lower case apart.",
         change=first(
-            asked_by("searchTerm", can_have(in_another_case)),
-            added(in_another_case),
+            asked_by("searchTerm", can_have(in_another_case)), add_thread(in_another_case)
         ),
     ),
     Fault(
@@ -279,8 +290,7 @@ FAULTS: tuple[Fault, ...] = (
         on="listed",
         reason="sourceKinds keeps threads of the named kinds.",
         change=first(
-            asked_by("sourceKinds", can_have(of_another_kind)),
-            added(of_another_kind),
+            asked_by("sourceKinds", can_have(of_another_kind)), add_thread(of_another_kind)
         ),
     ),
     Fault(
@@ -312,7 +322,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="A thread that is not loaded is shown as notLoaded.",
         change=first(
             answer_to("thread/read").where(
-                lambda site, f: dig(f.result, "thread", "id") in unloaded(site, f),
+                lambda site, f: dig(f.result, "thread", "id") in unloaded_threads(site, f),
                 "of one that is not loaded",
             ),
             edit("result", "thread", "status", to={"type": "idle"}),
@@ -325,7 +335,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="notLoaded means that the thread is not in memory.",
         change=first(
             answer_to("thread/loaded/list").where(
-                lambda site, f: bool(unloaded(site, f)), "while one is not loaded"
+                lambda site, f: bool(unloaded_threads(site, f)), "while one is not loaded"
             ),
             edit_by(*DATA, value=with_one_unloaded),
         ),

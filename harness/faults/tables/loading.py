@@ -1,6 +1,6 @@
 """Faults of names, of leaving a thread, and of the list of loaded threads."""
 
-from harness.faults.base import Fault, Given
+from harness.faults.base import Condition, Fault
 from harness.faults.changes import every, first
 from harness.faults.operators import drop, edit, edit_by, insert_by
 from harness.faults.selectors import Selector, Verdict, answer_to, notification
@@ -16,7 +16,7 @@ CLOSED = "thread/closed"
 
 
 def left_with(word: str) -> Selector:
-    """An answer to thread/unsubscribe with this word."""
+    """Select an answer to thread/unsubscribe with this word."""
     return answer_to(UNSUBSCRIBE).where(
         lambda _, f: dig(f.result, "status") == word, f"that says {word}"
     )
@@ -24,21 +24,21 @@ def left_with(word: str) -> Selector:
 
 def shows_our_name(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether an answer shows the name that was given last."""
-    set_last = [one for one in site.frames if one.method == NAME and one.seq < frame.seq]
+    set_last = [other for other in site.frames if other.method == NAME and other.seq < frame.seq]
     name = text(dig(frame.result, "thread", "name"))
     return bool(set_last) and bool(name) and obj(set_last[-1].params).get("name") == name
 
 
 def closed_of_the_thread(site: FaultSite, frame: Frame) -> object:
-    """A thread/closed of the thread that a request was about."""
-    thread_id = site.asked(frame).get("threadId")
+    """Return a thread/closed of the thread that a request was about."""
+    thread_id = site.params_of(frame).get("threadId")
     return {"method": CLOSED, "params": {"threadId": thread_id}}
 
 
 def first_of_ours(site: FaultSite) -> str:
-    """The id of the first thread that we started, "" for none."""
+    """Return the id of the first thread that we started, "" for none."""
     threads = site.conversation.threads.values()
-    return next((one.id for one in threads if one.reply is not None), "")
+    return next((thread.id for thread in threads if thread.reply is not None), "")
 
 
 def lists_ours(site: FaultSite, frame: Frame) -> Verdict:
@@ -47,25 +47,27 @@ def lists_ours(site: FaultSite, frame: Frame) -> Verdict:
 
 
 def without_ours(site: FaultSite, frame: Frame) -> object:
-    """The list without our first thread."""
-    return [one for one in arr(dig(frame.result, "data")) if one != first_of_ours(site)]
+    """Return the list without our first thread."""
+    return [entry for entry in arr(dig(frame.result, "data")) if entry != first_of_ours(site)]
 
 
 def was_closed(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether a list came after our thread was closed, and has it no more."""
-    closed = [one for one in site.frames if one.method == CLOSED and one.seq < frame.seq]
+    closed = [other for other in site.frames if other.method == CLOSED and other.seq < frame.seq]
     return bool(closed) and first_of_ours(site) not in arr(dig(frame.result, "data"))
 
 
 def with_ours(site: FaultSite, frame: Frame) -> object:
-    """The list with our first thread."""
+    """Return the list with our first thread."""
     return [*arr(dig(frame.result, "data")), first_of_ours(site)]
 
 
 def two_clients(trace: Trace) -> bool:
     """Return whether this client opened a thread that it did not start."""
-    site = FaultSite.of(trace)
-    return any(one.opened and not one.reply for one in site.conversation.threads.values())
+    site = FaultSite.of_trace(trace)
+    return any(
+        thread.opening_answers and not thread.reply for thread in site.conversation.threads.values()
+    )
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -113,7 +115,7 @@ FAULTS: tuple[Fault, ...] = (
         on="left-by-one",
         reason="thread/closed says that no subscribers are left.",
         change=first(left_with("unsubscribed"), insert_by(closed_of_the_thread)),
-        given=Given("client that came second", two_clients),
+        condition=Condition("client that came second", two_clients),
     ),
     Fault(
         "not-subscribed-though-it-was",

@@ -1,6 +1,6 @@
-"""Faults of what passes between an agent and the MCP servers that the harness plays.
+"""Faults between an agent and the MCP servers that the harness plays.
 
-Most of them change marks: what a server gets is no message between a client and an agent.
+Most of them change marks: a server's requests are not messages of the session.
 """
 
 import dataclasses
@@ -12,54 +12,56 @@ from harness.faults.changes import first
 from harness.faults.item_selectors import item_completed
 from harness.faults.operators import edit
 from harness.faults.site import FaultSite
-from harness.trace.marks import MarkBody, McpAsked, ModelCall
-from harness.trace.mcp_marks import Held, McpConfigured, McpRequest, McpStarted, McpVariable
+from harness.trace.marks import MarkBody, McpToolCall, ModelCall
+from harness.trace.mcp_marks import McpConfigured, McpRequest, McpStarted, McpVariable, Possession
 from harness.trace.trace import B, Mark, Trace
 
-WHY = "what a server gets is no message, and those are marks"
+WHY = "the change is in marks: a server's requests are not messages"
 
 
-def marked(body: type[B], how: Callable[[B], B], fits: Callable[[B], bool]) -> StoredOnly:
-    """The marks of a class that fit, changed; there must be one."""
+def edit_marks(body: type[B], how: Callable[[B], B], fits: Callable[[B], bool]) -> StoredOnly:
+    """Return a change of the marks of a class that fit; there must be one."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
-        found = [mark for mark in trace.marks_of(body) if fits(mark.body)]
-        if not found:
+        marks = [mark for mark in trace.marks_of(body) if fits(mark.body)]
+        if not marks:
             raise NotApplied(f"no mark {body.kind} that fits")
-        return stored.remark(trace, found, how)
+        return stored.replace_marks(trace, marks, how)
 
     return StoredOnly(WHY, make)
 
 
-def never_called(_: FaultSite, trace: Trace) -> Trace:
-    """No server got a call of a tool."""
+def drop_tool_calls(_: FaultSite, trace: Trace) -> Trace:
+    """Remove all calls of tools."""
 
     def calls(mark: Mark[MarkBody]) -> bool:
         return isinstance(mark.body, McpRequest) and mark.body.method == "tools/call"
 
     if not any(map(calls, trace.marks)):
         raise NotApplied("no call of a tool of a server")
-    return stored.unmark(trace, calls)
+    return stored.remove_marks(trace, calls)
 
 
-def offered_though_off(_: FaultSite, trace: Trace) -> Trace:
-    """The model is offered the tools of a server that is not enabled."""
-    off = [
-        McpAsked(mark.body.server, tool)
+def offer_disabled_tools(_: FaultSite, trace: Trace) -> Trace:
+    """Offer the model the tools of a server that is not enabled."""
+    disabled_tools = [
+        McpToolCall(mark.body.server, tool)
         for mark in trace.marks_of(McpConfigured)
         for tool in mark.body.tools
         if not mark.body.enabled
     ]
     calls = [mark for mark in trace.marks_of(ModelCall) if mark.body.offered]
-    if not off or not calls:
+    if not disabled_tools or not calls:
         raise NotApplied("no server that is not enabled beside one whose tools are offered")
-    return stored.remark(
-        trace, calls, lambda one: dataclasses.replace(one, offered=(*one.offered, *off))
+    return stored.replace_marks(
+        trace,
+        calls,
+        lambda call: dataclasses.replace(call, offered=(*call.offered, *disabled_tools)),
     )
 
 
-def _is_call(one: McpRequest) -> bool:
-    return one.method == "tools/call"
+def _is_call(request: McpRequest) -> bool:
+    return request.method == "tools/call"
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -68,10 +70,10 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.arguments",
         on="mcp-played",
         reason="The args of a stdio server are the arguments of its program.",
-        change=marked(
+        change=edit_marks(
             McpStarted,
-            lambda one: dataclasses.replace(one, args=tuple(" ".join(one.args).split(" "))),
-            lambda one: any(" " in word for word in one.args),
+            lambda body: dataclasses.replace(body, args=tuple(" ".join(body.args).split(" "))),
+            lambda body: any(" " in word for word in body.args),
         ),
     ),
     Fault(
@@ -79,12 +81,12 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.environment",
         on="mcp-played",
         reason="The env of a stdio server is the environment that its program has.",
-        change=marked(
+        change=edit_marks(
             McpStarted,
-            lambda one: dataclasses.replace(
-                one, variables=tuple(McpVariable(v.name, Held.NONE) for v in one.variables)
+            lambda body: dataclasses.replace(
+                body, variables=tuple(McpVariable(v.name, Possession.NONE) for v in body.variables)
             ),
-            lambda one: bool(one.variables),
+            lambda body: bool(body.variables),
         ),
     ),
     Fault(
@@ -92,10 +94,10 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.no-credentials",
         on="mcp-played",
         reason="A stdio server receives credentials only through its env entries.",
-        change=marked(
+        change=edit_marks(
             McpStarted,
-            lambda one: dataclasses.replace(one, tokens=("DOCS_BEARER",)),
-            lambda one: not one.tokens,
+            lambda body: dataclasses.replace(body, tokens=("DOCS_BEARER",)),
+            lambda body: not body.tokens,
         ),
     ),
     Fault(
@@ -103,10 +105,10 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.bearer-token",
         on="mcp-played",
         reason="The bearer token is read from the variable that the configuration names.",
-        change=marked(
+        change=edit_marks(
             McpRequest,
-            lambda one: dataclasses.replace(one, token=Held.NONE),
-            lambda one: one.token is Held.SAME,
+            lambda body: dataclasses.replace(body, token=Possession.NONE),
+            lambda body: body.token is Possession.SAME,
         ),
     ),
     Fault(
@@ -114,22 +116,22 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.enabled-only",
         on="mcp-played",
         reason="A server that is not enabled gives the agent no tools.",
-        change=StoredOnly(WHY, offered_though_off),
+        change=StoredOnly(WHY, offer_disabled_tools),
     ),
     Fault(
         "mcp-server-never-called",
         rule="mcp-server.called",
         on="mcp-played",
         reason="A stdio server is spoken to over its standard streams, another one over HTTP.",
-        change=StoredOnly(WHY, never_called),
+        change=StoredOnly(WHY, drop_tool_calls),
     ),
     Fault(
         "mcp-server-given-other-arguments",
         rule="mcp-server.call-arguments",
         on="mcp-played",
         reason="A tool gets the arguments that its call has.",
-        change=marked(
-            McpRequest, lambda one: dataclasses.replace(one, arguments='{"a": "2"}'), _is_call
+        change=edit_marks(
+            McpRequest, lambda body: dataclasses.replace(body, arguments='{"a": "2"}'), _is_call
         ),
     ),
     Fault(
@@ -146,10 +148,10 @@ FAULTS: tuple[Fault, ...] = (
         rule="mcp-server.result-told",
         on="mcp-played",
         reason="A tool is for the model, which is told what it says.",
-        change=marked(
+        change=edit_marks(
             ModelCall,
-            lambda one: dataclasses.replace(one, outputs=("done",)),
-            lambda one: bool(one.outputs),
+            lambda body: dataclasses.replace(body, outputs=("done",)),
+            lambda body: bool(body.outputs),
         ),
     ),
 )

@@ -9,8 +9,8 @@ from harness.faults.operators import drop, duplicate, edit, edit_by, insert, rem
 from harness.faults.selectors import (
     answer_to,
     from_target,
+    our_request,
     read_with_turns,
-    sent,
     status,
     turn_in,
     turn_reply,
@@ -38,13 +38,13 @@ def its_turn_is_announced(site: FaultSite, late: Frame, now: Frame) -> bool:
 
 def not_announced(site: FaultSite, frame: Frame) -> bool:
     """Return whether the turn that a reply gives was not announced before."""
-    return not turn_in(site, frame).started
+    return not turn_in(site, frame).starts
 
 
 def interrupted_turn_ends(site: FaultSite, late: Frame, now: Frame) -> bool:
-    """Return whether the turn ends interrupted whose turn/interrupt was answered."""
+    """Return whether a frame ends the turn of an answered turn/interrupt as interrupted."""
     turn = site.turn_of(now)
-    named = text(site.asked(late).get("turnId"))
+    named = text(site.params_of(late).get("turnId"))
     return (
         now.method == "turn/completed"
         and turn is not None
@@ -164,7 +164,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="harness.own-frame",
         on="plain-turn",
         reason="The cwd that we send is a string; anything else is our own defect.",
-        change=first(sent("thread/start"), edit("params", "cwd", to=5)),
+        change=first(our_request("thread/start"), edit("params", "cwd", to=5)),
     ),
     Fault(
         "turn-announced-before-its-reply",

@@ -1,11 +1,11 @@
-"""Faults of what a server asks its model, seen in the marks of the model calls."""
+"""Faults of the model calls of a server, in their marks."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from harness.faults import stored
-from harness.faults.base import Fault, Given, NotApplied, StoredOnly
+from harness.faults.base import Condition, Fault, NotApplied, StoredOnly
 from harness.faults.changes import every
 from harness.faults.item_selectors import item_in
 from harness.faults.operators import edit
@@ -17,46 +17,50 @@ from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
 from harness.trace.trace import Mark, Trace
 
-IN_MARKS = "it changes what the model was asked, and that is in marks"
+IN_MARKS = "the change is in marks: model calls are not messages"
 
 # Finds one turn/start among those that were granted, in order.
 WhichStart: TypeAlias = Callable[[list[Frame]], Frame]
 
 
-def granted(site: FaultSite) -> list[Frame]:
-    """The turn/start requests that were granted so far, all of one thread."""
-    answers = (one for one in site.frames if answer_to("turn/start").fits(site, one))
-    starts = [request for one in answers if (request := site.request_of(one)) is not None]
+def granted_starts(site: FaultSite) -> list[Frame]:
+    """Return the turn/start requests that were granted so far, all of one thread."""
+    answers = (frame for frame in site.frames if answer_to("turn/start").fits(site, frame))
+    starts = [request for answer in answers if (request := site.request_of(answer)) is not None]
     if len({str(obj(start.params).get("threadId")) for start in starts}) > 1:
         raise NotApplied("no conversation of one thread")
     return starts
 
 
 def the_first(starts: list[Frame]) -> Frame:
-    """The first turn/start."""
-    return pick(starts, lambda _: True, "turn/start")
+    """Return the first turn/start."""
+    return pick_start(starts, lambda _: True, "turn/start")
 
 
 def first_with(param: str) -> WhichStart:
-    """The first turn/start that has this param."""
-    return lambda starts: pick(starts, lambda one: has(one, param), f"turn/start with {param}")
+    """Return the first turn/start that has this param."""
+    return lambda starts: pick_start(
+        starts, lambda start: has(start, param), f"turn/start with {param}"
+    )
 
 
 def next_without(param: str) -> WhichStart:
-    """The turn/start after the first one with this param, itself without."""
+    """Return the turn/start after the first one with this param, itself without."""
 
     def which(starts: list[Frame]) -> Frame:
         start = first_with(param)(starts)
         later = starts[starts.index(start) + 1 :][:1]
-        return pick(later, lambda one: not has(one, param), f"turn/start without {param} after it")
+        return pick_start(
+            later, lambda start: not has(start, param), f"turn/start without {param} after it"
+        )
 
     return which
 
 
 def first_if_without(param: str) -> WhichStart:
-    """The first turn/start, if it has not this param."""
-    return lambda starts: pick(
-        starts[:1], lambda one: not has(one, param), f"first turn/start without {param}"
+    """Return the first turn/start, if it lacks this param."""
+    return lambda starts: pick_start(
+        starts[:1], lambda start: not has(start, param), f"first turn/start without {param}"
     )
 
 
@@ -65,18 +69,18 @@ def has(start: Frame, param: str) -> bool:
     return bool(obj(start.params).get(param))
 
 
-def pick(starts: list[Frame], where: Callable[[Frame], bool], what: str) -> Frame:
-    """The first that fits."""
-    found = next((start for start in starts if where(start)), None)
-    if found is None:
-        raise NotApplied(f"no {what}")
-    return found
+def pick_start(starts: list[Frame], matches: Callable[[Frame], bool], description: str) -> Frame:
+    """Return the first turn/start that matches. Raises `NotApplied` for none."""
+    start = next((candidate for candidate in starts if matches(candidate)), None)
+    if start is None:
+        raise NotApplied(f"no {description}")
+    return start
 
 
 def calls_of(site: FaultSite, start: Frame) -> list[Mark[ModelCall]]:
-    """The model calls between a turn/start and the end of its turn."""
+    """Return the model calls between a turn/start and the end of its turn."""
     turns = site.conversation.turns.values()
-    ends = [turn.completed[0].seq for turn in turns if turn.request is start and turn.completed]
+    ends = [turn.completions[0].seq for turn in turns if turn.request is start and turn.completions]
     calls = [
         mark
         for mark in site.marks_of(ModelCall)
@@ -87,39 +91,39 @@ def calls_of(site: FaultSite, start: Frame) -> list[Mark[ModelCall]]:
     return calls
 
 
-def asked_instead(which: WhichStart, **data: Any) -> StoredOnly:
-    """The model was asked something else in the turn of this turn/start."""
+def replace_request(which: WhichStart, **data: Any) -> StoredOnly:
+    """Return a change of the model calls in the turn of this turn/start."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
-        calls = calls_of(site, which(granted(site)))
-        return stored.remark(trace, calls, lambda call: replace(call, **data))
+        calls = calls_of(site, which(granted_starts(site)))
+        return stored.replace_marks(trace, calls, lambda call: replace(call, **data))
 
     return StoredOnly(IN_MARKS, make)
 
 
 def model_of_the_thread(which: WhichStart) -> StoredOnly:
-    """The model of the thread was called in the turn of this turn/start."""
+    """Return a change: the thread's model is called in the turn of this turn/start."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
-        calls = calls_of(site, which(granted(site)))
-        opened = [one for one in site.frames if answer_to("thread/start").fits(site, one)]
+        calls = calls_of(site, which(granted_starts(site)))
+        opened = [frame for frame in site.frames if answer_to("thread/start").fits(site, frame)]
         if not opened:
             raise NotApplied("no answer to thread/start")
         model = str(dig(opened[0].result, "model"))
-        return stored.remark(trace, calls, lambda call: replace(call, model=model))
+        return stored.replace_marks(trace, calls, lambda call: replace(call, model=model))
 
     return StoredOnly(IN_MARKS, make)
 
 
 def run_elsewhere(which: WhichStart) -> Change:
-    """The commands of the turn of this turn/start are run in another folder."""
+    """Return a change: the turn's commands run in another folder."""
 
     def of_the_turn(site: FaultSite, frame: Frame) -> bool:
         if site.item_of(frame) is None or "item" not in obj(frame.params):
             return False
         item = item_in(site, frame)
         try:
-            start = which(granted(site))
+            start = which(granted_starts(site))
         except NotApplied:
             return False
         return item.type == "commandExecution" and item.turn.request is start
@@ -130,17 +134,17 @@ def run_elsewhere(which: WhichStart) -> Change:
     )
 
 
-def asked_by_the_model(which: WhichStart) -> Given:
-    """That the model was called in the turn of this turn/start."""
+def requires_model_call(which: WhichStart) -> Condition:
+    """Return the condition that the model was called in the turn of this turn/start."""
 
     def holds(trace: Trace) -> bool:
-        site = FaultSite.of(trace)
+        site = FaultSite.of_trace(trace)
         try:
-            return bool(calls_of(site, which(granted(site))))
+            return bool(calls_of(site, which(granted_starts(site))))
         except NotApplied:
             return False
 
-    return Given("model call in the turn", holds)
+    return Condition("model call in the turn", holds)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -149,7 +153,7 @@ FAULTS: tuple[Fault, ...] = (
         rule="model.input-arrives",
         on="overrides",
         reason="What the user says in a turn is for the agent, so the model is asked it.",
-        change=asked_instead(the_first, user_texts=[]),
+        change=replace_request(the_first, user_texts=[]),
     ),
     Fault(
         "model-of-the-turn-not-called",
@@ -170,28 +174,28 @@ FAULTS: tuple[Fault, ...] = (
         rule="model.schema-this-turn",
         on="overrides",
         reason="outputSchema binds the last message of its turn, so the model should know it.",
-        change=asked_instead(first_with("outputSchema"), schema=False),
+        change=replace_request(first_with("outputSchema"), schema=False),
     ),
     Fault(
         "schema-kept",
         rule="model.schema-this-turn",
         on="overrides",
         reason="outputSchema applies to its turn only.",
-        change=asked_instead(next_without("outputSchema"), schema=True),
+        change=replace_request(next_without("outputSchema"), schema=True),
     ),
     Fault(
         "effort-not-passed",
         rule="model.effort-passed",
         on="overrides",
         reason="An effort that the model never hears of changes nothing; the text does not say so.",
-        change=asked_instead(first_with("effort"), effort=""),
+        change=replace_request(first_with("effort"), effort=""),
     ),
     Fault(
         "summary-not-passed",
         rule="model.summary-passed",
         on="overrides",
         reason="A summary that the model never hears of changes nothing; the text does not say so.",
-        change=asked_instead(first_with("summary"), summary=""),
+        change=replace_request(first_with("summary"), summary=""),
     ),
     Fault(
         "command-ignores-the-cwd-of-its-turn",
@@ -199,7 +203,7 @@ FAULTS: tuple[Fault, ...] = (
         on="commands",
         reason="cwd of turn/start applies to this turn.",
         change=run_elsewhere(first_with("cwd")),
-        given=asked_by_the_model(first_with("cwd")),
+        condition=requires_model_call(first_with("cwd")),
     ),
     Fault(
         "cwd-of-a-turn-forgotten",
@@ -207,7 +211,7 @@ FAULTS: tuple[Fault, ...] = (
         on="commands",
         reason="cwd of turn/start applies to the turns after it too.",
         change=run_elsewhere(next_without("cwd")),
-        given=asked_by_the_model(next_without("cwd")),
+        condition=requires_model_call(next_without("cwd")),
     ),
     Fault(
         "command-outside-its-thread",
@@ -215,6 +219,6 @@ FAULTS: tuple[Fault, ...] = (
         on="commands",
         reason="A thread's working directory is the one captured for it.",
         change=run_elsewhere(first_if_without("cwd")),
-        given=asked_by_the_model(first_if_without("cwd")),
+        condition=requires_model_call(first_if_without("cwd")),
     ),
 )

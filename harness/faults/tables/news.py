@@ -1,9 +1,9 @@
-"""Faults of what the client is told of the model's side: tokens, plans, reroutes, retries."""
+"""Faults of notifications about the model: tokens, plans, reroutes, retries."""
 
 from collections.abc import Callable
 
 from harness.faults import stored
-from harness.faults.base import Fault, Given, NotApplied, StoredOnly
+from harness.faults.base import Condition, Fault, NotApplied, StoredOnly
 from harness.faults.changes import every, first
 from harness.faults.item_selectors import item_completed
 from harness.faults.operators import drop, edit
@@ -21,78 +21,78 @@ REROUTED = "model/rerouted"
 
 
 def told_of_a_turn(method: str) -> Selector:
-    """A notification that names a turn of ours."""
+    """Select a notification that names a turn of ours."""
     return notification(method).where(
-        lambda site, f: site.ours(site.turn_of(f)), "of a turn of ours"
+        lambda site, f: site.is_our_turn(site.turn_of(f)), "of a turn of ours"
     )
 
 
 def last_of_its_turn(site: FaultSite, frame: Frame) -> Verdict:
     """Return whether the turn gets no other notification of this method; known at its end."""
     turn = turn_in(site, frame)
-    again = [one for one in site.later(frame) if one.method == frame.method]
-    if any(site.turn_of(one) is turn for one in again):
+    again = [other for other in site.frames_after(frame) if other.method == frame.method]
+    if any(site.turn_of(f) is turn for f in again):
         return False
-    return True if turn.completed else None
+    return True if turn.completions else None
 
 
-def calls_that(
-    site: FaultSite, what: str, brought: Callable[[ModelEnd], bool]
+def turn_with_calls(
+    site: FaultSite, description: str, matches: Callable[[ModelEnd], bool]
 ) -> tuple[TurnView, list[Mark[ModelEnd]]]:
-    """The first completed turn whose model calls brought something, and the ends of its calls."""
+    """Return the first completed turn with a matching model end, and its model ends."""
     for turn in site.conversation.turns.values():
         if turn.request is None or turn.status != "completed":
             continue
         ends = [
             mark
             for mark in site.marks_of(ModelEnd)
-            if turn.request.seq <= mark.after <= turn.completed[0].seq
+            if turn.request.seq <= mark.after <= turn.completions[0].seq
         ]
-        if any(brought(mark.body) for mark in ends):
+        if any(matches(mark.body) for mark in ends):
             return turn, ends
-    raise NotApplied(f"no turn whose model brought {what}")
+    raise NotApplied(f"no turn whose model brought {description}")
 
 
-def model_brought(what: str, brought: Callable[[ModelEnd], bool]) -> Given:
-    """That the model brought something in a turn that was completed."""
+def requires_model_output(description: str, matches: Callable[[ModelEnd], bool]) -> Condition:
+    """Return the condition that a completed turn has a matching model end."""
 
     def holds(trace: Trace) -> bool:
         try:
-            calls_that(FaultSite.of(trace), what, brought)
+            turn_with_calls(FaultSite.of_trace(trace), description, matches)
         except NotApplied:
             return False
         return True
 
-    return Given(f"turn whose model brought {what}", holds)
+    return Condition(f"turn whose model brought {description}", holds)
 
 
 def has_outcome(end: ModelEnd) -> bool:
-    """Return whether it is known how the answer to a call ended."""
+    """Return whether the outcome of a call is known."""
     return end.outcome is not CallEnd.UNKNOWN
 
 
 def broke_off_and_told(trace: Trace) -> bool:
-    """Return whether an answer of the model broke off in a turn that an error was told of."""
+    """Return whether an answer of the model broke off in a turn with an error."""
     try:
-        turn, ends = calls_that(FaultSite.of(trace), "an outcome", has_outcome)
+        turn, ends = turn_with_calls(FaultSite.of_trace(trace), "an outcome", has_outcome)
     except NotApplied:
         return False
     return bool(turn.errors) and any(mark.body.outcome is CallEnd.DISCONNECTED for mark in ends)
 
 
-def no_retry(site: FaultSite, trace: Trace) -> Trace:
-    """The calls after the one that failed were never made."""
-    turn, ends = calls_that(site, "an outcome", has_outcome)
+def remove_retries(site: FaultSite, trace: Trace) -> Trace:
+    """Remove the model calls after the failed one."""
+    turn, ends = turn_with_calls(site, "an outcome", has_outcome)
     if not any(obj(error.params).get("willRetry") is True for error in turn.errors):
         raise NotApplied("no retry was announced")
-    if ends[0].body.completed:
+    if ends[0].body.is_complete:
         raise NotApplied("the first call did not fail")
     later = {mark.body.call for mark in ends[1:]}
 
     def of_a_later_call(mark: Mark[MarkBody]) -> bool:
         return isinstance(mark.body, ModelCall | ModelEnd) and mark.body.call in later
 
-    return stored.unmark(trace, of_a_later_call)
+    return stored.remove_marks(trace, of_a_later_call)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -102,7 +102,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="Token usage that is updated during a turn is told.",
         change=every(notification(USAGE), drop),
-        given=model_brought("usage", lambda end: end.usage > 0),
+        condition=requires_model_output("usage", lambda end: end.usage > 0),
     ),
     Fault(
         "mcp-another-tool-called",
@@ -110,7 +110,7 @@ FAULTS: tuple[Fault, ...] = (
         on="mcp-called",
         reason="A tool of a configured MCP server that the model calls is called.",
         change=first(item_completed("mcpToolCall"), edit("params", "item", "tool", to="other")),
-        given=model_brought("calls of MCP tools", lambda end: bool(end.mcp)),
+        condition=requires_model_output("calls of MCP tools", lambda end: bool(end.mcp)),
     ),
     Fault(
         "plan-not-told",
@@ -118,7 +118,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="turn/plan/updated comes each time the agent shares or changes its plan.",
         change=first(told_of_a_turn(PLAN).where(last_of_its_turn, "and its last"), drop),
-        given=model_brought("plans", lambda end: bool(end.plans)),
+        condition=requires_model_output("plans", lambda end: bool(end.plans)),
     ),
     Fault(
         "plan-told-wrong",
@@ -126,7 +126,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="The plan in turn/plan/updated is the agent's.",
         change=first(told_of_a_turn(PLAN), edit("params", "plan", to=[])),
-        given=model_brought("plans", lambda end: bool(end.plans)),
+        condition=requires_model_output("plans", lambda end: bool(end.plans)),
     ),
     Fault(
         "reroute-not-told",
@@ -134,7 +134,7 @@ FAULTS: tuple[Fault, ...] = (
         on="told",
         reason="model/rerouted comes when another model answers.",
         change=every(told_of_a_turn(REROUTED), drop),
-        given=model_brought("answers", lambda end: bool(end.answers)),
+        condition=requires_model_output("answers", lambda end: bool(end.answers)),
     ),
     Fault(
         "failure-not-told",
@@ -142,14 +142,14 @@ FAULTS: tuple[Fault, ...] = (
         on="retried",
         reason="An error within a turn is told by the error notification.",
         change=every(told_of_a_turn("error"), drop),
-        given=Given("answer of the model that broke off and was told", broke_off_and_told),
+        condition=Condition("answer of the model that broke off and was told", broke_off_and_told),
     ),
     Fault(
         "retry-not-made",
         rule="error.retry-follows",
         on="retried",
         reason="willRetry says that the turn goes on by trying again.",
-        change=StoredOnly("it takes calls of the model away, and those are marks", no_retry),
+        change=StoredOnly("it takes calls of the model away, and those are marks", remove_retries),
     ),
     Fault(
         "plan-of-no-turn",

@@ -1,15 +1,15 @@
-"""Faults of approval policies: asked or not, and what is done before the answer."""
+"""Faults of approval policies: wrong questions, and work before the answer."""
 
 from typing import Any
 
 from harness.faults.approval_selectors import decided_item, question
 from harness.faults.base import Fault
-from harness.faults.changes import first, in_turn, there_is
+from harness.faults.changes import first, in_sequence, requires
 from harness.faults.operators import edit, edit_by, insert_by
 from harness.faults.queue import Change
-from harness.faults.selectors import answer_to, sent
+from harness.faults.selectors import answer_to, our_request
 from harness.faults.site import COMMAND, FILE, FaultSite
-from harness.faults.tables.approvals import added_file, asked, place
+from harness.faults.tables.approvals import added_file_diff, approval_at, turn_ids
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
 
@@ -18,10 +18,12 @@ POLICY = "approvalPolicy"
 
 
 def thread_under(policy: str, other: str) -> Change:
-    """A thread is under another policy, from its start on."""
-    return in_turn(
+    """Put a thread under another policy from its start on."""
+    return in_sequence(
         first(
-            sent("thread/start").where(lambda _, f: obj(f.params).get(POLICY) == policy, policy),
+            our_request("thread/start").where(
+                lambda _, f: obj(f.params).get(POLICY) == policy, policy
+            ),
             edit("params", POLICY, to=other),
         ),
         first(
@@ -32,9 +34,9 @@ def thread_under(policy: str, other: str) -> Change:
 
 
 def turn_under(policies: tuple[str, ...], other: str) -> Change:
-    """A turn with one of these policies of its own is under another one."""
+    """Put a turn with one of these policies under another one."""
     return first(
-        sent("turn/start").where(
+        our_request("turn/start").where(
             lambda _, f: obj(f.params).get(POLICY) in policies, " or ".join(policies)
         ),
         edit("params", POLICY, to=other),
@@ -42,27 +44,30 @@ def turn_under(policies: tuple[str, ...], other: str) -> Change:
 
 
 def early_output(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """Output of a command that the client is asked about."""
-    one = asked(site, frame)
-    params = {**place(one), "itemId": one.item.id, "delta": EARLY}
+    """Return output of a command that the client is asked about."""
+    approval = approval_at(site, frame)
+    params = {**turn_ids(approval), "itemId": approval.item.id, "delta": EARLY}
     return {"method": "item/commandExecution/outputDelta", "params": params}
 
 
 def with_early_output(_: FaultSite, frame: Frame) -> str:
-    """The output of a command, the early one with it."""
+    """Return the output of a command, the early one with it."""
     return EARLY + text(dig(frame.params, "item", "aggregatedOutput"))
 
 
 def early_diff(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The diff of the turn, with a change that the client is asked about."""
-    one = asked(site, frame)
+    """Return the diff of the turn, with a change that the client is asked about."""
+    approval = approval_at(site, frame)
     path = "made.txt"
-    return {"method": "turn/diff/updated", "params": {**place(one), "diff": added_file(path, one)}}
+    return {
+        "method": "turn/diff/updated",
+        "params": {**turn_ids(approval), "diff": added_file_diff(path, approval)},
+    }
 
 
 def is_the_first(site: FaultSite, frame: Frame) -> bool:
     """Return whether an item is the first that the client was asked about."""
-    return site.approvals[0].done is frame
+    return site.approvals[0].completion is frame
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -72,7 +77,7 @@ FAULTS: tuple[Fault, ...] = (
         on="approved-command",
         reason="Under never the client is not asked.",
         change=thread_under("untrusted", "never"),
-        given=there_is(decided_item()),
+        condition=requires(decided_item()),
     ),
     Fault(
         "asked-under-an-override-of-never",
@@ -93,14 +98,14 @@ FAULTS: tuple[Fault, ...] = (
         rule="approval.asks-before-acting",
         on="approved-command",
         reason="Nothing of the operation is done before the client has answered.",
-        change=in_turn(
+        change=in_sequence(
             first(question(COMMAND), insert_by(early_output)),
             first(
                 decided_item("accept", methods=(COMMAND,)),
                 edit_by("params", "item", "aggregatedOutput", value=with_early_output),
             ),
         ),
-        given=there_is(decided_item("accept", methods=(COMMAND,))),
+        condition=requires(decided_item("accept", methods=(COMMAND,))),
     ),
     Fault(
         "changed-before-the-answer",
@@ -108,7 +113,7 @@ FAULTS: tuple[Fault, ...] = (
         on="file-changes",
         reason="The diff of the turn has nothing of a change that the client is still asked about.",
         change=first(question(FILE), insert_by(early_diff)),
-        given=there_is(decided_item("accept", methods=(FILE,))),
+        condition=requires(decided_item("accept", methods=(FILE,))),
     ),
     Fault(
         "asked-before-a-failure",
@@ -116,7 +121,7 @@ FAULTS: tuple[Fault, ...] = (
         on="approved-command",
         reason="Under on-failure the client is asked when an operation has failed.",
         change=thread_under("untrusted", "on-failure"),
-        given=there_is(decided_item("accept").where(is_the_first, "before any other")),
+        condition=requires(decided_item("accept").where(is_the_first, "before any other")),
     ),
     Fault(
         "asked-under-reject",
@@ -124,6 +129,6 @@ FAULTS: tuple[Fault, ...] = (
         on="file-changes",
         reason="Under reject nothing is approved; that the client is asked at all is recorded.",
         change=thread_under("untrusted", "reject"),
-        given=there_is(decided_item()),
+        condition=requires(decided_item()),
     ),
 )

@@ -1,4 +1,4 @@
-"""Faults of the sandbox that a thread or a turn is asked to have."""
+"""Faults of the sandbox that a thread or a turn requests."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from harness.faults.base import Fault
 from harness.faults.changes import first
 from harness.faults.item_selectors import item_completed, item_in
 from harness.faults.operators import edit, insert_by
-from harness.faults.refusals import Refused, asked_with, nothing_more_is_asked
+from harness.faults.refusals import RefuseAnswer, no_later_requests, request_has
 from harness.faults.selectors import answer_to
 from harness.faults.site import FaultSite
 from harness.protocol.values import dig, obj
@@ -14,14 +14,14 @@ from harness.trace.frame import Frame
 
 REFUSAL = "unknown sandbox"
 KEBAB = answer_to("thread/start").where(
-    asked_with("sandbox", "read-only", "workspace-write"), "with a sandbox"
+    request_has("sandbox", "read-only", "workspace-write"), "with a sandbox"
 )
 CAMEL = answer_to("thread/start").where(
-    asked_with("sandbox", "readOnly", "workspaceWrite", "dangerFullAccess"),
+    request_has("sandbox", "readOnly", "workspaceWrite", "dangerFullAccess"),
     "with a sandbox in camelCase",
 )
 POLICY = answer_to("turn/start").where(
-    lambda site, frame: "sandboxPolicy" in site.asked(frame), "with a sandboxPolicy"
+    lambda site, frame: "sandboxPolicy" in site.params_of(frame), "with a sandboxPolicy"
 )
 
 
@@ -32,7 +32,7 @@ def may_only_read(site: FaultSite, frame: Frame) -> bool:
 
 
 def diff_of_a_file(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """The diff of the turn, with a file in it."""
+    """Return the diff of the turn, with a file in it."""
     params = obj(frame.params)
     params = {"threadId": params.get("threadId"), "turnId": params.get("turnId")}
     return {"method": "turn/diff/updated", "params": {**params, "diff": "+++ b/made.txt"}}
@@ -44,24 +44,24 @@ FAULTS: tuple[Fault, ...] = (
         rule="thread.sandbox-taken",
         on="sandboxes",
         reason="read-only, workspace-write and danger-full-access are the words for a sandbox.",
-        change=Refused(KEBAB, REFUSAL),
-        given=nothing_more_is_asked(KEBAB),
+        change=RefuseAnswer(KEBAB, REFUSAL),
+        condition=no_later_requests(KEBAB),
     ),
     Fault(
         "sandbox-word-of-the-example-refused",
         rule="thread.sandbox-camel-taken",
         on="sandboxes",
         reason="An example passes a word in camelCase, so that to refuse it is worth recording.",
-        change=Refused(CAMEL, REFUSAL),
-        given=nothing_more_is_asked(CAMEL),
+        change=RefuseAnswer(CAMEL, REFUSAL),
+        condition=no_later_requests(CAMEL),
     ),
     Fault(
         "sandbox-of-the-turn-refused",
         rule="turn.sandbox-policy-taken",
         on="sandboxes",
         reason="turn/start takes a sandboxPolicy.",
-        change=Refused(POLICY, REFUSAL),
-        given=nothing_more_is_asked(POLICY),
+        change=RefuseAnswer(POLICY, REFUSAL),
+        condition=no_later_requests(POLICY),
     ),
     Fault(
         "sandbox-of-the-turn-ignored",

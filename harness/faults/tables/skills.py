@@ -5,39 +5,39 @@ from dataclasses import replace
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.changes import first
 from harness.faults.operators import answer, answer_by, edit, edit_by, refuse
-from harness.faults.selectors import answer_to, sent
+from harness.faults.selectors import answer_to, our_request
 from harness.faults.site import FaultSite
 from harness.faults.skill_selectors import (
     WRITE,
-    changed,
-    common,
     entries,
-    errors_shared_out,
-    extra,
-    forced,
-    former,
+    forced_listing,
+    has_changed_entries,
+    has_extra_roots,
     is_another,
     is_configured,
     is_disabled,
-    lacks_one,
+    lacks_a_name,
     listing,
-    names,
+    names_in_all,
     of_the_session,
     only_first,
-    shared_out,
+    previous_result,
     shows_another,
     shows_configured,
     shows_disabled,
+    skill_names,
+    toggle_enabled,
     turn_with,
-    turned,
+    with_all_errors,
+    with_all_skills,
     with_colour,
     with_errors,
     with_icons,
     with_the_first_twice,
-    without,
+    without_skills,
     without_the_last,
 )
-from harness.faults.stored import remark
+from harness.faults.stored import replace_marks
 from harness.trace.marks import ModelCall
 from harness.trace.trace import Trace
 
@@ -46,15 +46,15 @@ SKILL = (*DATA, 0, "skills", 0)
 FACE = (*SKILL, "interface")
 
 
-def unheard(_: FaultSite, trace: Trace) -> Trace:
-    """No model call holds anything of the files that we wrote."""
+def clear_held_texts(_: FaultSite, trace: Trace) -> Trace:
+    """Clear the texts of our files from all model calls."""
     calls = [mark for mark in trace.marks_of(ModelCall) if mark.body.held]
     if not calls:
         raise NotApplied("no model call with anything of our files")
-    return remark(trace, calls, lambda call: replace(call, held=()))
+    return replace_marks(trace, calls, lambda call: replace(call, held=()))
 
 
-UNHEARD = StoredOnly("it changes what the model was asked, and that is in marks", unheard)
+UNHEARD = StoredOnly("the change is in marks: model calls are not messages", clear_held_texts)
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -77,7 +77,7 @@ FAULTS: tuple[Fault, ...] = (
         on="skills",
         reason="The skills of a project lie in its folder .agent/skills.",
         change=first(
-            forced().where(lambda _, f: bool(names(entries(f)[0])), "with skills"),
+            forced_listing().where(lambda _, f: bool(skill_names(entries(f)[0])), "with skills"),
             edit(*DATA, 0, "skills", to=[]),
         ),
     ),
@@ -87,8 +87,10 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-scopes",
         reason="The skills of the user lie in the folder of skills of the home.",
         change=first(
-            forced(2).where(lambda _, f: bool(common(f)), "with a skill in every entry"),
-            edit_by(*DATA, value=without(common)),
+            forced_listing(2).where(
+                lambda _, f: bool(names_in_all(f)), "with a skill in every entry"
+            ),
+            edit_by(*DATA, value=without_skills(names_in_all)),
         ),
     ),
     Fault(
@@ -97,7 +99,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-scopes",
         reason="Extra roots are scanned as the user's scope for their directory.",
         change=first(
-            forced(2).where(extra, "with extra roots"), edit_by(*DATA, value=without(only_first))
+            forced_listing(2).where(has_extra_roots, "with extra roots"),
+            edit_by(*DATA, value=without_skills(only_first)),
         ),
     ),
     Fault(
@@ -106,8 +109,10 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-scopes",
         reason="Extra roots count for their own directory only, and a project's skills too.",
         change=first(
-            forced(2).where(lambda _, f: bool(only_first(f)), "with skills in one entry only"),
-            edit_by(*DATA, value=shared_out),
+            forced_listing(2).where(
+                lambda _, f: bool(only_first(f)), "with skills in one entry only"
+            ),
+            edit_by(*DATA, value=with_all_skills),
         ),
     ),
     Fault(
@@ -115,7 +120,9 @@ FAULTS: tuple[Fault, ...] = (
         rule="skills.reload-rescans",
         on="skill-reload",
         reason="forceReload passes the cache by and scans the disk again.",
-        change=first(forced().where(changed, "that changed"), answer_by(former)),
+        change=first(
+            forced_listing().where(has_changed_entries, "that changed"), answer_by(previous_result)
+        ),
     ),
     Fault(
         "removed-skills-stay",
@@ -123,8 +130,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-reload",
         reason="A skill that was removed is no longer on the disk that is scanned again.",
         change=first(
-            forced().where(lacks_one, "that lacks a skill of the one before"),
-            answer_by(former),
+            forced_listing().where(lacks_a_name, "that lacks a skill of the one before"),
+            answer_by(previous_result),
         ),
     ),
     Fault(
@@ -175,8 +182,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skills",
         reason="enabled says whether the skill is enabled in the configuration.",
         change=first(
-            forced().where(shows_configured, "with a skill that was configured"),
-            edit_by(*DATA, value=turned(is_configured)),
+            forced_listing().where(shows_configured, "with a skill that was configured"),
+            edit_by(*DATA, value=toggle_enabled(is_configured)),
         ),
     ),
     Fault(
@@ -185,8 +192,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skills-after-restart",
         reason="What is written to the configuration is not that of one process.",
         change=first(
-            forced().where(shows_disabled, "with a disabled skill"),
-            edit_by(*DATA, value=turned(is_disabled)),
+            forced_listing().where(shows_disabled, "with a disabled skill"),
+            edit_by(*DATA, value=toggle_enabled(is_disabled)),
         ),
     ),
     Fault(
@@ -195,8 +202,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skills",
         reason="The path of skills/config/write names one skill.",
         change=first(
-            forced().where(shows_another, "with a skill that was not configured"),
-            edit_by(*DATA, value=turned(is_another)),
+            forced_listing().where(shows_another, "with a skill that was not configured"),
+            edit_by(*DATA, value=toggle_enabled(is_another)),
         ),
     ),
     Fault(
@@ -225,7 +232,9 @@ FAULTS: tuple[Fault, ...] = (
         rule="skills.error-told",
         on="skill-errors",
         reason="The entry has the errors that were met in loading its skills.",
-        change=first(forced().where(with_errors, "with errors"), edit(*DATA, 0, "errors", to=[])),
+        change=first(
+            forced_listing().where(with_errors, "with errors"), edit(*DATA, 0, "errors", to=[])
+        ),
     ),
     Fault(
         "errors-of-all-in-every-entry",
@@ -233,7 +242,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-errors",
         reason="The errors of an entry are those met in loading its own skills.",
         change=first(
-            forced(2).where(with_errors, "with errors"), edit_by(*DATA, value=errors_shared_out)
+            forced_listing(2).where(with_errors, "with errors"),
+            edit_by(*DATA, value=with_all_errors),
         ),
     ),
     Fault(
@@ -252,7 +262,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-companions",
         reason="The small icon of a skill is icon.svg, which lies beside SKILL.md.",
         change=first(
-            forced().where(with_icons, "with an icon"), edit(*FACE, "iconSmall", to="other.svg")
+            forced_listing().where(with_icons, "with an icon"),
+            edit(*FACE, "iconSmall", to="other.svg"),
         ),
     ),
     Fault(
@@ -261,7 +272,8 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-companions",
         reason="The colour of a skill is in its config.toml.",
         change=first(
-            forced().where(with_colour, "with a colour"), edit(*FACE, "brandColor", to="#123456")
+            forced_listing().where(with_colour, "with a colour"),
+            edit(*FACE, "brandColor", to="#123456"),
         ),
     ),
     Fault(
@@ -270,7 +282,7 @@ FAULTS: tuple[Fault, ...] = (
         on="skill-companions",
         reason="The description of a skill is the brief one of its SKILL.md.",
         change=first(
-            forced().where(lambda _, f: bool(names(entries(f)[0])), "with skills"),
+            forced_listing().where(lambda _, f: bool(skill_names(entries(f)[0])), "with skills"),
             edit(*SKILL, "description", to="What nobody wrote"),
         ),
     ),
@@ -279,6 +291,6 @@ FAULTS: tuple[Fault, ...] = (
         rule="harness.own-skill-paths",
         on="skills",
         reason="The path that we send is that of a SKILL.md; anything else is our own defect.",
-        change=first(sent(WRITE), edit("params", "path", to="skills/tidy")),
+        change=first(our_request(WRITE), edit("params", "path", to="skills/tidy")),
     ),
 )

@@ -1,6 +1,6 @@
 """Faults of the files in which threads are kept.
 
-What is on disk is no message, so these are made on stored traces, in their marks.
+Files are not messages, so these faults change the marks of stored traces.
 """
 
 from collections.abc import Callable
@@ -8,123 +8,125 @@ from dataclasses import replace
 
 from harness.faults.base import Fault, NotApplied, StoredOnly
 from harness.faults.site import FaultSite
-from harness.faults.stored import remark
+from harness.faults.stored import replace_marks
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame
-from harness.trace.marks import FileSeen, HomeSearched, TextsFound
+from harness.trace.marks import FileMatch, FileSeen, HomeSearched
 from harness.trace.trace import Mark, Trace
 
-WHY = "what is on disk is seen by looks at it, which a stream of messages does not have"
+WHY = "the change is in marks: looks at files are not messages"
 ARCHIVED = "thread/archived"
 UNARCHIVED = "thread/unarchived"
 Seen = Mark[FileSeen]
-# Which look is spoilt: given the site and all looks, in order.
+# Picks the look to change, given the site and all looks in order.
 Picks = Callable[[FaultSite, list[Seen]], Seen | None]
 
 
-def _told(site: FaultSite, method: str) -> list[Frame]:
+def _frames_of(site: FaultSite, method: str) -> list[Frame]:
     return [frame for frame in site.frames if frame.method == method]
 
 
-def _after(site: FaultSite, looks: list[Seen], method: str, *others: str) -> list[Seen]:
-    """The looks between the first message of a method and the next one of the others."""
-    told = _told(site, method)
-    ends = [frame for other in others for frame in _told(site, other)]
+def _looks_between(site: FaultSite, looks: list[Seen], method: str, *others: str) -> list[Seen]:
+    """Return the looks between the first message of a method and the next one of the others."""
+    first_frames = _frames_of(site, method)
+    ends = [frame for other in others for frame in _frames_of(site, other)]
     return [
-        one
-        for one in looks
-        if told
-        and one.after >= told[0].seq
-        and not any(told[0].seq < end.seq <= one.after for end in ends)
+        look
+        for look in looks
+        if first_frames
+        and look.after >= first_frames[0].seq
+        and not any(first_frames[0].seq < end.seq <= look.after for end in ends)
     ]
 
 
 def the_first_of_a_turn(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """The first look at a file after a turn, and before the thread was archived."""
-    found = _after(site, looks, "turn/completed", "thread/archive", ARCHIVED)
-    return next((one for one in found if one.body.exists), None)
+    """Return the first look at a file after a turn, and before the thread was archived."""
+    candidates = _looks_between(site, looks, "turn/completed", "thread/archive", ARCHIVED)
+    return next((look for look in candidates if look.body.exists), None)
 
 
 def where_it_was(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """The look at the place from which a thread was archived."""
-    found = _after(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
-    paths = {one.body.path for one in looks if one.body.exists and one not in found}
-    return next((one for one in found if one.body.path in paths), None)
+    """Return the look at the place from which a thread was archived."""
+    candidates = _looks_between(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
+    paths = {look.body.path for look in looks if look.body.exists and look not in candidates}
+    return next((look for look in candidates if look.body.path in paths), None)
 
 
 def in_the_archive(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """The look at a file in the archive."""
-    found = _after(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
-    return next((one for one in found if one.body.exists), None)
+    """Return the look at a file in the archive."""
+    candidates = _looks_between(site, looks, ARCHIVED, "thread/unarchive", UNARCHIVED)
+    return next((look for look in candidates if look.body.exists), None)
 
 
 def brought_back(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """The look at the file of a restored thread."""
-    found = _after(site, looks, UNARCHIVED)
-    return next((one for one in found if one.body.exists), None)
+    """Return the look at the file of a restored thread."""
+    candidates = _looks_between(site, looks, UNARCHIVED)
+    return next((look for look in candidates if look.body.exists), None)
 
 
 def left_in_the_archive(site: FaultSite, looks: list[Seen]) -> Seen | None:
-    """The look at the place from which a thread was restored."""
-    found = _after(site, looks, UNARCHIVED)
+    """Return the look at the place from which a thread was restored."""
+    candidates = _looks_between(site, looks, UNARCHIVED)
     archived = in_the_archive(site, looks)
     path = archived.body.path if archived is not None else ""
-    return next((one for one in found if one.body.path == path), None)
+    return next((look for look in candidates if look.body.path == path), None)
 
 
-def look(picks: Picks, how: Callable[[FileSeen], FileSeen], what: str) -> StoredOnly:
-    """Another thing was seen at one look."""
+def edit_look(picks: Picks, how: Callable[[FileSeen], FileSeen], description: str) -> StoredOnly:
+    """Return a change of one look."""
 
     def make(site: FaultSite, trace: Trace) -> Trace:
         picked = picks(site, trace.marks_of(FileSeen))
         if picked is None:
-            raise NotApplied(f"no {what}")
-        return remark(trace, [picked], how)
+            raise NotApplied(f"no {description}")
+        return replace_marks(trace, [picked], how)
 
     return StoredOnly(WHY, make)
 
 
-def gone(seen: FileSeen) -> FileSeen:
-    """Nothing is there, nor anywhere else."""
-    return FileSeen(path=seen.path, exists=False, folder=seen.folder)
+def remove_file(file: FileSeen) -> FileSeen:
+    """Make the file missing everywhere."""
+    return FileSeen(path=file.path, exists=False, folder=file.folder)
 
 
-def still_there(seen: FileSeen) -> FileSeen:
-    """A file is there."""
-    return FileSeen(path=seen.path, exists=True, size=1, sha256="00", folder=True)
+def keep_file(file: FileSeen) -> FileSeen:
+    """Make a file exist."""
+    return FileSeen(path=file.path, exists=True, size=1, sha256="00", folder=True)
 
 
-def changed(seen: FileSeen) -> FileSeen:
-    """The file has other bytes."""
-    return replace(seen, size=seen.size + 1, sha256="00")
+def change_bytes(file: FileSeen) -> FileSeen:
+    """Change the bytes of the file."""
+    return replace(file, size=file.size + 1, sha256="00")
 
 
-def with_its_file(site: FaultSite, trace: Trace) -> Trace:
-    """A search that finds the id of an ephemeral thread, and what was said in it, in a file."""
-    threads = [one.id for one in site.conversation.threads.values() if _is_ephemeral(site, one.id)]
+def find_ephemeral_file(site: FaultSite, trace: Trace) -> Trace:
+    """Make a search find the id and the input of an ephemeral thread in a file."""
+    threads = [
+        thread.id for thread in site.conversation.threads.values() if _is_ephemeral(site, thread.id)
+    ]
     searches = trace.marks_of(HomeSearched)
-    said = [text(part.get("text")) for part in map(obj, _said(site, threads))]
+    texts = [text(part.get("text")) for part in map(obj, _input_parts(site, threads))]
     if not threads or not searches:
         raise NotApplied("no search of the home after an ephemeral thread")
 
-    def found(body: HomeSearched) -> HomeSearched:
-        held = (threads[0], *(one for one in said if one in body.texts))
-        return replace(body, found=(*body.found, TextsFound("/rollout.jsonl", (), held)))
+    def add_match(body: HomeSearched) -> HomeSearched:
+        held = (threads[0], *(user_text for user_text in texts if user_text in body.texts))
+        return replace(body, found=(*body.found, FileMatch("/rollout.jsonl", (), held)))
 
-    return remark(trace, searches, found)
+    return replace_marks(trace, searches, add_match)
 
 
 def _is_ephemeral(site: FaultSite, thread_id: str) -> bool:
     thread = site.conversation.thread(thread_id)
-    shown = thread.reply is not None and dig(thread.reply.result, "thread", "ephemeral")
-    return shown is True
+    ephemeral = thread.reply is not None and dig(thread.reply.result, "thread", "ephemeral")
+    return ephemeral is True
 
 
-def _said(site: FaultSite, threads: list[str]) -> list[object]:
-    """The parts of the input of the first ephemeral thread."""
-    turns = [one for one in site.conversation.turns.values() if one.thread_id in threads[:1]]
-    asked = [one.request for one in turns if one.request is not None]
-    return [part for one in asked for part in obj(one.params).get("input", [])]
+def _input_parts(site: FaultSite, threads: list[str]) -> list[object]:
+    """Return the parts of the input of the first ephemeral thread."""
+    turns = [turn for turn in site.conversation.turns.values() if turn.thread_id in threads[:1]]
+    requests = [turn.request for turn in turns if turn.request is not None]
+    return [part for request in requests for part in obj(request.params).get("input", [])]
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -133,41 +135,43 @@ FAULTS: tuple[Fault, ...] = (
         rule="rollout.at-its-path",
         on="on-disk",
         reason="The path of a stored thread is that of its rollout file.",
-        change=look(the_first_of_a_turn, gone, "look at the file of a thread with a turn"),
+        change=edit_look(
+            the_first_of_a_turn, remove_file, "look at the file of a thread with a turn"
+        ),
     ),
     Fault(
         "archived-by-a-copy",
         rule="archive.file-moved",
         on="on-disk",
         reason="Archiving moves the rollout file: it is no longer where it was.",
-        change=look(where_it_was, still_there, "look at where an archived file was"),
+        change=edit_look(where_it_was, keep_file, "look at where an archived file was"),
     ),
     Fault(
         "archived-with-other-bytes",
         rule="archive.file-moved",
         on="on-disk",
         reason="What was moved is what it was.",
-        change=look(in_the_archive, changed, "look at an archived file"),
+        change=edit_look(in_the_archive, change_bytes, "look at an archived file"),
     ),
     Fault(
         "restored-nowhere",
         rule="unarchive.file-back",
         on="on-disk",
         reason="Taking a thread out of the archive moves the rollout file back.",
-        change=look(brought_back, gone, "look at a restored file"),
+        change=edit_look(brought_back, remove_file, "look at a restored file"),
     ),
     Fault(
         "restored-by-a-copy",
         rule="unarchive.file-back",
         on="on-disk",
         reason="The rollout file is moved back: the archive has it no more.",
-        change=look(left_in_the_archive, still_there, "look at where a restored file was"),
+        change=edit_look(left_in_the_archive, keep_file, "look at where a restored file was"),
     ),
     Fault(
         "ephemeral-on-disk",
         rule="ephemeral.not-stored",
         on="ephemeral",
         reason="An ephemeral thread is not materialized on disk.",
-        change=StoredOnly(WHY, with_its_file),
+        change=StoredOnly(WHY, find_ephemeral_file),
     ),
 )

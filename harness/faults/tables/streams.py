@@ -1,4 +1,4 @@
-"""Faults of the events of `agent exec`, and of what its runs left and asked the model."""
+"""Faults of the events of `agent exec`, and of its files and model calls."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,18 +9,18 @@ from harness.faults.changes import delay, first
 from harness.faults.operators import drop, duplicate, edit, edit_by, insert, remove, rewrite
 from harness.faults.selectors import Selector
 from harness.faults.site import FaultSite
-from harness.faults.stored import remark
+from harness.faults.stored import replace_marks
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.marks import HomeSearched, MarkBody, ModelCall, TextsFound
+from harness.trace.marks import FileMatch, HomeSearched, MarkBody, ModelCall
 from harness.trace.trace import Mark, Trace
 
-MARKS = "what a run leaves on the disk and asks the model is in marks, not in its stream"
+MARKS = "the change is in marks: files and model calls are not in the stream"
 ITEMS = ("item.started", "item.updated", "item.completed")
 
 
 def event(kind: str, item: str = "") -> Selector:
-    """An event of this type, of an item of this type if one is given."""
+    """Select an event of this type, of an item of this type if one is given."""
 
     def fits(_: FaultSite, frame: Frame) -> bool:
         if frame.kind is not Kind.EVENT or obj(frame.json).get("type") != kind:
@@ -40,14 +40,14 @@ def of_a_later_process(_: FaultSite, frame: Frame) -> bool:
     return frame.connection != "p1"
 
 
-def remarked(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
-    """Replace the last mark of a class by what `how` makes of it."""
+def edit_last_mark(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
+    """Return a change of the last mark of a class by `how`."""
 
     def make(_: FaultSite, trace: Trace) -> Trace:
         marks: list[Mark[Any]] = trace.marks_of(body)
         if not marks:
             raise NotApplied(f"no mark {body.kind}")
-        changed = remark(trace, marks[-1:], how)
+        changed = replace_marks(trace, marks[-1:], how)
         if [mark.body for mark in changed.marks] == [mark.body for mark in trace.marks]:
             raise NotApplied(f"nothing to change in the last mark {body.kind}")
         return changed
@@ -56,39 +56,39 @@ def remarked(body: type[Any], how: Callable[[Any], MarkBody]) -> StoredOnly:
 
 
 def behind_another(site: FaultSite, frame: Frame) -> bool:
-    """Return whether an item of another type was told before."""
+    """Return whether an item of another type came before."""
     return bool(id_of_another(site, frame))
 
 
 def id_of_another(site: FaultSite, frame: Frame) -> str:
-    """The id of the item of another type that was told last in the same stream, "" for none."""
-    mine = text(dig(frame.json, "item", "type"))
-    others = [
-        text(dig(one.json, "item", "id"))
-        for one in site.frames
-        if one.connection == frame.connection
-        and one.seq < frame.seq
-        and text(dig(one.json, "item", "type")) not in ("", mine)
+    """Return the id of the last item of another type in the same stream, "" for none."""
+    own_type = text(dig(frame.json, "item", "type"))
+    other_ids = [
+        text(dig(other.json, "item", "id"))
+        for other in site.frames
+        if other.connection == frame.connection
+        and other.seq < frame.seq
+        and text(dig(other.json, "item", "type")) not in ("", own_type)
     ]
-    return others[-1] if others else ""
+    return other_ids[-1] if other_ids else ""
 
 
 def without_history(call: ModelCall) -> ModelCall:
-    """A model call with the last text of the user alone."""
+    """Return a model call with the last text of the user alone."""
     return replace(call, user_texts=(call.user_texts or ())[-1:])
 
 
 def kept_elsewhere(search: HomeSearched) -> HomeSearched:
-    """A search that finds the same texts in a file beside the sessions folder."""
-    found = tuple(
-        TextsFound(one.path.replace("/sessions/", "/threads/"), one.named[:1], one.held)
-        for one in search.found
+    """Return a search that finds the same texts in a file beside the sessions folder."""
+    matches = tuple(
+        FileMatch(match.path.replace("/sessions/", "/threads/"), match.named[:1], match.held)
+        for match in search.found
     )
-    return replace(search, found=found)
+    return replace(search, found=matches)
 
 
-def completed(message: Any) -> Any:
-    """The end of a turn as if it had gone well."""
+def complete_turn(message: Any) -> Any:
+    """Return turn.completed instead of a failure."""
     usage = {"input_tokens": 1, "cached_input_tokens": 0, "output_tokens": 1}
     return {"type": "turn.completed", "usage": usage}
 
@@ -333,28 +333,28 @@ FAULTS: tuple[Fault, ...] = (
         rule="exec.resumed-history",
         on="exec-resumed",
         reason="A resumed thread goes on where it stopped.",
-        change=remarked(ModelCall, without_history),
+        change=edit_last_mark(ModelCall, without_history),
     ),
     Fault(
         "exec-thread-kept-elsewhere",
         rule="exec.thread-kept",
         on="exec-resumed",
         reason="Threads are kept below the sessions folder.",
-        change=remarked(HomeSearched, kept_elsewhere),
+        change=edit_last_mark(HomeSearched, kept_elsewhere),
     ),
     Fault(
         "exec-another-model-is-asked",
         rule="exec.model-asked",
         on="exec-plain",
         reason="The option names the model.",
-        change=remarked(ModelCall, lambda call: replace(call, model="model-of-nobody")),
+        change=edit_last_mark(ModelCall, lambda call: replace(call, model="model-of-nobody")),
     ),
     Fault(
         "exec-failure-passes-for-an-end",
         rule="exec.failure-told",
         on="exec-failed",
         reason="A turn that fails by its key yields turn.failed.",
-        change=first(event("turn.failed"), rewrite(completed)),
+        change=first(event("turn.failed"), rewrite(complete_turn)),
     ),
     Fault(
         "exec-structured-answer-in-prose",

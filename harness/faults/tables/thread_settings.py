@@ -1,7 +1,7 @@
 """Faults of a thread's settings and of the moves of its status."""
 
 from harness.faults.base import Fault
-from harness.faults.changes import first, there_is
+from harness.faults.changes import first, requires
 from harness.faults.operators import edit, refuse
 from harness.faults.selectors import answer_to, status
 from harness.faults.site import FaultSite
@@ -11,27 +11,27 @@ from harness.trace.frame import Frame
 
 def bare_and_not_the_first(site: FaultSite, frame: Frame) -> bool:
     """Return whether the request had no params, and another one was answered before."""
-    served = [one for one in site.frames if one.seq < frame.seq and site.request_of(one)]
-    return not site.asked(frame) and bool(served)
+    served = [other for other in site.frames if other.seq < frame.seq and site.request_of(other)]
+    return not site.params_of(frame) and bool(served)
 
 
 def of_a_thread_that_stays(site: FaultSite, frame: Frame) -> bool:
     """Return whether a thread of ours was read that no turn has moved to another folder."""
     thread_id = text(dig(frame.result, "thread", "id"))
     moved = any(
-        one.method == "turn/start"
-        and "cwd" in obj(one.params)
-        and obj(one.params).get("threadId") == thread_id
-        for one in site.frames
+        other.method == "turn/start"
+        and "cwd" in obj(other.params)
+        and obj(other.params).get("threadId") == thread_id
+        for other in site.frames
     )
-    return bool(site.our_thread(thread_id)) and not moved
+    return bool(site.is_our_thread(thread_id)) and not moved
 
 
 def after_idle(site: FaultSite, frame: Frame) -> bool:
-    """Return whether the thread was told to be idle before."""
+    """Return whether the thread was idle before."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
-    earlier = [one for one in thread.statuses if one.seq < frame.seq]
-    return any(dig(one.params, "status", "type") == "idle" for one in earlier)
+    earlier = [status for status in thread.statuses if status.seq < frame.seq]
+    return any(dig(status_frame.params, "status", "type") == "idle" for status_frame in earlier)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -65,6 +65,6 @@ FAULTS: tuple[Fault, ...] = (
         on="two-turns-read",
         reason="The text does not show the moves; from notLoaded our table has none to active.",
         change=first(status("idle"), edit("params", "status", to={"type": "notLoaded"})),
-        given=there_is(status("active").where(after_idle, "after idle")),
+        condition=requires(status("active").where(after_idle, "after idle")),
     ),
 )

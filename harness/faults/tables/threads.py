@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from harness.faults.base import Fault, Given
-from harness.faults.changes import every, first, rename_id, there_is, until
+from harness.faults.base import Condition, Fault
+from harness.faults.changes import every, first, rename_id, requires, wait_for
 from harness.faults.operators import drop, duplicate, edit, edit_by, remove
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import (
@@ -30,46 +30,48 @@ TURNS = ("result", "thread", "turns")
 
 
 def read_of_an_ended_turn(*, turns: bool) -> Selector:
-    """An answer to thread/read of a thread with a turn that ended before, with turns or without.
+    """Select an answer to thread/read, with turns or without, of a thread with an ended turn.
 
-    Where turns are asked for, that turn is among those stored. Reads after a rollback are left
-    out: what must be there then is not known.
+    If turns are requested, that turn is among those shown. Reads after a rollback do not count:
+    their turns are unknown.
     """
 
     def reads(site: FaultSite, frame: Frame) -> Verdict:
-        asked = site.asked(frame)
-        if (asked.get("includeTurns") is True) is not turns:
+        params = site.params_of(frame)
+        if (params.get("includeTurns") is True) is not turns:
             return False
-        if any(one.method == "thread/rollback" for one in site.frames):
+        if any(other.method == "thread/rollback" for other in site.frames):
             return False
         stored = stored_turns(frame)
         return any(turn.id in stored if turns else not stored for turn in ended_before(site, frame))
 
-    what = "with a turn that ended before" if turns else "without turns, after the end of a turn"
-    return answer_to("thread/read").where(reads, what)
+    description = (
+        "with a turn that ended before" if turns else "without turns, after the end of a turn"
+    )
+    return answer_to("thread/read").where(reads, description)
 
 
 def ended_before(site: FaultSite, frame: Frame) -> list[TurnView]:
-    """The turns of ours, of the thread that was read, that had ended when it was asked for."""
+    """Return our turns of the read thread that had ended before the request."""
     request = site.request_of(frame)
     return [
         turn
         for turn in site.conversation.turns.values()
         if request is not None
         and turn.thread_id == obj(request.params).get("threadId")
-        and site.ours(turn)
-        and turn.completed
-        and turn.completed[0].seq < request.seq
+        and site.is_our_turn(turn)
+        and turn.completions
+        and turn.completions[0].seq < request.seq
     ]
 
 
 def stored_turns(frame: Frame) -> list[Any]:
-    """The ids of the turns in an answer to thread/read."""
+    """Return the ids of the turns in an answer to thread/read."""
     return [obj(turn).get("id") for turn in arr(dig(frame.result, "thread", "turns"))]
 
 
 def stored_turn(site: FaultSite, frame: Frame) -> tuple[int, dict[str, Any]]:
-    """The first such turn that is stored in an answer to thread/read: its index, and itself."""
+    """Return the index and the object of the first such turn in the answer."""
     stored = stored_turns(frame)
     place = next(stored.index(turn.id) for turn in ended_before(site, frame) if turn.id in stored)
     return place, obj(arr(dig(frame.result, "thread", "turns"))[place])
@@ -81,20 +83,20 @@ def several_turns(_: FaultSite, frame: Frame) -> bool:
 
 
 def without_a_turn(queue: FrameQueue, frame: Frame) -> None:
-    """One turn is gone from the history."""
+    """Remove a turn from the history."""
     place, _ = stored_turn(queue.site, frame)
     remove(*TURNS, place)(queue, frame)
 
 
 def stored_message(site: FaultSite, frame: Frame) -> int | None:
-    """The index of the first agentMessage in that turn."""
+    """Return the index of the first agentMessage in that turn."""
     _, turn = stored_turn(site, frame)
     types = [item.get("type") for item in items_of(turn)]
     return types.index("agentMessage") if "agentMessage" in types else None
 
 
 def cut_text(queue: FrameQueue, frame: Frame) -> None:
-    """A stored message that lost its end."""
+    """Cut the text of a stored message."""
     place, _ = stored_turn(queue.site, frame)
     message = stored_message(queue.site, frame)
     if message is not None:
@@ -102,70 +104,70 @@ def cut_text(queue: FrameQueue, frame: Frame) -> None:
 
 
 def other_status(queue: FrameQueue, frame: Frame) -> None:
-    """A stored turn with another end than the live one."""
+    """Change the status of a stored turn."""
     place, turn = stored_turn(queue.site, frame)
     other = "completed" if turn.get("status") == "interrupted" else "interrupted"
     edit(*TURNS, place, "status", to=other)(queue, frame)
 
 
 def a_turn_unasked(site: FaultSite, frame: Frame) -> list[dict[str, Any]]:
-    """A turn for an answer that should have none."""
+    """Return a turn for an answer that should have none."""
     turn = ended_before(site, frame)[0]
     return [{"id": turn.id, "items": [], "status": "completed", "error": None}]
 
 
-def status_read(kind: str, when: Fits, what: str) -> Selector:
-    """An answer to thread/read that shows a status."""
+def status_read(kind: str, when: Fits, description: str) -> Selector:
+    """Select an answer to thread/read that shows a status."""
     return (
         answer_to("thread/read")
         .where(lambda _, f: dig(f.result, "thread", "status", "type") == kind, kind)
-        .where(when, what)
+        .where(when, description)
     )
 
 
 def turn_runs(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a turn of the thread that was read runs since before it was asked for."""
+    """Return whether a turn of the read thread ran at the request."""
     request = site.request_of(frame)
     return request is not None and any(
-        turn.started[0].seq < request.seq and not turn.completed
+        turn.starts[0].seq < request.seq and not turn.completions
         for turn in turns_of_the_thread(site, frame)
     )
 
 
 def turns_ended(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a turn of the thread that was read had ended when it was asked for."""
+    """Return whether a turn of the read thread had ended before the request."""
     request = site.request_of(frame)
     return request is not None and any(
-        turn.completed and turn.completed[0].seq < request.seq
+        turn.completions and turn.completions[0].seq < request.seq
         for turn in turns_of_the_thread(site, frame)
     )
 
 
 def turns_of_the_thread(site: FaultSite, frame: Frame) -> list[TurnView]:
-    """The turns of ours of the thread that an answer shows."""
+    """Return the turns of ours of the thread that an answer shows."""
     thread_id = dig(frame.result, "thread", "id")
     turns = site.conversation.turns.values()
-    return [turn for turn in turns if turn.thread_id == thread_id and site.ours(turn)]
+    return [turn for turn in turns if turn.thread_id == thread_id and site.is_our_turn(turn)]
 
 
 def thread_id_of_another_shape(queue: FrameQueue) -> Steps:
-    """A UUID everywhere in place of the id of a thread."""
-    answer = yield from until(queue, answer_to("thread/start"))
+    """Replace the id of a thread by a UUID everywhere."""
+    answer = yield from wait_for(queue, answer_to("thread/start"))
     thread_id = text(dig(answer.result, "thread", "id"))
     yield from rename_id(queue, answer, thread_id, "0199aaaa-0000-7000-8000-000000000001")
 
 
 def after_active(site: FaultSite, frame: Frame) -> bool:
-    """Return whether a thread was told to be active before, so that this is the end of that."""
+    """Return whether a thread was active before."""
     thread = site.conversation.thread(text(obj(frame.params).get("threadId")))
-    earlier = [one for one in thread.statuses if one.seq < frame.seq]
-    return any(dig(one.params, "status", "type") == "active" for one in earlier)
+    earlier = [status for status in thread.statuses if status.seq < frame.seq]
+    return any(dig(status_frame.params, "status", "type") == "active" for status_frame in earlier)
 
 
 def all_turns_ended(trace: Trace) -> bool:
     """Return whether there are turns, and all of them ended."""
-    turns = FaultSite.of(trace).conversation.turns.values()
-    return bool(turns) and all(turn.completed for turn in turns)
+    turns = FaultSite.of_trace(trace).conversation.turns.values()
+    return bool(turns) and all(turn.completions for turn in turns)
 
 
 def after_another_thread(site: FaultSite, frame: Frame) -> bool:
@@ -174,24 +176,24 @@ def after_another_thread(site: FaultSite, frame: Frame) -> bool:
 
 
 def first_thread_id(site: FaultSite, _: Frame) -> str:
-    """The id of the first thread of ours."""
-    answers = (one for one in site.frames if answer_to("thread/start").fits(site, one))
+    """Return the id of the first thread of ours."""
+    answers = (frame for frame in site.frames if answer_to("thread/start").fits(site, frame))
     return text(dig(next(answers).result, "thread", "id"))
 
 
-def created(_: FaultSite, frame: Frame) -> Any:
-    """The createdAt of the thread that an answer shows."""
+def created_at(_: FaultSite, frame: Frame) -> Any:
+    """Return the createdAt of the thread that an answer shows."""
     return dig(frame.result, "thread", "createdAt")
 
 
-def updated(_: FaultSite, frame: Frame) -> Any:
-    """The updatedAt of the thread that an answer shows."""
+def updated_at(_: FaultSite, frame: Frame) -> Any:
+    """Return the updatedAt of the thread that an answer shows."""
     return dig(frame.result, "thread", "updatedAt")
 
 
 def asked_for_a_folder(site: FaultSite, frame: Frame) -> bool:
     """Return whether thread/start named a folder."""
-    return bool(text(site.asked(frame).get("cwd")))
+    return bool(text(site.params_of(frame).get("cwd")))
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -241,11 +243,11 @@ FAULTS: tuple[Fault, ...] = (
         change=first(
             answer_to("thread/start").where(
                 lambda site, f: (
-                    isinstance(created(site, f), int | float) and created(site, f) >= OUR_DAYS
+                    isinstance(created_at(site, f), int | float) and created_at(site, f) >= OUR_DAYS
                 ),
                 "with a time of our days",
             ),
-            edit_by(*THREAD, "createdAt", value=lambda site, f: created(site, f) * MILLISECONDS),
+            edit_by(*THREAD, "createdAt", value=lambda site, f: created_at(site, f) * MILLISECONDS),
         ),
     ),
     Fault(
@@ -261,7 +263,7 @@ FAULTS: tuple[Fault, ...] = (
         on="plain-turn",
         reason="A thread with an active turn is active, and each change of status is notified.",
         change=every(status("active"), drop),
-        given=there_is(turn_completed()),
+        condition=requires(turn_completed()),
     ),
     Fault(
         "status-stays-active",
@@ -270,7 +272,7 @@ FAULTS: tuple[Fault, ...] = (
         reason="A thread whose turns have ended is not active any more, and that change is "
         "notified.",
         change=every(status().where(after_active, "after active"), drop),
-        given=Given("conversation whose turns have all ended", all_turns_ended),
+        condition=Condition("conversation whose turns have all ended", all_turns_ended),
     ),
     Fault(
         "status-change-without-change",
@@ -335,9 +337,9 @@ FAULTS: tuple[Fault, ...] = (
         reason="The last change of a thread is not before its creation.",
         change=first(
             answer_to("thread/start").where(
-                lambda site, f: isinstance(updated(site, f), int | float), "with updatedAt"
+                lambda site, f: isinstance(updated_at(site, f), int | float), "with updatedAt"
             ),
-            edit_by(*THREAD, "createdAt", value=lambda site, f: updated(site, f) + 1),
+            edit_by(*THREAD, "createdAt", value=lambda site, f: updated_at(site, f) + 1),
         ),
     ),
     Fault(
@@ -393,6 +395,6 @@ FAULTS: tuple[Fault, ...] = (
         on="read-while-active",
         reason="thread/status/changed is emitted whenever the status of a loaded thread changes.",
         change=every(status(), drop),
-        given=there_is(status_read("active", turn_runs, "while a turn runs")),
+        condition=requires(status_read("active", turn_runs, "while a turn runs")),
     ),
 )

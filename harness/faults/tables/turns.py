@@ -3,12 +3,8 @@
 from typing import Any
 
 from harness.faults.base import Fault
-from harness.faults.changes import delay, first, rename_id, throughout, until
-from harness.faults.item_selectors import (
-    delta,
-    item_completed,
-    item_started,
-)
+from harness.faults.changes import delay, first, rename_id, throughout, wait_for
+from harness.faults.item_selectors import delta, item_completed, item_started
 from harness.faults.operators import drop, duplicate, edit, edit_by
 from harness.faults.queue import FrameQueue, Steps
 from harness.faults.selectors import (
@@ -31,9 +27,9 @@ ITEMS = [{"type": "contextCompaction", "id": "left-over"}]
 
 
 def error_of_a_turn() -> Selector:
-    """An error notification about a turn of ours."""
+    """Select an error notification about a turn of ours."""
     return notification("error").where(
-        lambda site, f: site.ours(site.turn_of(f)), "of a turn of ours"
+        lambda site, f: site.is_our_turn(site.turn_of(f)), "of a turn of ours"
     )
 
 
@@ -51,7 +47,9 @@ def was_interrupted_first(site: FaultSite, frame: Frame) -> bool:
     """Return whether a turn ends after its turn/interrupt was answered with success."""
     interrupts = turn_in(site, frame).interrupts
     answered = (
-        site.request_of(one) for one in site.frames if answer_to("turn/interrupt").fits(site, one)
+        site.request_of(other)
+        for other in site.frames
+        if answer_to("turn/interrupt").fits(site, other)
     )
     return any(request in interrupts for request in answered)
 
@@ -60,31 +58,31 @@ def after_an_ended_turn(site: FaultSite, frame: Frame) -> bool:
     """Return whether a turn was asked for when another turn of ours had ended."""
     request = site.request_of(frame)
     ends = [
-        turn.completed[0].seq
+        turn.completions[0].seq
         for turn in site.conversation.turns.values()
-        if turn.completed and site.ours(turn)
+        if turn.completions and site.is_our_turn(turn)
     ]
     return request is not None and any(seq < request.seq for seq in ends)
 
 
 def id_of_the_turn_before(queue: FrameQueue) -> Steps:
-    """A later turn gets the id of the first, which has ended."""
+    """Give a later turn the id of the first, which has ended."""
     reply = turn_reply().where(after_an_ended_turn, "after another one")
-    frame = yield from until(queue, reply)
+    frame = yield from wait_for(queue, reply)
     ended = next(
         turn
         for turn in queue.site.conversation.turns.values()
-        if turn.completed and queue.site.ours(turn)
+        if turn.completions and queue.site.is_our_turn(turn)
     )
     yield from rename_id(queue, frame, turn_in(queue.site, frame).id, ended.id)
 
 
 def turn_id_of_another_shape(queue: FrameQueue) -> Steps:
-    """A UUID everywhere in place of the id of a turn."""
+    """Replace the id of a turn by a UUID everywhere."""
     named = Selector(
         "turn of ours", lambda site, f: turn_reply().fits(site, f) or turn_started().fits(site, f)
     )
-    frame = yield from until(queue, named)
+    frame = yield from wait_for(queue, named)
     yield from rename_id(
         queue, frame, turn_in(queue.site, frame).id, "0199aaaa-0000-7000-8000-000000000002"
     )
@@ -96,7 +94,7 @@ def gave_up(site: FaultSite, frame: Frame) -> bool:
 
 
 def completed_turn(site: FaultSite, frame: Frame) -> dict[str, Any]:
-    """A turn as it is when it was completed."""
+    """Return the object of a completed turn."""
     return {"id": turn_in(site, frame).id, "items": [], "status": "completed", "error": None}
 
 

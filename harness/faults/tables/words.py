@@ -1,31 +1,31 @@
-"""Faults of what a server must know because the text lists it: words and methods."""
+"""Faults of words and methods that a server must know, since the text lists them."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import every
 from harness.faults.operators import refuse
-from harness.faults.refusals import Refused, asked_with, nothing_more_is_asked
+from harness.faults.refusals import RefuseAnswer, no_later_requests, request_has
 from harness.faults.selectors import Selector, answer_to
 
 POLICY = answer_to("turn/start").where(
-    asked_with("approvalPolicy", "reject", "untrusted"), "with reject or untrusted"
+    request_has("approvalPolicy", "reject", "untrusted"), "with reject or untrusted"
 )
 EFFORT = answer_to("turn/start").where(
-    asked_with("effort", "low", "medium", "high"), "with an effort"
+    request_has("effort", "low", "medium", "high"), "with an effort"
 )
 PERSONALITY = answer_to("thread/start").where(
-    asked_with("personality", "friendly", "pragmatic", "none"), "with a personality"
+    request_has("personality", "friendly", "pragmatic", "none"), "with a personality"
 )
 
 
 def word_refused(fault_id: str, reason: str, pick: Selector, name: str) -> Fault:
-    """A request with a word of the text is refused, the same without it was not."""
+    """Build a fault that refuses a request with a word of the text."""
     return Fault(
         fault_id,
         rule="word.taken",
         on="words",
         reason=reason,
-        change=Refused(pick, f"invalid {name}"),
-        given=nothing_more_is_asked(pick),
+        change=RefuseAnswer(pick, f"invalid {name}"),
+        condition=no_later_requests(pick),
     )
 
 

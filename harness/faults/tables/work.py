@@ -1,4 +1,4 @@
-"""Faults of what items say of their work: status, output, MCP tool calls."""
+"""Faults of the work in items: status, output, MCP tool calls."""
 
 from harness.faults.base import Fault
 from harness.faults.changes import delay, first
@@ -24,92 +24,88 @@ KEPT = ("params", "item", "aggregatedOutput")
 
 
 def behind_its_item(queue: FrameQueue, frame: Frame) -> None:
-    """A delta right behind item/completed."""
-    queue.put_behind(frame, item_in(queue.site, frame).completed[0])
+    """Move a delta right behind item/completed."""
+    queue.move_behind(frame, item_in(queue.site, frame).completions[0])
 
 
 def mcp_call_ended(status: str) -> Selector:
-    """The end of an mcpToolCall with a status."""
+    """Select the end of an mcpToolCall with a status."""
     return item_completed("mcpToolCall").where(
         lambda _, frame: dig(frame.params, "item", "status") == status, status
     )
 
 
 def first_of_a_kept_output(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether an output delta is the first of several, of a command that kept its whole
-    output.
-    """
+    """Return whether an output delta is the first of several of a command with output."""
     item = item_in(site, frame)
     outputs = site.deltas(item, OUTPUT)
     if outputs[0] is not frame:
         return False
-    if not item.completed:
+    if not item.completions:
         return None
-    kept = dig(item.completed[0].params, "item", "aggregatedOutput")
-    return len(outputs) > 1 and isinstance(kept, str)
+    aggregated = dig(item.completions[0].params, "item", "aggregatedOutput")
+    return len(outputs) > 1 and isinstance(aggregated, str)
 
 
 def whole_output() -> Selector:
-    """The first output delta of a command, once the command has ended."""
+    """Select the first output delta of a command, once the command has ended."""
     return delta("commandExecution", method=OUTPUT).where(
         first_of_a_kept_output, "of several, whose output is kept"
     )
 
 
 def output_neither_streamed_nor_kept(queue: FrameQueue, frame: Frame) -> None:
-    """Nothing is streamed, and what the first delta had is not in the item either."""
+    """Drop all output deltas, and the first one's output from the item."""
     item = item_in(queue.site, frame)
     outputs = queue.site.deltas(item, OUTPUT)
-    rest = "".join(text(obj(one.params).get("delta")) for one in outputs[1:])
-    queue.alter(item.completed[0], lambda message: put(message, KEPT, rest))
-    for one in outputs:
-        queue.drop(one)
+    rest = "".join(text(obj(output.params).get("delta")) for output in outputs[1:])
+    queue.alter(item.completions[0], lambda message: put(message, KEPT, rest))
+    for output in outputs:
+        queue.drop(output)
 
 
 def one_stream_only(queue: FrameQueue, frame: Frame) -> None:
-    """Only the first line is streamed, and the item has no output."""
+    """Stream only the first line, and remove the output from the item."""
     item = item_in(queue.site, frame)
     first_line, *_ = text(obj(frame.params).get("delta")).splitlines(keepends=True)
     queue.alter(frame, lambda message: put(message, ("params", "delta"), first_line))
-    for one in queue.site.deltas(item, OUTPUT)[1:]:
-        queue.drop(one)
-    queue.alter(item.completed[0], without_output)
+    for other in queue.site.deltas(item, OUTPUT)[1:]:
+        queue.drop(other)
+    queue.alter(item.completions[0], without_output)
 
 
 def both_streams() -> Selector:
-    """The first output delta of a command that writes to both streams, once it has ended."""
+    """Select the first output delta of a command that writes to both streams, once it has ended."""
 
     def fits(site: FaultSite, frame: Frame) -> Verdict:
         item = item_in(site, frame)
         if site.deltas(item, OUTPUT)[0] is not frame:
             return False
-        if not item.completed:
+        if not item.completions:
             return None
-        shows = obj(dig(item.completed[0].params, "item"))
+        shows = obj(dig(item.completions[0].params, "item"))
         return ">&2" in text(shows.get("command")) and "aggregatedOutput" in shows
 
     return delta("commandExecution", method=OUTPUT).where(fits, "of a command with both streams")
 
 
 def without_output(message: dict[str, dict[str, dict[str, object]]]) -> object:
-    """An item/completed without aggregatedOutput."""
+    """Return an item/completed without aggregatedOutput."""
     message["params"]["item"].pop("aggregatedOutput")
     return message
 
 
 def begun_with_progress(site: FaultSite, frame: Frame) -> Verdict:
-    """Return whether the next that is told after an item was started is progress of an MCP tool
-    call.
-    """
-    told = site.next_from_target(frame)
-    return None if told is None else told.method == PROGRESS
+    """Return whether the frame after item/started is progress of an MCP tool call."""
+    following = site.next_from_target(frame)
+    return None if following is None else following.method == PROGRESS
 
 
 def progress_first(queue: FrameQueue, frame: Frame) -> None:
-    """Progress, then item/started."""
-    told = queue.site.next_from_target(frame)
-    if told is not None:
-        queue.put_before(told, frame)
+    """Move the progress before item/started."""
+    following = queue.site.next_from_target(frame)
+    if following is not None:
+        queue.move_before(following, frame)
 
 
 def no_call_runs(site: FaultSite, _: Frame, now: Frame) -> bool:

@@ -1,7 +1,7 @@
-"""The form of an observer, which says what a server chose where the text leaves a choice.
+"""The base class of observers, which report a server's choices at open points of the text.
 
-An observer fails nobody. It gets each frame that it asked for once, in order, and yields a choice
-each time it sees one.
+An observer gives no verdict. It gets each frame that it listens to once, in order, and yields the
+choices that it sees.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,21 +21,21 @@ class Choice:
     """A choice of a server at a point that the text leaves open.
 
     `point` is the id of a row of unspecified.yaml. `value` is a short word that is the same
-    whenever the server does the same: it holds no id, no time and no path. `about` names the
-    situation where a point has several, such as a method; a server can choose differently in each.
+    whenever the server does the same: it holds no id, no time and no path. `situation` names the
+    situation if a point has several, such as a method; a server can choose differently in each.
     """
 
     point: str
     value: str
     frame: Frame
-    about: str = ""
+    situation: str = ""
 
 
 Choices = Iterable[Choice] | None
 
 
 class Scene:
-    """The trace so far, as observers may ask of it.
+    """The trace so far, as observers see it.
 
     `view` is the surface's view of the connection of the frame that is being handled, with that
     frame in it; `views` has those of all connections. In a session it is the `conversation`, and
@@ -60,13 +60,13 @@ class Scene:
         """The id of the scenario that was played."""
         return self.trace.header.scenario
 
-    def asked(self, answer: Frame) -> Frame | None:
-        """The request that an answer on the current connection belongs to."""
+    def request_of(self, answer: Frame) -> Frame | None:
+        """Return the request that an answer on the current connection belongs to."""
         return self.conversation.request_of(answer)
 
 
 class Observer:
-    """Watches for the choices at some points, in one trace with all its connections.
+    """Watches one trace, with all its connections, for choices at some points.
 
     It sees the traces of its surface only.
     """
@@ -82,7 +82,7 @@ class Observer:
         """Set up the observer's own state; called once, before any frame."""
 
     def finish(self) -> Choices:
-        """Return the choices that show only at the end of the trace; called once."""
+        """Return the choices that only the end of the trace shows; called once."""
         return None
 
 
@@ -103,6 +103,6 @@ def observes(*points: str, surface: str = SESSION) -> Callable[[Kind], Kind]:
     return register
 
 
-def registered() -> tuple[type[Observer], ...]:
-    """The observers whose modules were imported so far."""
+def registered_observers() -> tuple[type[Observer], ...]:
+    """Return the observers whose modules have been imported."""
     return tuple(_OBSERVERS)

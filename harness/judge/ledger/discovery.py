@@ -1,16 +1,21 @@
-"""Every observer, found by walking the package `observers`: there is no list to extend."""
+"""Discovery of all observers, by walking the package `observers`."""
 
 import importlib
 import pkgutil
 from functools import cache
 
 from harness.judge.ledger import observers
-from harness.judge.ledger.base import Observer, registered
+from harness.judge.ledger.base import Observer, registered_observers
 
 
 @cache
 def all_observers() -> tuple[type[Observer], ...]:
-    """All observers, in the order of their names."""
+    """Return all observers, in the order of their names."""
     for module in sorted(info.name for info in pkgutil.iter_modules(observers.__path__)):
         importlib.import_module(f"{observers.__name__}.{module}")
-    return tuple(sorted(registered(), key=lambda one: (one.__module__, one.__qualname__)))
+    return tuple(
+        sorted(
+            registered_observers(),
+            key=lambda observer: (observer.__module__, observer.__qualname__),
+        )
+    )

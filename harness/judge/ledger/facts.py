@@ -1,6 +1,6 @@
 """Facts about threads and turns at a moment of a trace, on all its connections.
 
-A fact is what the server has told; where it told nothing, nothing is assumed.
+A fact is a statement of the server; without one nothing is assumed.
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import Closed, MarkBody, ServerEnded
 
-_OPENING = ("thread/start", "thread/resume", "thread/fork")
-# Settings that the reply of thread/start names; turn/start takes some under another name.
+_OPENING_METHODS = ("thread/start", "thread/resume", "thread/fork")
+# Settings in the reply to thread/start; turn/start has other names for some.
 _SETTINGS = {"model": "model", "cwd": "cwd", "approvalPolicy": "approvalPolicy"}
 
 
@@ -20,24 +20,24 @@ _SETTINGS = {"model": "model", "cwd": "cwd", "approvalPolicy": "approvalPolicy"}
 class ThreadFacts:
     """Facts about one thread. `turns` are the ids of its turns, in the order of their start.
 
-    `loaded` is None while nobody told. `running` is the turn in progress, `stopping` the last that
-    the client wanted interrupted, `interrupted` the one for which that was granted. `cut` are turns
-    whose server ended while they ran. `settings` are those in force by what was told and granted.
+    `is_loaded` is None while unknown. `running_turn` is in progress, `interrupt_target` the last
+    turn that the client asked to interrupt, `interrupted_turn` that of the last granted interrupt.
+    `cut_turns` ran when their server ended. `settings` are those in force.
     """
 
     id: str
-    known: bool = False
-    loaded: bool | None = None
-    archived: bool = False
-    ephemeral: bool = False
+    is_known: bool = False
+    is_loaded: bool | None = None
+    is_archived: bool = False
+    is_ephemeral: bool = False
     name: str | None = None
-    forked: bool = False
+    is_fork: bool = False
     subscribers: set[str] = field(default_factory=set[str])
     turns: list[str] = field(default_factory=list[str])
-    running: str = ""
-    interrupted: str = ""
-    stopping: str = ""
-    cut: list[str] = field(default_factory=list[str])
+    running_turn: str = ""
+    interrupted_turn: str = ""
+    interrupt_target: str = ""
+    cut_turns: list[str] = field(default_factory=list[str])
     ends: dict[str, str] = field(default_factory=dict[str, str])
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     status: str = ""
@@ -52,31 +52,33 @@ class Facts:
         self.restarts = 0
 
     def thread(self, thread_id: str) -> ThreadFacts:
-        """Return the facts of a thread, made when first asked for."""
+        """Return the facts of a thread, blank at first."""
         facts = self.threads.get(thread_id)
         if facts is None:
             facts = self.threads[thread_id] = ThreadFacts(thread_id)
         return facts
 
-    def named(self, params: Any) -> ThreadFacts:
-        """The thread that some params name; a blank one where they name none."""
+    def thread_of(self, params: Any) -> ThreadFacts:
+        """Return the facts of the thread that the params name, blank if they name none."""
         thread_id = text(obj(params).get("threadId"))
         return self.threads.get(thread_id) or ThreadFacts(thread_id)
 
-    def feed(self, frame: Frame, asked: Frame | None) -> None:
-        """Take one frame in; `asked` is the request that it answers."""
+    def feed(self, frame: Frame, request: Frame | None) -> None:
+        """Take one frame in; `request` is the request that it answers."""
         if frame.direction is Direction.TO_TARGET:
             self.open_connections.add(frame.connection)
             if frame.method == "turn/interrupt":
-                self.named(frame.params).stopping = text(obj(frame.params).get("turnId"))
+                self.thread_of(frame.params).interrupt_target = text(
+                    obj(frame.params).get("turnId")
+                )
             return
         if frame.kind is Kind.NOTIFICATION:
-            self._notified(frame)
-        elif frame.kind is Kind.RESPONSE and asked is not None:
-            self._granted(asked, frame)
+            self._on_notification(frame)
+        elif frame.kind is Kind.RESPONSE and request is not None:
+            self._on_answer(request, frame)
 
     def feed_mark(self, body: MarkBody) -> None:
-        """Take what happened between frames."""
+        """Take one mark in."""
         if isinstance(body, Closed):
             self.open_connections.discard(body.connection)
             for thread in self.threads.values():
@@ -84,13 +86,13 @@ class Facts:
         elif isinstance(body, ServerEnded):
             self.restarts += 1
             for thread in self.threads.values():
-                if thread.running:
-                    thread.cut.append(thread.running)
-                thread.running, thread.interrupted, thread.status = "", "", ""
-                thread.loaded = False
+                if thread.running_turn:
+                    thread.cut_turns.append(thread.running_turn)
+                thread.running_turn, thread.interrupted_turn, thread.status = "", "", ""
+                thread.is_loaded = False
                 thread.subscribers.clear()
 
-    def _notified(self, frame: Frame) -> None:
+    def _on_notification(self, frame: Frame) -> None:
         params = obj(frame.params)
         thread_id = text(params.get("threadId"))
         if not thread_id:
@@ -98,76 +100,76 @@ class Facts:
         thread = self.thread(thread_id)
         match frame.method:
             case "turn/started":
-                self._begins(thread, text(dig(params, "turn", "id")))
+                self._begin_turn(thread, text(dig(params, "turn", "id")))
             case "turn/completed":
                 turn = text(dig(params, "turn", "id"))
                 thread.ends[turn] = text(dig(params, "turn", "status"))
-                if thread.running == turn:
-                    thread.running = thread.interrupted = ""
+                if thread.running_turn == turn:
+                    thread.running_turn = thread.interrupted_turn = ""
             case "thread/status/changed":
                 thread.status = text(dig(params, "status", "type"))
                 if thread.status:
-                    thread.loaded = thread.status != "notLoaded"
+                    thread.is_loaded = thread.status != "notLoaded"
             case "thread/closed":
-                thread.loaded = False
-                thread.running = ""
+                thread.is_loaded = False
+                thread.running_turn = ""
                 thread.subscribers.clear()
             case _:
                 pass
 
-    def _begins(self, thread: ThreadFacts, turn: str) -> None:
+    def _begin_turn(self, thread: ThreadFacts, turn: str) -> None:
         if turn and turn not in thread.ends:
-            thread.running = turn
+            thread.running_turn = turn
             if turn not in thread.turns:
                 thread.turns.append(turn)
 
-    def _granted(self, asked: Frame, answer: Frame) -> None:
-        params, result = obj(asked.params), answer.result
-        if asked.method in _OPENING:
-            self._opened(asked, answer)
+    def _on_answer(self, request: Frame, answer: Frame) -> None:
+        params, result = obj(request.params), answer.result
+        if request.method in _OPENING_METHODS:
+            self._on_opening(request, answer)
             return
         thread_id = text(params.get("threadId"))
         if not thread_id:
             return
         thread = self.thread(thread_id)
-        match asked.method:
+        match request.method:
             case "turn/start":
-                self._begins(thread, text(dig(result, "turn", "id")))
+                self._begin_turn(thread, text(dig(result, "turn", "id")))
                 thread.settings |= {
                     name: params[name] for name in _SETTINGS if params.get(name) is not None
                 }
             case "turn/interrupt":
-                thread.interrupted = thread.running
+                thread.interrupted_turn = thread.running_turn
             case "thread/archive":
-                thread.archived, thread.loaded, thread.running = True, False, ""
+                thread.is_archived, thread.is_loaded, thread.running_turn = True, False, ""
             case "thread/unarchive":
-                thread.archived = False
+                thread.is_archived = False
             case "thread/name/set":
                 thread.name = text(params.get("name")) or None
             case "thread/unsubscribe":
                 thread.subscribers.discard(answer.connection)
             case "thread/rollback":
-                shown = dig(result, "thread", "turns")
-                if shown is not MISSING:
-                    thread.turns = list(_ids(arr(shown)))
+                turns = dig(result, "thread", "turns")
+                if turns is not MISSING:
+                    thread.turns = list(_ids(arr(turns)))
             case _:
                 pass
 
-    def _opened(self, asked: Frame, answer: Frame) -> None:
-        shown = obj(dig(answer.result, "thread"))
-        thread = self.thread(text(shown.get("id")))
-        thread.known, thread.loaded = True, True
-        thread.ephemeral = shown.get("ephemeral") is True
-        thread.forked = asked.method == "thread/fork"
+    def _on_opening(self, request: Frame, answer: Frame) -> None:
+        result = obj(dig(answer.result, "thread"))
+        thread = self.thread(text(result.get("id")))
+        thread.is_known, thread.is_loaded = True, True
+        thread.is_ephemeral = result.get("ephemeral") is True
+        thread.is_fork = request.method == "thread/fork"
         thread.subscribers.add(answer.connection)
-        for turn in _ids(arr(shown.get("turns"))):
+        for turn in _ids(arr(result.get("turns"))):
             if turn not in thread.turns:
                 thread.turns.append(turn)
-        if asked.method == "thread/start":
+        if request.method == "thread/start":
             thread.settings = {
                 name: obj(answer.result)[name] for name in _SETTINGS if name in obj(answer.result)
             }
 
 
 def _ids(turns: Iterable[Any]) -> Iterable[str]:
-    return (turn for turn in (text(obj(one).get("id")) for one in turns) if turn)
+    return (turn for turn in (text(obj(turn_object).get("id")) for turn_object in turns) if turn)

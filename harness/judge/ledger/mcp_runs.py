@@ -1,4 +1,4 @@
-"""Facts about a run of `agent mcp`: what config.toml said, how it ended, its table."""
+"""Facts about a run of `agent mcp`: its config.toml, its end, its printed table."""
 
 import json
 import re
@@ -19,66 +19,64 @@ _BETWEEN: Final = re.compile(r"\s{2,}|\s*\|\s*")
 
 
 class RunObserver(Observer):
-    """Follows the runs of a play: `ended` is asked of each that ended by itself, with none beside
-    it.
-    """
+    """Follows the runs of a play: `on_run_ended` handles each that ran alone and was not cut."""
 
     @property
     def commands(self) -> Commands:
         """The runs so far."""
-        found: Commands = self.scene.view
-        return found
+        view: Commands = self.scene.view
+        return view
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Choices:
-        """A run has ended, or asked a server of ours for something."""
-        run = self.commands.of(frame)
-        if run is None or run.ended is not frame or not run.alone or is_cut(run):
+        """Handle the end of a run that ran alone and was not cut."""
+        run = self.commands.run_of(frame)
+        if run is None or run.end is not frame or not run.ran_alone or is_cut(run):
             return None
-        return self.ended(run, frame)
+        return self.on_run_ended(run, frame)
 
-    def ended(self, run: Run, end: Frame) -> Choices:
-        """Return the choices that the run shows."""
+    def on_run_ended(self, run: Run, end: Frame) -> Choices:
+        """Return the choices in an ended run."""
         raise NotImplementedError
 
 
 def is_cut(run: Run) -> bool:
-    """Return whether the harness ended it."""
-    return run.ended is not None and obj(run.ended.json).get("cut") is True
+    """Return whether the harness ended the run."""
+    return run.end is not None and obj(run.end.json).get("cut") is True
 
 
-def written(frame: Frame) -> str | None:
-    """The text of config.toml at a moment; "" where it is not there, None where it is no text."""
+def config_text(frame: Frame) -> str | None:
+    """Return the text of config.toml; "" if the file is missing, None if it is not text."""
     for file in arr(obj(frame.json).get("files")):
         if obj(file).get("path") == CONFIG:
-            found = obj(file).get("text")
-            return found if isinstance(found, str) else None
+            content = obj(file).get("text")
+            return content if isinstance(content, str) else None
     return ""
 
 
-def config(frame: Frame) -> dict[str, Any] | None:
-    """config.toml as a mapping, None where it is not TOML."""
-    said = written(frame)
+def config_table(frame: Frame) -> dict[str, Any] | None:
+    """Parse config.toml; None if it is not TOML."""
+    content = config_text(frame)
     try:
-        return None if said is None else tomllib.loads(said)
+        return None if content is None else tomllib.loads(content)
     except (ValueError, RecursionError):
         return None
 
 
 def servers(frame: Frame | None) -> dict[str, dict[str, Any]]:
-    """The tables of the MCP servers in it, by name."""
-    tables = obj(obj((config(frame) if frame is not None else None) or {}).get("mcp_servers"))
+    """Return the tables of the MCP servers in it, by name."""
+    tables = obj(obj((config_table(frame) if frame is not None else None) or {}).get("mcp_servers"))
     return {name: obj(table) for name, table in tables.items()}
 
 
 def value_of(table: dict[str, Any], key: str) -> Any:
-    """A member of a server's transport, wherever in its table; None where it is not there."""
+    """Return a member of a server's transport, in either form; None if it is missing."""
     transport = obj(table.get("transport"))
     return transport.get(key, table.get(key))
 
 
 def kind_of(table: dict[str, Any]) -> str:
-    """`stdio` or `streamable_http`, "" where neither can be told."""
+    """Return the transport type, `stdio` or `streamable_http`; "" if unknown."""
     kind = text(obj(table.get("transport")).get("type"))
     if kind in (STDIO, HTTP):
         return kind
@@ -87,36 +85,36 @@ def kind_of(table: dict[str, Any]) -> str:
     return HTTP if value_of(table, "url") is not None else ""
 
 
-def holders(frame: Frame) -> dict[str, str]:
-    """The files of the home that hold a token: their modes by their paths."""
+def token_files(frame: Frame) -> dict[str, str]:
+    """Return the files of the home that hold a token: their modes by their paths."""
     return {
         text(obj(file).get("path")): text(obj(file).get("mode"))
         for file in arr(obj(frame.json).get("files"))
-        if {"access_token", "refresh_token"} & {text(one) for one in arr(obj(file).get("holds"))}
+        if {"access_token", "refresh_token"} & {text(name) for name in arr(obj(file).get("holds"))}
     }
 
 
-def way(run: Run) -> str:
-    """Return the end of a run, and where it wrote: "status 1, standard error"."""
-    end = obj(run.ended.json) if run.ended is not None else {}
+def end_words(run: Run) -> str:
+    """Return the end of a run and its streams: "status 1, standard error"."""
+    end = obj(run.end.json) if run.end is not None else {}
     streams = [
         name
         for name, key in (("standard output", "stdout"), ("standard error", "stderr"))
         if text(end.get(key)).strip()
     ]
-    return f"{status(run)}, {' and '.join(streams) or 'nothing printed'}"
+    return f"{status_words(run)}, {' and '.join(streams) or 'nothing printed'}"
 
 
-def status(run: Run) -> str:
-    """The exit status in words; a signal has a negative number."""
-    found = obj(run.ended.json).get("status") if run.ended is not None else None
-    if not isinstance(found, int):
+def status_words(run: Run) -> str:
+    """Return the exit status in words; a signal has a negative number."""
+    status = obj(run.end.json).get("status") if run.end is not None else None
+    if not isinstance(status, int):
         return "no status"
-    return f"signal {-found}" if found < 0 else f"status {found}"
+    return f"signal {-status}" if status < 0 else f"status {status}"
 
 
-def parsed(run: Run) -> Any:
-    """Standard output as JSON, None where it is none."""
+def parsed_output(run: Run) -> Any:
+    """Parse standard output as JSON; None if it is not JSON."""
     try:
         return json.loads(run.stdout)
     except (ValueError, RecursionError):
@@ -124,7 +122,7 @@ def parsed(run: Run) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TableRow:
     """One row of a printed table: its cells by the headings."""
 
     cells: dict[str, str]
@@ -135,14 +133,14 @@ class Shown:
         return self.cells.get("Name", "")
 
 
-def rows(printed: str) -> Iterator[Shown]:
-    """The rows of the tables of `mcp list`: cells are two spaces or a bar apart."""
+def table_rows(printed: str) -> Iterator[TableRow]:
+    """Yield the rows of the tables of `mcp list`: cells are two spaces or a bar apart."""
     headings: list[str] = []
     for line in printed.splitlines():
-        cells = [one.strip() for one in _BETWEEN.split(line.strip().strip("|").strip())]
+        cells = [cell.strip() for cell in _BETWEEN.split(line.strip().strip("|").strip())]
         if not line.strip():
             headings = []
         elif "Name" in cells and "Status" in cells:
             headings = cells
         elif headings and len(cells) == len(headings):
-            yield Shown(dict(zip(headings, cells, strict=True)))
+            yield TableRow(dict(zip(headings, cells, strict=True)))

@@ -1,6 +1,6 @@
 """Running the observers over a trace: every choice in it, bounded.
 
-Frames are dispatched by topic, so that each costs only what the observers interested in it cost.
+Frames are dispatched by topic, so that each reaches only the interested observers.
 """
 
 import traceback
@@ -20,10 +20,10 @@ from harness.trace.surface.known import surface_named
 from harness.trace.surfaces import SESSION
 from harness.trace.trace import Mark, Trace
 
-# Of one point in one situation so many values are kept of a trace; the others are counted as one.
+# The number of values kept of one point in one situation; all others count as one.
 MAX_VALUES = 40
 OTHERS = "other values"
-# A target may make up names without end; who listens is remembered for this many sets of topics.
+# Listeners are cached for at most this many sets of topics: names may be invented without end.
 MAX_TOPICS = 500
 BROKEN = "not read: the observer broke"
 
@@ -33,10 +33,10 @@ Bound = tuple[int, Handler]
 
 @dataclass(slots=True)
 class Sighting:
-    """A value at a point in one trace: how often, and the number of the first frame with it."""
+    """A value at a point in one trace: its count, and the seq of its first frame."""
 
     point: str
-    about: str
+    situation: str
     value: str
     count: int
     frame: int
@@ -49,17 +49,17 @@ class _Plan:
     remembered: dict[Topics, list[Bound]] = field(default_factory=dict[Topics, list[Bound]])
 
     def bound(self, topics: Topics) -> list[Bound]:
-        found = self.remembered.get(topics)
-        if found is None:
-            found = [bound for topic in topics for bound in self.topics.get(topic, ())]
+        handlers = self.remembered.get(topics)
+        if handlers is None:
+            handlers = [bound for topic in topics for bound in self.topics.get(topic, ())]
             if len(self.remembered) < MAX_TOPICS:
-                self.remembered[topics] = found
-        return found
+                self.remembered[topics] = handlers
+        return handlers
 
 
 @cache
 def _plan(surface: str) -> _Plan:
-    observers = tuple(one for one in all_observers() if one.surface == surface)
+    observers = tuple(name for name in all_observers() if name.surface == surface)
     topics: dict[Topic, list[Bound]] = defaultdict(list)
     for place, observer in enumerate(observers):
         for name in dir(observer):
@@ -69,7 +69,7 @@ def _plan(surface: str) -> _Plan:
     return _Plan(observers, dict(topics))
 
 
-class Observing:
+class TraceObserver:
     """Observes one trace, fed frame by frame. Raises `ValueError` for an unknown surface."""
 
     def __init__(self, book: Book, trace: Trace) -> None:
@@ -79,7 +79,7 @@ class Observing:
         self._observers = [observer(self._scene) for observer in self._plan.observers]
         self._seen: dict[tuple[str, str, str], Sighting] = {}
         self._values: dict[tuple[str, str], int] = defaultdict(int)
-        self.broken: list[str] = []
+        self.crashes: list[str] = []
 
     @property
     def view(self) -> Any:
@@ -87,7 +87,7 @@ class Observing:
         return self._scene.view
 
     def feed(self, frame: Frame) -> Frame | None:
-        """Observe one frame; gives the request of the session that it answers."""
+        """Observe one frame; return the session request that it answers."""
         scene = self._scene
         view = scene.views.get(frame.connection)
         if view is None:
@@ -95,53 +95,53 @@ class Observing:
         view.feed(frame)
         scene.view = view
         for place, handler in self._plan.bound(self._surface.topics_of(frame, view, scene.book)):
-            self._hand(place, handler, frame)
+            self._handle(place, handler, frame)
         if self._surface.name != SESSION:
             return None
-        asked = scene.asked(frame)
-        scene.facts.feed(frame, asked)
-        return asked
+        request = scene.request_of(frame)
+        scene.facts.feed(frame, request)
+        return request
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Observe one mark."""
         for place, handler in self._plan.topics.get(("mark", mark.kind), ()):
-            self._hand(place, handler, mark)
+            self._handle(place, handler, mark)
         self._scene.facts.feed_mark(mark.body)
 
-    def _hand(self, place: int, handler: Handler, what: Any) -> None:
+    def _handle(self, place: int, handler: Handler, event: Any) -> None:
         try:
-            choices = handler(self._observers[place], what)
+            choices = handler(self._observers[place], event)
             if choices is not None:
-                self._keep(choices)
+                self._record(choices)
         except Exception:
-            self._broke(place)
+            self._record_crash(place)
 
-    def _broke(self, place: int) -> None:
-        """An observer that raises must show: a point would else look as if nothing were chosen."""
-        self.broken.append(traceback.format_exc(limit=-3))
+    def _record_crash(self, place: int) -> None:
+        """Record a crashed observer, so that its points do not look unobserved."""
+        self.crashes.append(traceback.format_exc(limit=-3))
         for point in self._plan.observers[place].points:
             self._count(point, "", BROKEN, -1)
 
-    def _keep(self, choices: Iterable[Choice]) -> None:
+    def _record(self, choices: Iterable[Choice]) -> None:
         for choice in choices:
-            self._count(choice.point, choice.about, choice.value, choice.frame.seq)
+            self._count(choice.point, choice.situation, choice.value, choice.frame.seq)
 
-    def _count(self, point: str, about: str, value: str, frame: int) -> None:
-        known = self._seen.get((point, about, value))
-        if known is None:
-            if self._values[point, about] >= MAX_VALUES:
+    def _count(self, point: str, situation: str, value: str, frame: int) -> None:
+        sighting = self._seen.get((point, situation, value))
+        if sighting is None:
+            if self._values[point, situation] >= MAX_VALUES:
                 value = OTHERS
-            self._values[point, about] += 1
-            known = self._seen.setdefault(
-                (point, about, value), Sighting(point, about, value, 0, frame)
+            self._values[point, situation] += 1
+            sighting = self._seen.setdefault(
+                (point, situation, value), Sighting(point, situation, value, 0, frame)
             )
-        known.count += 1
+        sighting.count += 1
 
     def finish(self) -> list[Sighting]:
-        """Return all sightings, with those that show only at the end."""
+        """Return all sightings, including those of the end."""
         for place, observer in enumerate(self._observers):
             try:
-                self._keep(observer.finish() or ())
+                self._record(observer.finish() or ())
             except Exception:
-                self._broke(place)
+                self._record_crash(place)
         return list(self._seen.values())

@@ -1,6 +1,6 @@
-"""The schema that a server really spoke: which members its messages had, and of which types.
+"""The schema of a server's actual messages: their members and the types of those.
 
-A message is named by what it is: "notification item/started", "request item/tool/call", "result
+A message is named by its kind: "notification item/started", "request item/tool/call", "result
 thread/start", "error"; "event item.completed" of exec, "output mcp list --json" of a command,
 "result run" of an SDK. A member is named by its path; `[]` is any element of an array, `*` any
 member of an object whose names are no names of members, and an object with a `type` has it behind
@@ -14,32 +14,32 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from harness.judge.ledger.words import kind, word
+from harness.judge.ledger.words import json_type, word
 from harness.protocol.values import obj
 from harness.trace.frame import Frame, Kind
 from harness.trace.surface.agent_mcp import Run
 
-# Of each kind of message so many are looked at in one trace, so deep, with so many members in all;
-# of a member that holds words so many words are kept.
+# Limits for one trace: messages of each kind, their depth, members in all; and the words kept of
+# a member.
 MAX_MESSAGES, MAX_DEPTH, MAX_PATHS, MAX_WORDS = 200, 9, 4000, 40
-# Members that hold one of a set of words, by the end of their names; what others hold is text.
-_WORDY = re.compile(
+# Members that hold one of a set of words, by the end of their names; others hold text.
+_WORD_MEMBER = re.compile(
     r"(type|status|kind|phase|source|scope|mode|policy|access|effort|summary|delivery|decision|"
     r"decisions|info|flags|role|reason|personality|sandbox|method)$",
     re.IGNORECASE,
 )
 # The commands that print JSON, and the option that asks for it.
-_SHOW, _JSON = ("list", "get"), "--json"
+_JSON_SUBCOMMANDS, _JSON = ("list", "get"), "--json"
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z_$-]*([0-9]{1,3}[A-Za-z_$-]*)?")
-# Each trace of a run has the same members; a server may make up names without end.
-_remembered = lru_cache(maxsize=20_000)
+# Cached since traces of a run have the same members; bounded since names may be invented.
+_cached = lru_cache(maxsize=20_000)
 
 
 @dataclass(slots=True)
 class Member:
     """A member in one trace: the first frame with each type and each word.
 
-    `sometimes` says that the object around it had it in some messages and not in others.
+    `sometimes`: the object around it had the member in some messages only.
     """
 
     types: dict[str, int] = field(default_factory=dict[str, int])
@@ -50,24 +50,24 @@ class Member:
 Messages = dict[str, dict[str, Member]]
 
 
-@_remembered
+@_cached
 def _is_name(name: str) -> bool:
     """Return whether a key of an object is the name of a member."""
     return _NAME.fullmatch(name) is not None
 
 
-@_remembered
+@_cached
 def _holds_words(path: str) -> bool:
     """Return whether the strings at a path, or in the array there, are words."""
-    return _WORDY.search(path.rpartition(".")[2].replace("[]", "")) is not None
+    return _WORD_MEMBER.search(path.rpartition(".")[2].replace("[]", "")) is not None
 
 
-@_remembered
+@_cached
 def _is_word_itself(tag: str) -> bool:
     return word(tag) == tag
 
 
-class Speech:
+class MessageCollector:
     """Gathers the messages of one trace. Feed each frame of the target once, in order: `feed` in a
     session, `event` on exec, `output` for the end of a command, `result` for that of an SDK's call.
     """
@@ -78,8 +78,8 @@ class Speech:
         self._objects: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
         self._paths = 0
 
-    def feed(self, frame: Frame, asked: Frame | None) -> None:
-        """Take one frame in; `asked` is the request that it answers."""
+    def feed(self, frame: Frame, request: Frame | None) -> None:
+        """Take one frame in; `request` is the request that it answers."""
         if not frame.from_target:
             return
         if frame.kind is Kind.NOTIFICATION:
@@ -88,26 +88,30 @@ class Speech:
             self._message(f"request {frame.method}", "params", frame.params, frame.seq)
         elif frame.kind is Kind.ERROR:
             self._message("error", "error", frame.error, frame.seq)
-        elif frame.kind is Kind.RESPONSE and asked is not None:
-            self._message(f"result {asked.method}", "result", frame.result, frame.seq)
+        elif frame.kind is Kind.RESPONSE and request is not None:
+            self._message(f"result {request.method}", "result", frame.result, frame.seq)
 
-    def event(self, frame: Frame) -> None:
+    def feed_event(self, frame: Frame) -> None:
         """Take in a line of `agent exec`."""
         if frame.kind is Kind.EVENT:
             members = dict(obj(frame.json))
             self._message(f"event {word(members.pop('type'))}", "event", members, frame.seq)
 
-    def output(self, run: Run) -> None:
-        """Take in what a run of `agent mcp` printed as JSON."""
-        if run.ended is None or _JSON not in run.words.options or run.words.subcommand not in _SHOW:
+    def feed_output(self, run: Run) -> None:
+        """Take in the JSON output of a run of `agent mcp`."""
+        if (
+            run.end is None
+            or _JSON not in run.words.options
+            or run.words.subcommand not in _JSON_SUBCOMMANDS
+        ):
             return
         try:
             value = json.loads(run.stdout)
         except (ValueError, RecursionError):
             return
-        self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.ended.seq)
+        self._message(f"output mcp {run.words.subcommand} {_JSON}", "output", value, run.end.seq)
 
-    def result(self, frame: Frame) -> None:
+    def feed_result(self, frame: Frame) -> None:
         """Take in the end of a call of an SDK."""
         result = obj(frame.json).get("result")
         if frame.kind is Kind.EVENT and result is not None:
@@ -123,7 +127,7 @@ class Speech:
         member = self._member(name, path)
         if member is None:
             return
-        type_name = kind(value)
+        type_name = json_type(value)
         member.types.setdefault(type_name, seq)
         if type_name == "string":
             if _holds_words(path) and len(member.words) < MAX_WORDS:
@@ -141,15 +145,15 @@ class Speech:
         if isinstance(tag, str) and _is_word_itself(tag):
             path = f"{path}<{tag}>"
         elif len(value) == 1 and not path.endswith("[]") and _holds_words(path):
-            # A word with more to say: {"httpConnectionFailed": {…}}.
+            # A word with details: {"httpConnectionFailed": {…}}.
             path = f"{path}<{next(iter(value))}>"
-        seen, members = self._objects.get((name, path), (0, {}))
-        for one in value:
-            if _is_name(one):
-                members[one] = members.get(one, 0) + 1
-        self._objects[name, path] = seen + 1, members
-        for one in value:
-            self._walk(name, f"{path}.{one if one in members else '*'}", value[one], seq, depth + 1)
+        count, members = self._objects.get((name, path), (0, {}))
+        for key in value:
+            if _is_name(key):
+                members[key] = members.get(key, 0) + 1
+        self._objects[name, path] = count + 1, members
+        for key in value:
+            self._walk(name, f"{path}.{key if key in members else '*'}", value[key], seq, depth + 1)
 
     def _member(self, name: str, path: str) -> Member | None:
         of_message = self._messages.setdefault(name, {})
@@ -160,10 +164,10 @@ class Speech:
         return member
 
     def finish(self) -> Messages:
-        """All that was seen."""
-        for (name, path), (seen, members) in self._objects.items():
-            for one, count in members.items():
-                member = self._messages[name].get(f"{path}.{one}")
-                if member is not None and count < seen:
+        """Return the collected messages."""
+        for (name, path), (total, members) in self._objects.items():
+            for key, count in members.items():
+                member = self._messages[name].get(f"{path}.{key}")
+                if member is not None and count < total:
                     member.sometimes = True
         return self._messages

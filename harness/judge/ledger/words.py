@@ -1,4 +1,4 @@
-"""Short words for what a server did, the same whenever it did the same."""
+"""Short words for a server's behaviour, the same for the same behaviour."""
 
 import json
 import re
@@ -21,8 +21,8 @@ def outcome(answer: Frame) -> str:
     return f"refused: {code}" if isinstance(code, int | str) else "refused"
 
 
-def kind(value: Any) -> str:
-    """The JSON type of a value; "absent" where there is none."""
+def json_type(value: Any) -> str:
+    """Return the JSON type of a value; "absent" where there is none."""
     if value is MISSING:
         return "absent"
     if value is None:
@@ -36,33 +36,33 @@ def kind(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def filled(value: Any) -> str:
-    """The JSON type, and whether a string, array or object is empty."""
-    name = kind(value)
+def type_word(value: Any) -> str:
+    """Return the JSON type, and whether a string, array or object is empty."""
+    name = json_type(value)
     return f"empty {name}" if name in ("string", "array", "object") and not value else name
 
 
 def presence(value: Any) -> str:
-    """ "absent", "null", or "there"."""
-    return {"absent": "absent", "null": "null"}.get(kind(value), "there")
+    """Return "absent", "null" or "there"."""
+    return {"absent": "absent", "null": "null"}.get(json_type(value), "there")
 
 
 def word(value: Any) -> str:
-    """A string that is a word by itself, else the JSON type. For members that hold words only."""
+    """Return a string that is a word, else the JSON type. For members that hold words."""
     if isinstance(value, str) and len(value) <= _MAX_WORD_CHARACTERS and _WORD.fullmatch(value):
         return value
     if isinstance(value, bool):
         return json.dumps(value)
-    return filled(value)
+    return type_word(value)
 
 
 def names(value: Any) -> str:
-    """The names of an object's members, sorted; the JSON type where it is no object."""
+    """Return the sorted names of an object's members, or the JSON type of another value."""
     if not isinstance(value, dict):
-        return kind(value)
-    return listed(str(name) for name in obj(value)) or "no member"
+        return json_type(value)
+    return join_sorted(str(name) for name in obj(value)) or "no member"
 
 
-def listed(found: Iterable[str]) -> str:
-    """Words, each once, sorted, with commas."""
-    return ", ".join(sorted(set(found)))
+def join_sorted(words: Iterable[str]) -> str:
+    """Return the words, each once, sorted, with commas."""
+    return ", ".join(sorted(set(words)))

@@ -9,7 +9,7 @@ import pkgutil
 from functools import cache
 
 import harness.judge.rules
-from harness.judge.base import Monitor, Side, registered
+from harness.judge.base import Monitor, Side, registered_rules
 
 
 def all_rules() -> dict[str, type[Monitor]]:
@@ -25,7 +25,7 @@ def client_rules() -> dict[str, type[Monitor]]:
 def every_rule() -> dict[str, type[Monitor]]:
     """The rules for both sides, by id, sorted."""
     _import_all()
-    return registered()
+    return registered_rules()
 
 
 def _of(side: Side) -> dict[str, type[Monitor]]:

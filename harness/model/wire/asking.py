@@ -4,23 +4,25 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.model.encoder import Asked
-from harness.model.tools import Offered
+from harness.model.encoder import CallContents
+from harness.model.tools import OfferedTool
 from harness.protocol.values import arr, dig, obj, text
 
 Json = dict[str, Any]
 
 # The beginnings of the user's last texts are enough to see whether an input arrived.
 MAX_TEXTS = 8
-MAX_CHARACTERS = 200
+MAX_TEXT_CHARACTERS = 200
 
 
-def asked(body: Mapping[str, Any]) -> Asked:
+def call_contents(body: Mapping[str, Any]) -> CallContents:
     """Return the contents of a call, as far as rules use them."""
     reasoning = obj(body.get("reasoning"))
     return {
         "model": text(body.get("model")),
-        "user_texts": tuple(said[:MAX_CHARACTERS] for said in user_texts(body)[-MAX_TEXTS:]),
+        "user_texts": tuple(
+            user_text[:MAX_TEXT_CHARACTERS] for user_text in user_texts(body)[-MAX_TEXTS:]
+        ),
         "effort": text(reasoning.get("effort")),
         "summary": text(reasoning.get("summary")),
         "schema": dig(obj(body.get("text")), "format", "type") == "json_schema",
@@ -28,13 +30,13 @@ def asked(body: Mapping[str, Any]) -> Asked:
 
 
 def schema(body: Mapping[str, Any]) -> Any:
-    """The JSON Schema of the answer, None for none."""
+    """Return the JSON Schema of the answer, None for none."""
     form = obj(obj(body.get("text")).get("format"))
     return form.get("schema") if form.get("type") == "json_schema" else None
 
 
 def user_texts(body: Mapping[str, Any]) -> list[str]:
-    """The texts of all user messages of the input."""
+    """Return the texts of all user messages of the input."""
     return [
         text(obj(part).get("text"))
         for message in _messages(body)
@@ -43,53 +45,60 @@ def user_texts(body: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def offered(body: Mapping[str, Any]) -> list[Offered]:
-    """The tools of the call, including those in a namespace."""
-    found: list[Offered] = []
+def offered_tools(body: Mapping[str, Any]) -> list[OfferedTool]:
+    """Return the tools of the call, including those in a namespace."""
+    tools: list[OfferedTool] = []
     for tool in map(obj, arr(body.get("tools"))):
         name = text(tool.get("name"))
         if tool.get("type") == "namespace":
             inner = map(obj, arr(tool.get("tools")))
-            found += [Offered(text(one.get("name")), name, members=_members(one)) for one in inner]
+            tools += [
+                OfferedTool(
+                    text(tool_in_namespace.get("name")),
+                    name,
+                    parameters=_members(tool_in_namespace),
+                )
+                for tool_in_namespace in inner
+            ]
         elif name:
             free = tool.get("type") == "custom"
-            found.append(Offered(name, free=free, members=_members(tool)))
-    return found
+            tools.append(OfferedTool(name, takes_free_text=free, parameters=_members(tool)))
+    return tools
 
 
 def _members(tool: Json) -> frozenset[str] | None:
-    """The members that a tool's parameters list, None where they list none."""
-    listed = obj(obj(tool.get("parameters")).get("properties"))
-    return frozenset(listed) if listed else None
+    """Return the members that a tool's parameters list, None if they list none."""
+    properties = obj(obj(tool.get("parameters")).get("properties"))
+    return frozenset(properties) if properties else None
 
 
 def outputs(body: Mapping[str, Any]) -> dict[str, str]:
-    """The texts of all tool outputs of the input."""
-    found: dict[str, str] = {}
+    """Return the texts of all tool outputs of the input."""
+    texts: dict[str, str] = {}
     for entry in map(obj, arr(body.get("input"))):
         if text(entry.get("type")).endswith("_call_output"):
             output = entry.get("output")
             shown = output if isinstance(output, str) else _texts(output)
-            found[text(entry.get("call_id"))] = shown
-    return found
+            texts[text(entry.get("call_id"))] = shown
+    return texts
 
 
 def orphans(body: Mapping[str, Any]) -> list[str]:
-    """Tool outputs whose call is not in the input before them, and calls without an output.
+    """Return the tool outputs without an earlier call, and the calls without an output.
 
-    The API refuses both.
+    The API rejects both.
     """
     open_calls: dict[str, str] = {}
-    called: set[str] = set()
+    call_ids: set[str] = set()
     problems: list[str] = []
     for entry in map(obj, arr(body.get("input"))):
         kind, call_id = text(entry.get("type")), text(entry.get("call_id"))
         if kind.endswith("_call_output"):
             open_calls.pop(call_id, None)
-            if call_id not in called:
+            if call_id not in call_ids:
                 problems.append(f"a {kind} for call {call_id!r}, which the input does not hold")
         elif kind.endswith("_call") and call_id:
-            called.add(call_id)
+            call_ids.add(call_id)
             open_calls[call_id] = kind
     return problems + [
         f"a {kind} {call_id!r} without its output" for call_id, kind in open_calls.items()
@@ -97,14 +106,14 @@ def orphans(body: Mapping[str, Any]) -> list[str]:
 
 
 def _messages(body: Mapping[str, Any]) -> list[Json]:
-    given = body.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return [entry for entry in map(obj, arr(given)) if "role" in entry]
+    entries = body.get("input")
+    if isinstance(entries, str):
+        return [{"role": "user", "content": entries}]
+    return [entry for entry in map(obj, arr(entries)) if "role" in entry]
 
 
 def _texts(output: Any) -> str:
-    """The texts of an output that is a list of content items, else its JSON."""
+    """Return the texts of an output that is a list of content items, else its JSON."""
     texts = [text(obj(item).get("text")) for item in arr(output)]
     return "\n".join(filter(None, texts)) or json.dumps(output, ensure_ascii=False)
 

@@ -1,6 +1,6 @@
 """The OpenAI Responses API over server-sent events: bytes for every intent.
 
-Source: the API's public reference, and what a released server accepts.
+Source: the API's public reference, and the behaviour of a released server.
 """
 
 import json
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.asks import ProviderPart, WebSearch, WebSearchBody
-from harness.model.encoder import Asked
+from harness.model.encoder import CallContents
 from harness.model.parts import UsageBody
-from harness.model.tools import Chosen, Offered
+from harness.model.tools import ChosenTool, OfferedTool
 from harness.model.wire import asking
 from harness.protocol.values import obj, text
 
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def sse(event: Json) -> bytes:
-    """One server-sent event; its name is the event's `type`."""
+    """Return one server-sent event; its name is the event's `type`."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
@@ -32,12 +32,12 @@ class ResponsesStream:
         self._items = 0
         self._sequence = 0
 
-    def opened(self) -> bytes:
-        """response.created"""
+    def start(self) -> bytes:
+        """Return response.created."""
         return self._event("response.created", response={**self._response, "status": "in_progress"})
 
-    def message_started(self) -> bytes:
-        """response.output_item.added with an empty message"""
+    def start_message(self) -> bytes:
+        """Return response.output_item.added with an empty message."""
         self._items += 1
         return self._event(
             "response.output_item.added",
@@ -46,7 +46,7 @@ class ResponsesStream:
         )
 
     def message_delta(self, text: str) -> bytes:
-        """response.output_text.delta"""
+        """Return response.output_text.delta."""
         return self._event(
             "response.output_text.delta",
             item_id=self._item_id("msg"),
@@ -55,16 +55,16 @@ class ResponsesStream:
             delta=text,
         )
 
-    def message_done(self, text: str, phase: str | None) -> bytes:
-        """response.output_item.done with the whole message"""
+    def end_message(self, text: str, phase: str | None) -> bytes:
+        """Return response.output_item.done with the whole message."""
         content: list[Json] = [{"type": "output_text", "text": text, "annotations": []}]
         item: Json = {**self._message(), "status": "completed", "content": content}
         if phase is not None:
             item["phase"] = phase
         return self._event("response.output_item.done", output_index=self._items - 1, item=item)
 
-    def reasoning_started(self) -> bytes:
-        """response.output_item.added with empty reasoning"""
+    def start_reasoning(self) -> bytes:
+        """Return response.output_item.added with empty reasoning."""
         self._items += 1
         return self._event(
             "response.output_item.added",
@@ -73,7 +73,7 @@ class ResponsesStream:
         )
 
     def summary_part(self, index: int) -> bytes:
-        """response.reasoning_summary_part.added"""
+        """Return response.reasoning_summary_part.added."""
         return self._event(
             "response.reasoning_summary_part.added",
             item_id=self._item_id("rs"),
@@ -83,7 +83,7 @@ class ResponsesStream:
         )
 
     def summary_delta(self, index: int, text: str) -> bytes:
-        """response.reasoning_summary_text.delta"""
+        """Return response.reasoning_summary_text.delta."""
         return self._event(
             "response.reasoning_summary_text.delta",
             item_id=self._item_id("rs"),
@@ -93,7 +93,7 @@ class ResponsesStream:
         )
 
     def raw_delta(self, index: int, text: str) -> bytes:
-        """response.reasoning_text.delta"""
+        """Return response.reasoning_text.delta."""
         return self._event(
             "response.reasoning_text.delta",
             item_id=self._item_id("rs"),
@@ -102,8 +102,8 @@ class ResponsesStream:
             delta=text,
         )
 
-    def reasoning_done(self, summary: list[str], raw: list[str]) -> bytes:
-        """response.output_item.done with the whole reasoning"""
+    def end_reasoning(self, summary: list[str], raw: list[str]) -> bytes:
+        """Return response.output_item.done with the whole reasoning."""
         item: Json = {
             "type": "reasoning",
             "id": self._item_id("rs"),
@@ -114,31 +114,31 @@ class ResponsesStream:
             item["content"] = [{"type": "reasoning_text", "text": block} for block in raw]
         return self._event("response.output_item.done", output_index=self._items - 1, item=item)
 
-    def tool_call(self, chosen: Chosen) -> tuple[str, list[bytes]]:
-        """response.output_item.added, the arguments, response.output_item.done"""
+    def tool_call(self, chosen: ChosenTool) -> tuple[str, list[bytes]]:
+        """Return response.output_item.added, the arguments, response.output_item.done."""
         self._items += 1
         call_id = f"call_{self._call}_{self._items}"
-        if chosen.tool.free:
-            given = text(obj(chosen.arguments).get("input"))
+        if chosen.tool.takes_free_text:
+            arguments = text(obj(chosen.arguments).get("input"))
             kind, key, delta = "custom_tool_call", "input", "custom_tool_call_input"
         else:
-            given = json.dumps(chosen.arguments, ensure_ascii=False)
+            arguments = json.dumps(chosen.arguments, ensure_ascii=False)
             kind, key, delta = "function_call", "arguments", "function_call_arguments"
         item: Json = {"type": kind, "id": self._item_id("fc"), "call_id": call_id}
         item["name"] = chosen.tool.name
         if chosen.tool.namespace:
             item["namespace"] = chosen.tool.namespace
-        at: Json = {"output_index": self._items - 1}
-        begun = {**item, key: "", "status": "in_progress"}
-        done = {**item, key: given, "status": "completed"}
+        place: Json = {"output_index": self._items - 1}
+        started_item = {**item, key: "", "status": "in_progress"}
+        completed_item = {**item, key: arguments, "status": "completed"}
         return call_id, [
-            self._event("response.output_item.added", **at, item=begun),
-            self._event(f"response.{delta}.delta", **at, item_id=item["id"], delta=given),
-            self._event("response.output_item.done", **at, item=done),
+            self._event("response.output_item.added", **place, item=started_item),
+            self._event(f"response.{delta}.delta", **place, item_id=item["id"], delta=arguments),
+            self._event("response.output_item.done", **place, item=completed_item),
         ]
 
     def provider_item(self, part: ProviderPart) -> list[bytes]:
-        """response.output_item.added and response.output_item.done with the item"""
+        """Return response.output_item.added and response.output_item.done with the item."""
         match part:
             case WebSearch(web_search=body):
                 return self._web_search(body)
@@ -151,22 +151,24 @@ class ResponsesStream:
         elif body.url is not None:
             action = {"type": "open_page", "url": body.url}
         item: Json = {"type": "web_search_call", "id": self._item_id("ws")}
-        at: Json = {"output_index": self._items - 1}
-        done = {**item, "status": "completed", "action": action}
+        place: Json = {"output_index": self._items - 1}
+        completed_item = {**item, "status": "completed", "action": action}
         return [
-            self._event("response.output_item.added", **at, item={**item, "status": "in_progress"}),
-            self._event("response.output_item.done", **at, item=done),
+            self._event(
+                "response.output_item.added", **place, item={**item, "status": "in_progress"}
+            ),
+            self._event("response.output_item.done", **place, item=completed_item),
         ]
 
-    def failed(self, code: str, message: str) -> bytes:
-        """response.failed"""
+    def fail(self, code: str, message: str) -> bytes:
+        """Return response.failed."""
         error = {"code": code, "message": message}
         return self._event(
             "response.failed", response={**self._response, "status": "failed", "error": error}
         )
 
-    def completed(self, usage: UsageBody) -> bytes:
-        """response.completed with usage"""
+    def complete(self, usage: UsageBody) -> bytes:
+        """Return response.completed with usage."""
         counts: Json = {
             "input_tokens": usage.input,
             "input_tokens_details": {"cached_tokens": usage.cached},
@@ -196,45 +198,45 @@ class ResponsesEncoder:
     content_type = "text/event-stream"
 
     def stream(self, call: int, body: Mapping[str, Any]) -> ResponsesStream:
-        """The answer to call number `call`."""
+        """Return the answer to call number `call`."""
         return ResponsesStream(call)
 
     def error_body(self, status: int, code: str | None, message: str) -> bytes:
-        """The API's error object."""
+        """Return the API's error object."""
         kind = "server_error" if status >= 500 else "invalid_request_error"
         return json.dumps(
             {"error": {"message": message, "type": code or kind, "code": code}}
         ).encode()
 
     def user_texts(self, body: Mapping[str, Any]) -> list[str]:
-        """The texts of all user messages of the input."""
+        """Return the texts of all user messages of the input."""
         return asking.user_texts(body)
 
-    def asked(self, body: Mapping[str, Any]) -> Asked:
-        """The model, the user's last texts, effort, summary, and whether the call has a schema."""
-        return asking.asked(body)
+    def call_contents(self, body: Mapping[str, Any]) -> CallContents:
+        """Return the model, the user's last texts, effort, summary, and whether it has a schema."""
+        return asking.call_contents(body)
 
     def schema(self, body: Mapping[str, Any]) -> Any:
-        """The JSON Schema of the answer, None for none."""
+        """Return the JSON Schema of the answer, None for none."""
         return asking.schema(body)
 
-    def offered(self, body: Mapping[str, Any]) -> list[Offered]:
-        """The tools of the call, including those in a namespace."""
-        return asking.offered(body)
+    def offered_tools(self, body: Mapping[str, Any]) -> list[OfferedTool]:
+        """Return the tools of the call, including those in a namespace."""
+        return asking.offered_tools(body)
 
     def outputs(self, body: Mapping[str, Any]) -> dict[str, str]:
-        """The texts of all tool outputs of the input."""
+        """Return the texts of all tool outputs of the input."""
         return asking.outputs(body)
 
     def event_of(self, chunk: bytes) -> str:
-        """The name after `event:`."""
+        """Return the name after `event:`."""
         first = chunk.split(b"\n", 1)[0]
         return first[7:].decode() if first.startswith(b"event: ") else ""
 
-    def rerouted(self, model: str) -> dict[str, str]:
-        """The header in which the API names the model that answers."""
+    def reroute_headers(self, model: str) -> dict[str, str]:
+        """Return the header in which the API names the model that answers."""
         return {"openai-model": model}
 
     def orphans(self, body: Mapping[str, Any]) -> list[str]:
-        """Tool outputs without their call, and calls without their output."""
+        """Return the tool outputs without their call, and the calls without their output."""
         return asking.orphans(body)

@@ -16,11 +16,11 @@ from harness.play.session.conversation import MAX_FRAMES
 from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
 from harness.report.results.outcome import Finding
-from harness.scenario.ending import Ended
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded
 from harness.scenario.player import Cast
 from harness.trace.frame import Kind
-from harness.trace.marks import ProgramEnded, ProgramErrors, ToldBySession
+from harness.trace.marks import ProgramEnded, ProgramErrors, SessionReport
 from harness.trace.recorder import Recorder
 from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import EXEC
@@ -28,9 +28,10 @@ from harness.trace.trace import End, Header, Trace
 
 
 class ExecBench:
-    """Plays one scenario after the other; nothing of one is there for the next.
+    """Plays one scenario after the other; nothing of one is left for the next.
 
-    `blocked` is why no more need be tried. `told` is what a session told of a scenario, by its id.
+    `blocker` is the finding that makes further plays pointless. `session_turns` has the turns that
+    a session reported for a scenario, by its id.
     """
 
     def __init__(
@@ -42,34 +43,34 @@ class ExecBench:
         models: ModelServer,
         hygiene: Hygiene,
     ) -> None:
-        self.blocked: Finding | None = None
-        self.told: dict[str, list[ToldBySession]] = {}
+        self.blocker: Finding | None = None
+        self.session_turns: dict[str, list[SessionReport]] = {}
         self._profile = profile
         self._bounds = bounds
         self._book = book
         self._stages = AgentStages(profile, folder, models)
         self._hygiene = hygiene
-        self._spoke = False
+        self._wrote_events = False
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` where the program cannot be used at all."""
-        if self.blocked is not None:
-            raise SetupFailed(self.blocked, Trace(self._header(loaded)))
+        """Play one scenario. Raises `SetupFailed` if the program cannot be used at all."""
+        if self.blocker is not None:
+            raise SetupFailed(self.blocker, Trace(self._header(loaded)))
         began = time.monotonic()
         recorder = Recorder(self._header(loaded), classify=classify_of(EXEC), max_frames=MAX_FRAMES)
         try:
-            run = await self._played(loaded, recorder)
+            run = await self._play(loaded, recorder)
         except NotStarted as error:
             finding = Finding("setup.not-started", str(error), kind=EXEC)
-            self.blocked = finding
+            self.blocker = finding
             raise SetupFailed(finding, recorder.trace, ran=False) from error
         run.seconds = time.monotonic() - began
-        self._watch(run)
+        self._check_events(run)
         return run
 
-    async def _played(self, loaded: Loaded, recorder: Recorder) -> Run:
-        told_before = self.told.get(loaded.id, ())
-        async with self._stages.served(loaded, recorder, told_before) as staged:
+    async def _play(self, loaded: Loaded, recorder: Recorder) -> Run:
+        told_before = self.session_turns.get(loaded.id, ())
+        async with self._stages.serve_agent(loaded, recorder, told_before) as staged:
             player = ExecPlayer(loaded, recorder, staged.model, staged.stage, self._bounds)
             unmet = await player.play()
         for ended in player.exits:
@@ -77,15 +78,15 @@ class ExecBench:
         trace = recorder.trace
         if not trace.frames:
             trace.end = End.QUIESCENT
-        told = [mark.body.text for mark in trace.marks_of(ProgramErrors) if mark.body.text]
+        stderr_texts = [mark.body.text for mark in trace.marks_of(ProgramErrors) if mark.body.text]
         return Run(
             trace=trace,
             cast=Cast(turns=player.turns),
             unmet=unmet,
-            ending=_ended(player, trace.end),
+            ending=_ending_of(player, trace.end),
             model=staged.model,
             cwd=staged.stage.cwd,
-            stderr="\n".join(told)[-4000:],
+            stderr="\n".join(stderr_texts)[-4000:],
             seconds=0.0,
             bound=self._bounds.scenario,
             overflow=player.overflow,
@@ -94,34 +95,38 @@ class ExecBench:
     def _header(self, loaded: Loaded) -> Header:
         return header_of(loaded, self._profile.exec.command, self._profile, self._book)
 
-    def _watch(self, run: Run) -> None:
-        """One finding, and nothing more to try, where no process of it ever wrote an event."""
-        self._spoke = self._spoke or any(one.kind is Kind.EVENT for one in run.trace.frames)
-        if self._spoke or not run.cast.turns or run.overflow:
+    def _check_events(self, run: Run) -> None:
+        """Add one finding and block further plays if no process ever wrote an event."""
+        self._wrote_events = self._wrote_events or any(
+            frame.kind is Kind.EVENT for frame in run.trace.frames
+        )
+        if self._wrote_events or not run.cast.turns or run.overflow:
             return
-        ends = " and ".join(_how(mark.body.status) for mark in run.trace.marks_of(ProgramEnded))
-        said = f"; the end of its stderr: {run.stderr[-600:].strip()}" if run.stderr else ""
-        self.blocked = Finding(
+        ends = " and ".join(
+            _describe_exit(mark.body.status) for mark in run.trace.marks_of(ProgramEnded)
+        )
+        stderr_words = f"; the end of its stderr: {run.stderr[-600:].strip()}" if run.stderr else ""
+        self.blocker = Finding(
             "setup.no-events",
-            f"`{shlex.join(self._profile.exec.command)}` wrote no event: it {ends}{said}",
+            f"`{shlex.join(self._profile.exec.command)}` wrote no event: it {ends}{stderr_words}",
             kind=EXEC,
         )
-        run.findings.append(self.blocked)
+        run.findings.append(self.blocker)
 
 
-def _ended(player: ExecPlayer, end: End) -> Ended:
-    """The end of a run: whoever still ran when a bound was hit was busy, and not we.
+def _ending_of(player: ExecPlayer, end: End) -> TraceEnding:
+    """Return the end of a run: a process still running at a bound is to blame, not the harness.
 
-    What we ended because the script could not go on is not to blame.
+    A process that we ended because the script could not go on is not to blame.
     """
     if end is not End.TIMED_OUT or player.overflow:
-        return Ended(end)
+        return TraceEnding(end)
     if player.ended_by_us:
-        return Ended(End.CLOSED)
-    return Ended(end, liveness="its process did not end by itself")
+        return TraceEnding(End.CLOSED)
+    return TraceEnding(end, liveness="its process did not end by itself")
 
 
-def _how(status: int | None) -> str:
+def _describe_exit(status: int | None) -> str:
     if status is None:
         return "was ended"
     return f"ended by signal {-status}" if status < 0 else f"ended with exit status {status}"

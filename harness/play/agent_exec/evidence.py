@@ -1,4 +1,4 @@
-"""Capabilities that a program turned out not to offer, read off the events that it wrote."""
+"""Capabilities that the events of a program show it not to offer."""
 
 from typing import Final
 
@@ -8,36 +8,36 @@ from harness.play.capability_evidence import undeclared_needs
 from harness.play.run import Run
 from harness.protocol.values import text
 from harness.scenario.loader import Loaded
-from harness.scenario.sdk_told import told_turns
+from harness.scenario.sdk_told import results_by_alias
 
-# Offered if an item of this type was shown.
-_SHOWN: Final = {"web-search": "web_search", "plan-update": "todo_list"}
+# Offered if there was an item of this type.
+_ITEM_TYPES: Final = {"web-search": "web_search", "plan-update": "todo_list"}
 
 
 def absent_from_exec(loaded: Loaded, run: Run, profile: Profile) -> list[str]:
-    """The needs of a scenario that this target does not offer."""
+    """Return the needs of a scenario that this target does not offer."""
     if profile.capabilities != "probe":
         return undeclared_needs(loaded, profile)
-    lacking = run.unmet.capability if run.unmet is not None else ""
-    told = told_turns(loaded.surface, run.trace, run.cast.turns).values()
-    types = {text(item.shows.get("type")) for one in told for item in one.items or ()}
-    if any(one.items is None for one in told):
-        types |= {"reasoning", *_SHOWN.values()}  # Nobody was told of them: they may have come.
-    missing = [need for need in loaded.scenario.needs if _lacks(need, types, run)]
-    return list(dict.fromkeys([*([lacking] if lacking else []), *missing]))
+    unmet_capability = run.unmet.capability if run.unmet is not None else ""
+    turns = results_by_alias(loaded.surface, run.trace, run.cast.turns).values()
+    types = {text(item.members.get("type")) for turn in turns for item in turn.items or ()}
+    if any(turn.items is None for turn in turns):
+        types |= {"reasoning", *_ITEM_TYPES.values()}  # No items were reported, so they may exist.
+    missing = [need for need in loaded.scenario.needs if _is_absent(need, types, run)]
+    return list(dict.fromkeys([*([unmet_capability] if unmet_capability else []), *missing]))
 
 
-def _lacks(need: str, types: set[str], run: Run) -> bool:
+def _is_absent(need: str, types: set[str], run: Run) -> bool:
     match need:
         case "reasoning":
-            return "reasoning" not in types and _reasoned(run)
+            return "reasoning" not in types and _model_sent_reasoning(run)
         case "model-retry":
             return len(run.model.calls) <= len(run.cast.turns)
         case _:
-            return need in _SHOWN and _SHOWN[need] not in types
+            return need in _ITEM_TYPES and _ITEM_TYPES[need] not in types
 
 
-def _reasoned(run: Run) -> bool:
+def _model_sent_reasoning(run: Run) -> bool:
     return any(
         isinstance(part, Reasoning)
         for call in run.model.calls

@@ -5,24 +5,24 @@ import json
 import anyio
 
 from harness.client.target.profile import fill
-from harness.play.agent_exec.command_line import Wanted, command_line, prompt_of
+from harness.play.agent_exec.command_line import TurnOptions, command_line, prompt_of
 from harness.play.program_run import Program, run_program
 from harness.play.turns_player import PlayedTurn, TurnsPlayer
 from harness.scenario.client_steps import StartTurn
-from harness.scenario.exec_told import Told, told_by
-from harness.scenario.steps.context import StepFailed, UnmetKind
-from harness.trace.marks import TurnAsked
+from harness.scenario.exec_told import ExecResult, exec_result_of
+from harness.scenario.steps.context import FailureKind, StepFailed
+from harness.trace.marks import TurnRequested
 from harness.trace.recorder import TraceFull
 
 
 class ExecPlayer(TurnsPlayer):
     """Plays one scenario. `turns` are the connections of its turns, by their aliases."""
 
-    def _turn(self, body: StartTurn) -> None:
+    def _start_turn(self, body: StartTurn) -> None:
         thread = self._threads[body.thread]
         if thread.prompts and not thread.id:
-            message = "its first turn told no thread_id, so that nobody can go on with it"
-            raise StepFailed(UnmetKind.REFUSED, f"thread {body.thread}: {message}")
+            message = "its first turn reported no thread_id, so it cannot be resumed"
+            raise StepFailed(FailureKind.REFUSED, f"thread {body.thread}: {message}")
         prompt, images = prompt_of(fill(body.input, self._stage.places), body.text)
         if not thread.prompts and body.thread in self._markers:
             prompt = f"{self._markers[body.thread]} {prompt}"
@@ -31,29 +31,29 @@ class ExecPlayer(TurnsPlayer):
         file = self._stage.scratch / f"{connection}.schema.json"
         if schema is not None:
             file.write_text(json.dumps(schema), "utf-8")
-        given = "" if schema is None else str(file)
-        wanted = Wanted(thread.params, thread.id, given, images)
-        argv = [*self._stage.command, *command_line(self._stage.program, wanted)]
-        within = anyio.CancelScope(
+        schema_file = "" if schema is None else str(file)
+        options = TurnOptions(thread.params, thread.id, schema_file, images)
+        argv = [*self._stage.command, *command_line(self._stage.program, options)]
+        scope = anyio.CancelScope(
             deadline=anyio.current_time() + self._bounds.start + self._bounds.scenario
         )
-        turn = self._running[body.alias] = PlayedTurn(thread, connection, within)
+        turn = self._running[body.alias] = PlayedTurn(thread, connection, scope)
         self.turns[body.alias] = connection
-        asked = TurnAsked(
+        request_mark = TurnRequested(
             connection=connection,
             turn=body.alias,
             of=body.thread,
             thread=thread.id,
             earlier=tuple(thread.prompts),
-            model=wanted.params.get("model") or "",
+            model=options.params.get("model") or "",
             schema="" if schema is None else json.dumps(schema),
         )
         thread.prompts.append(prompt)
-        self._recorder.mark(asked)
+        self._recorder.mark(request_mark)
         self._start_task(self._run, turn, argv, prompt)
 
-    def _aborted(self, turn: PlayedTurn) -> None:
-        """Note that the input of a turn that was told to end need not have been kept."""
+    def _drop_aborted_prompt(self, turn: PlayedTurn) -> None:
+        """Drop the prompt of an aborted turn, which the program need not have stored."""
         if turn.thread.prompts and turn.stop_requested.is_set():
             turn.thread.prompts.pop()
 
@@ -78,9 +78,9 @@ class ExecPlayer(TurnsPlayer):
         except Exception as error:
             self._error = error  # Raised by play(), since a task group would wrap it.
         finally:
-            turn.thread.id = turn.thread.id or self._told(turn).thread
-            self._aborted(turn)
+            turn.thread.id = turn.thread.id or self._turn_record(turn).thread
+            self._drop_aborted_prompt(turn)
             turn.end_event.set()
 
-    def _told(self, turn: PlayedTurn) -> Told:
-        return told_by(self._recorder.trace, turn.key)
+    def _turn_record(self, turn: PlayedTurn) -> ExecResult:
+        return exec_result_of(self._recorder.trace, turn.key)

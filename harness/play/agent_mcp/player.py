@@ -12,12 +12,12 @@ import anyio
 
 from harness.client.target.profile import Bounds, fill
 from harness.model.oauth import OAuthServer
-from harness.play.agent_mcp.run import Finished, Invocation, files_of, message_of, run_command
+from harness.play.agent_mcp.run import CommandResult, Invocation, files_of, message_of, run_command
 from harness.scenario.client_steps import ClientStep, RemoveFileStep, WriteFileStep
 from harness.scenario.command_steps import Mcp, McpAtOnceStep, McpStep
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Unmet
-from harness.scenario.steps.context import StepFailed, UnmetKind
+from harness.scenario.player import StepFailure
+from harness.scenario.steps.context import FailureKind, StepFailed
 from harness.trace.frame import Direction
 from harness.trace.marks import Setup, StepBegins
 from harness.trace.recorder import Recorder
@@ -28,10 +28,10 @@ _ADDRESS: Final = re.compile(r"https?://[^\s\x1b\"'<>`]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
+class CommandSetup:
     """The surroundings of commands: the agent's words, its environment, its folders.
 
-    `places` stand for the placeholders of a scenario; `scratch` is a folder for what runs need.
+    `places` are the values of a scenario's placeholders; `scratch` is a folder for temporary files.
     """
 
     command: list[str]
@@ -44,44 +44,46 @@ class Shop:
 
 
 class CommandPlayer:
-    """Plays one scenario. `told` takes what the OAuth servers are asked and answer."""
+    """Plays one scenario. `note_oauth_message` takes the traffic of the OAuth servers."""
 
-    def __init__(self, loaded: Loaded, recorder: Recorder, shop: Shop, bounds: Bounds) -> None:
+    def __init__(
+        self, loaded: Loaded, recorder: Recorder, setup: CommandSetup, bounds: Bounds
+    ) -> None:
         self.survivors: list[str] = []
         self.server: OAuthServer | None = None
-        self.busy = False
-        self.places = dict(shop.places)
+        self.is_busy = False
+        self.places = dict(setup.places)
         self._loaded = loaded
         self._recorder = recorder
-        self._shop = shop
+        self._setup = setup
         self._bounds = bounds
         self._number = 0
         self._current = 0
-        self._broken: Exception | None = None
+        self._error: Exception | None = None
 
-    def told(self, message: dict[str, Any], asked: bool) -> None:
-        """Note a request of the run that is under way, or what it was answered."""
-        self._note(self._current, message, from_target=asked)
+    def note_oauth_message(self, message: dict[str, Any], is_request: bool) -> None:
+        """Note a request of the current run to an OAuth server, or the answer to it."""
+        self._note(self._current, message, from_target=is_request)
 
-    async def play(self) -> Unmet | None:
-        """Play every step; gives the one that did not end, if any. Raises `NotStarted`."""
+    async def play(self) -> StepFailure | None:
+        """Play every step; return the one that did not end, if any. Raises `NotStarted`."""
         scenario = self._loaded.scenario
         for side, steps in (("setup", scenario.setup), ("client", scenario.client)):
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=True))
             for index, step in enumerate(steps):
-                name, line = next(iter(type(step).model_fields)), self._loaded.line(side, index)
+                name, line = next(iter(type(step).model_fields)), self._loaded.line_of(side, index)
                 self._recorder.mark(StepBegins(name, line))
                 try:
                     await self._step(step)
                 except StepFailed as failed:
-                    return Unmet.because_of(failed, name, line)
-                if self._broken is not None:
-                    raise self._broken
-                if self.busy:
+                    return StepFailure.from_exception(failed, name, line)
+                if self._error is not None:
+                    raise self._error
+                if self.is_busy:
                     bound = self._bounds.start + self._bounds.scenario
                     message = f"the command had not ended by itself after {bound:g} s"
-                    return Unmet(UnmetKind.TIMEOUT, name, line, message)
+                    return StepFailure(FailureKind.TIMEOUT, name, line, message)
             if side == "setup" and steps:
                 self._recorder.mark(Setup(active=False))
         self._recorder.trace.end = End.QUIESCENT
@@ -94,7 +96,7 @@ class CommandPlayer:
             case McpAtOnceStep(mcp_at_once=runs):
                 async with anyio.create_task_group() as tasks:
                     for body in runs:
-                        tasks.start_soon(self._guarded, body)
+                        tasks.start_soon(self._run_guarded, body)
             case WriteFileStep(write_file=body):
                 self._write(body.path, body.content)
             case RemoveFileStep(remove_file=body):
@@ -102,13 +104,15 @@ class CommandPlayer:
             case _:
                 raise RuntimeError(f"the loader lets no {type(step).__name__} through")
 
-    def _write(self, named: str, content: bytes | None) -> None:
+    def _write(self, name: str, content: bytes | None) -> None:
         """Write or remove a file below the workspace or the home. Raises `StepFailed`."""
-        shop = self._shop
-        path = Path(os.path.normpath(shop.cwd / str(fill(named, self.places))))
-        if not any(path.is_relative_to(one) and path != one for one in (shop.cwd, shop.home)):
+        setup = self._setup
+        path = Path(os.path.normpath(setup.cwd / str(fill(name, self.places))))
+        if not any(
+            path.is_relative_to(folder) and path != folder for folder in (setup.cwd, setup.home)
+        ):
             message = f"{path} is neither below the workspace nor below the home"
-            raise StepFailed(UnmetKind.REFUSED, message)
+            raise StepFailed(FailureKind.REFUSED, message)
         try:
             if content is None:
                 path.unlink(missing_ok=True)
@@ -116,60 +120,60 @@ class CommandPlayer:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         except OSError as error:
-            raise StepFailed(UnmetKind.REFUSED, str(error)) from error
+            raise StepFailed(FailureKind.REFUSED, str(error)) from error
 
-    async def _guarded(self, body: Mcp) -> None:
+    async def _run_guarded(self, body: Mcp) -> None:
         try:
             await self._run(body)
         except Exception as error:
-            self._broken = error  # Raised by play(), since a task group would wrap it.
+            self._error = error  # Raised by play(), since a task group would wrap it.
 
     async def _run(self, body: Mcp) -> None:
         self._number += 1
         number = self._current = self._number
         words = [str(fill(word, self.places)) for word in body.words]
-        watched = dict(body.env)
-        asked: dict[str, Any] = {"argv": ["mcp", *words], "env": dict(body.env)}
-        asked["files"] = files_of(self._shop.home, {**watched, **self._tokens()})
+        secrets = dict(body.env)
+        request: dict[str, Any] = {"argv": ["mcp", *words], "env": dict(body.env)}
+        request["files"] = files_of(self._setup.home, {**secrets, **self._tokens()})
         if self.server is not None and body.visit != "nobody":
-            asked["offers"] = self.server.authorize_url
-        self._note(number, asked, from_target=False)
-        finished = await self._finished(number, body, words)
+            request["offers"] = self.server.authorize_url
+        self._note(number, request, from_target=False)
+        finished = await self._run_command(number, body, words)
         self.survivors += finished.survivors
-        self.busy = self.busy or (finished.cut and body.visit == "consents")
-        files = files_of(self._shop.home, {**watched, **self._tokens()})
+        self.is_busy = self.is_busy or (finished.cut and body.visit == "consents")
+        files = files_of(self._setup.home, {**secrets, **self._tokens()})
         self._note(number, message_of(finished, files), from_target=True)
 
-    async def _finished(self, number: int, body: Mcp, words: list[str]) -> Finished:
-        shop = self._shop
-        scratch = shop.scratch / f"run{number}"
+    async def _run_command(self, number: int, body: Mcp, words: list[str]) -> CommandResult:
+        setup = self._setup
+        scratch = setup.scratch / f"run{number}"
         scratch.mkdir()
         invocation = Invocation(
-            [*shop.command, "mcp", *words],
-            shop.cwd,
-            {**shop.env, **body.env},
+            [*setup.command, "mcp", *words],
+            setup.cwd,
+            {**setup.env, **body.env},
             scratch,
             self._bounds.stop,
-            shop.owner,
+            setup.owner,
         )
         bound = self._bounds.step if body.visit == "denies" else self._bounds.scenario
-        within = anyio.CancelScope(deadline=anyio.current_time() + self._bounds.start + bound)
+        scope = anyio.CancelScope(deadline=anyio.current_time() + self._bounds.start + bound)
         visited: list[str] = []
 
-        async def noticed(printed: str) -> None:
+        async def on_output(printed: str) -> None:
             server = self.server
             if server is None or visited or body.visit == "nobody":
                 return
-            # What follows an address shows that it is whole.
-            for found in _ADDRESS.finditer(printed):
-                if found.end() < len(printed) and found[0].startswith(server.authorize_url):
-                    visited.append(found[0])
-                    status = await server.visit(found[0], consents=body.visit == "consents")
-                    said = {"visits": found[0], "status": status}
-                    self._note(number, said, from_target=False)
+            # A character after an address shows that it is complete.
+            for match in _ADDRESS.finditer(printed):
+                if match.end() < len(printed) and match[0].startswith(server.authorize_url):
+                    visited.append(match[0])
+                    status = await server.visit(match[0], consents=body.visit == "consents")
+                    visit = {"visits": match[0], "status": status}
+                    self._note(number, visit, from_target=False)
                     return
 
-        return await run_command(invocation, within, noticed)
+        return await run_command(invocation, scope, on_output)
 
     def _tokens(self) -> dict[str, str]:
         return self.server.tokens if self.server is not None else {}

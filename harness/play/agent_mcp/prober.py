@@ -1,9 +1,9 @@
 """Finds out, once, which commands a probed agent does not know: `exec`, `mcp`, `mcp login`.
 
-A command that fails may be broken, and is then judged. One that the agent does not know is refused
-like a word that no program knows: so both are run, with the same words behind them, and the agent
-is asked whether it says the same of both. It must name the word and end with the same status, not
-0; who says anything else of the command knows it.
+A command that fails may be broken, and is then judged. An unknown command is refused like a word
+that no program knows: so both are run with the same arguments, and the outputs are compared. The
+agent must name the word and end with the same status, not 0; with any other output it knows the
+command.
 """
 
 import contextlib
@@ -13,79 +13,79 @@ from typing import Final
 
 from harness.client.target.profile import Profile
 from harness.client.target.program import NotStarted
-from harness.play.agent_mcp.run import Finished
+from harness.play.agent_mcp.run import CommandResult
 from harness.scenario.surfaces import COMMANDS, EXEC_COMMAND, LOGIN_COMMAND, MCP_COMMAND
 
-UNKNOWN: Final = "zqxj"
-# The words of a command, and the place of the one that an agent may not know.
+UNKNOWN_WORD: Final = "zqxj"
+# The words of a command, and the index of the one that an agent may not know.
 _MCP: Final = (("mcp", "list"), 0)
 _LOGINS: Final = ((("mcp", "login", "nobody"), 1), (("mcp", "logout", "nobody"), 1))
 
-Ask = Callable[[Sequence[str]], Awaitable[Finished]]
+Ask = Callable[[Sequence[str]], Awaitable[CommandResult]]
 
 
 class CommandProber:
-    """Probes of one worker's agent. `ask` runs it with these words, and nothing to read.
+    """Probes of one worker's agent. `ask` runs it with these words, without input.
 
-    An agent that seems to know none of its commands is broken: then nothing is said to be absent.
+    An agent that seems to know none of its commands is broken: then none counts as absent.
     """
 
     def __init__(self, profile: Profile, ask: Ask) -> None:
         self._profile = profile
         self._ask = ask
-        self._known: dict[str, bool] = {}
+        self._known_commands: dict[str, bool] = {}
 
-    async def lacking(self, needs: Sequence[str]) -> list[str]:
-        """Those needs that are commands which the agent does not know."""
+    async def missing_needs(self, needs: Sequence[str]) -> list[str]:
+        """Return the needs that are commands which the agent does not know."""
         if self._profile.capabilities != "probe":
             return []
-        # One that cannot be started is told by the scenario that wants to.
+        # The scenario reports a program that cannot be started.
         with contextlib.suppress(NotStarted):
-            return [need for need in needs if not await self._offers(need)]
+            return [need for need in needs if not await self._is_offered(need)]
         return []
 
-    async def _offers(self, need: str) -> bool:
-        if need not in COMMANDS or await self._knows(need):
+    async def _is_offered(self, need: str) -> bool:
+        if need not in COMMANDS or await self._is_known(need):
             return True
         other = {EXEC_COMMAND: MCP_COMMAND, MCP_COMMAND: EXEC_COMMAND}.get(need)
-        return other is not None and not await self._knows(other)
+        return other is not None and not await self._is_known(other)
 
-    async def _knows(self, need: str) -> bool:
-        if need not in self._known:
-            self._known[need] = await self._asked(need)
-        return self._known[need]
+    async def _is_known(self, need: str) -> bool:
+        if need not in self._known_commands:
+            self._known_commands[need] = await self._probe_command(need)
+        return self._known_commands[need]
 
-    async def _asked(self, need: str) -> bool:
+    async def _probe_command(self, need: str) -> bool:
         if need == MCP_COMMAND:
-            return not await self._refuses(*_MCP)
+            return not await self._is_refused(*_MCP)
         if need == LOGIN_COMMAND:
             for words, place in _LOGINS:
-                if not await self._refuses(words, place):
+                if not await self._is_refused(words, place):
                     return True
             return False
         words = self._profile.exec.arguments
-        # Options alone name no command.
-        return not words or words[0].startswith("-") or not await self._refuses(words, 0)
+        # A command line of options names no command.
+        return not words or words[0].startswith("-") or not await self._is_refused(words, 0)
 
-    async def _refuses(self, words: Sequence[str], place: int) -> bool:
-        """Return whether the word at that place is refused like one that no program knows."""
-        control = [*words[:place], UNKNOWN, *words[place + 1 :]]
+    async def _is_refused(self, words: Sequence[str], place: int) -> bool:
+        """Return whether the word at that index is refused like one that no program knows."""
+        control = [*words[:place], UNKNOWN_WORD, *words[place + 1 :]]
         unknown = await self._ask(control)
         if unknown.cut or not unknown.status or unknown.status < 0:
             return False
-        return refused_alike(words[place], await self._ask(words), unknown)
+        return is_refused_alike(words[place], await self._ask(words), unknown)
 
 
-def refused_alike(word: str, asked: Finished, unknown: Finished) -> bool:
-    """Return whether a run says of a word what the agent says of `UNKNOWN`, and names it."""
-    if asked.cut or asked.status != unknown.status:
+def is_refused_alike(word: str, finished: CommandResult, unknown: CommandResult) -> bool:
+    """Return whether a run refuses a word like `UNKNOWN_WORD`, and names it."""
+    if finished.cut or finished.status != unknown.status:
         return False
-    said = _named(asked, word)
-    return bool(said) and said == _named(unknown, word)
+    lines = _masked_lines(finished, word)
+    return bool(lines) and lines == _masked_lines(unknown, word)
 
 
-def _named(finished: Finished, word: str) -> list[str]:
-    """The lines that name either word, with the same mark in the place of both."""
+def _masked_lines(finished: CommandResult, word: str) -> list[str]:
+    """Return the lines that name either word, with the same mark in place of both."""
     printed = (finished.stdout + b"\n" + finished.stderr).decode("utf-8", "replace")
-    either = re.compile(rf"(?<![A-Za-z0-9_])({re.escape(word)}|{UNKNOWN})(?![A-Za-z0-9_])")
+    either = re.compile(rf"(?<![A-Za-z0-9_])({re.escape(word)}|{UNKNOWN_WORD})(?![A-Za-z0-9_])")
     return [either.sub("…", line) for line in printed.splitlines() if either.search(line)]

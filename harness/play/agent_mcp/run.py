@@ -12,19 +12,19 @@ import anyio
 from harness.client.target.process import ServerProcess, start
 from harness.errors import TargetGone
 
-# So much of a stream is kept. A command prints a few lines.
-MAX_OUTPUT: Final = 1024 * 1024
-# Of a home so many files are listed beside config.toml and those that hold a secret, and larger
-# ones are not read.
-MAX_FILES, MAX_BYTES = 40, 4 * 1024 * 1024
+# The part of a stream that is kept. A command prints a few lines.
+MAX_OUTPUT_BYTES: Final = 1024 * 1024
+# The files of a home that are listed beside config.toml and those that hold a secret; larger
+# files are not read.
+MAX_FILES, MAX_FILE_BYTES = 40, 4 * 1024 * 1024
 CONFIG: Final = "config.toml"
-# Tables and messages are as wide as they want to be: nobody says how a narrow screen breaks them.
-WIDE: Final = {"COLUMNS": "400", "LINES": "100"}
+# A wide terminal, since the text does not say how a narrow one breaks tables and messages.
+WIDE_TERMINAL: Final = {"COLUMNS": "400", "LINES": "100"}
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A command to run: `scratch` is a folder for what only this run needs."""
+    """A command to run: `scratch` is a folder that only this run uses."""
 
     argv: list[str]
     cwd: Path
@@ -35,7 +35,7 @@ class Invocation:
 
 
 @dataclass(slots=True)
-class Finished:
+class CommandResult:
     """The end of a run. `cut`: the harness ended it; `survivors` are processes left behind."""
 
     status: int | None = None
@@ -47,33 +47,33 @@ class Finished:
 
 @dataclass(slots=True)
 class _Streams:
-    """Output so far; `noticed` gets both streams together each time that something came."""
+    """Output so far; `on_output` gets both streams together each time that there is more."""
 
-    noticed: Callable[[str], Awaitable[None]]
+    on_output: Callable[[str], Awaitable[None]]
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
 
-    async def tell(self) -> None:
-        """Tell what came."""
-        await self.noticed(_text(bytes(self.stdout)) + "\n" + _text(bytes(self.stderr)))
+    async def notify(self) -> None:
+        """Pass the output so far to `on_output`."""
+        await self.on_output(_text(bytes(self.stdout)) + "\n" + _text(bytes(self.stderr)))
 
 
 async def run_command(
-    invocation: Invocation, within: anyio.CancelScope, noticed: Callable[[str], Awaitable[None]]
-) -> Finished:
-    """Run it to its end, or until `within` is cancelled. Raises `NotStarted`."""
+    invocation: Invocation, scope: anyio.CancelScope, on_output: Callable[[str], Awaitable[None]]
+) -> CommandResult:
+    """Run a command to its end, or until `scope` is cancelled. Raises `NotStarted`."""
     scratch = invocation.scratch
     errors, temporary = scratch / "stderr", scratch / "tmp"
     temporary.mkdir()
-    # A pipe in place of a file: the reader is told what is written, as it is written.
+    # A pipe in place of a file, so that output can be read as it is written.
     os.mkfifo(errors)
     reader = os.open(errors, os.O_RDONLY | os.O_NONBLOCK)
-    streams = _Streams(noticed)
+    streams = _Streams(on_output)
     try:
         process = await start(
             invocation.argv,
             cwd=invocation.cwd,
-            env={**invocation.env, **WIDE},
+            env={**invocation.env, **WIDE_TERMINAL},
             stderr=errors,
             owner=invocation.owner,
             home=invocation.cwd,
@@ -81,17 +81,17 @@ async def run_command(
             option="--agent-cmd",
         )
         try:
-            with within:
+            with scope:
                 await _read_all(process, reader, streams)
         finally:
             ended = await process.stop(invocation.grace)
     finally:
         os.close(reader)
-    return Finished(
+    return CommandResult(
         status=ended.returncode,
         stdout=bytes(streams.stdout),
         stderr=bytes(streams.stderr),
-        cut=within.cancelled_caught,
+        cut=scope.cancelled_caught,
         survivors=ended.survivors,
     )
 
@@ -102,7 +102,7 @@ async def _read_all(process: ServerProcess, reader: int, streams: _Streams) -> N
         tasks.start_soon(_read_errors, reader, streams)
         await _read_output(process, streams)
         await process.wait()
-        # Whoever it left behind may hold its standard error open: that is no output of the run.
+        # A process left behind may hold standard error open, but its output is not the run's.
         await _drain(reader, streams)
         tasks.cancel_scope.cancel()
 
@@ -115,9 +115,9 @@ async def _read_output(process: ServerProcess, streams: _Streams) -> None:
             return
         for line in lines:
             end = b"" if line.damage is not None else b"\n"
-            if len(streams.stdout) < MAX_OUTPUT:
+            if len(streams.stdout) < MAX_OUTPUT_BYTES:
                 streams.stdout += line.raw + end
-        await streams.tell()
+        await streams.notify()
 
 
 async def _read_errors(reader: int, streams: _Streams) -> None:
@@ -128,7 +128,7 @@ async def _read_errors(reader: int, streams: _Streams) -> None:
 
 
 async def _drain(reader: int, streams: _Streams) -> bool:
-    """Take what is there; False where nobody can write any more."""
+    """Read all available output; False if nobody can write any more."""
     while True:
         try:
             chunk = os.read(reader, 65536)
@@ -136,59 +136,59 @@ async def _drain(reader: int, streams: _Streams) -> bool:
             return True
         if not chunk:
             return False
-        if len(streams.stderr) < MAX_OUTPUT:
+        if len(streams.stderr) < MAX_OUTPUT_BYTES:
             streams.stderr += chunk
-        await streams.tell()
+        await streams.notify()
 
 
-def files_of(home: Path, watched: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The files of a home, as a message has them; `watched` are secrets by their names."""
-    found: list[dict[str, Any]] = []
-    others = 0
+def files_of(home: Path, secrets: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the files of a home in the form of a message; `secrets` are by name."""
+    rows: list[dict[str, Any]] = []
+    other_files = 0
     for folder, folders, names in os.walk(home):
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
-            shown = _file(path, path.relative_to(home).as_posix(), watched)
-            if shown is None:
+            row = _file_row(path, path.relative_to(home).as_posix(), secrets)
+            if row is None:
                 continue
-            plain = "text" not in shown and "holds" not in shown
-            others += plain
-            if not plain or others <= MAX_FILES:
-                found.append(shown)
-    return found
+            plain = "text" not in row and "holds" not in row
+            other_files += plain
+            if not plain or other_files <= MAX_FILES:
+                rows.append(row)
+    return rows
 
 
-def _file(path: Path, name: str, watched: Mapping[str, str]) -> dict[str, Any] | None:
+def _file_row(path: Path, name: str, secrets: Mapping[str, str]) -> dict[str, Any] | None:
     try:
         state = path.stat()
         if not stat.S_ISREG(state.st_mode):
             return None
-        content = path.read_bytes() if state.st_size <= MAX_BYTES else b""
+        content = path.read_bytes() if state.st_size <= MAX_FILE_BYTES else b""
     except OSError:
         return None
-    shown: dict[str, Any] = {
+    row: dict[str, Any] = {
         "path": name,
         "mode": f"{stat.S_IMODE(state.st_mode):04o}",
         "size": state.st_size,
     }
-    held = [key for key, secret in watched.items() if secret and secret.encode() in content]
-    if held:
-        shown["holds"] = held
+    secret_names = [key for key, secret in secrets.items() if secret and secret.encode() in content]
+    if secret_names:
+        row["holds"] = secret_names
     if name == CONFIG:
         try:
-            shown["text"] = content.decode()
+            row["text"] = content.decode()
         except UnicodeDecodeError:
-            shown["text"] = None
-    return shown
+            row["text"] = None
+    return row
 
 
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def message_of(finished: Finished, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The end of a run, as a message has it."""
+def message_of(finished: CommandResult, files: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the end of a run in the form of a message."""
     message: dict[str, Any] = {
         "status": finished.status,
         "stdout": _text(finished.stdout),

@@ -1,1 +1,1 @@
-"""Judging clients: their duties, live behind a server and in what was recorded."""
+"""Verdicts on the duties of clients, live behind a server and in recordings."""

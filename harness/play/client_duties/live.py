@@ -1,7 +1,7 @@
 """Judging clients while a server serves them: `ClientJudge`.
 
-A server tells it every message as it was on the wire. That a client had read a message before it
-sent the next is never assumed: duties judge what holds in any order of delivery.
+The server passes it every message as it was on the wire. It never assumes that a client had read a
+message before it sent the next: duties judge what holds in any order of delivery.
 """
 
 import time
@@ -19,20 +19,19 @@ from harness.trace.marks import Closed
 from harness.trace.recorder import MAX_TRACE_FRAMES, Recorder, TraceFull
 from harness.trace.trace import End, Header, Trace
 
-# A client that was asked so many seconds before the end has had the time to answer.
-SETTLE: Final = 1.0
+# A client that was asked this long before the end has had the time to answer.
+DEFAULT_SETTLE_SECONDS: Final = 1.0
 
 
 class ClientJudge:
     """Judges the clients of a server, message by message.
 
-    `scenario` and `target` stand in the trace's header. Of each connection say `opened`, then every
-    message that came and went, without line ends, then `closed`; `finish` gives the verdicts, once.
-    A request of the server that no answer came to is held against the client where it had `settle`
-    seconds for it before the connection was closed, or before `finish`; `clock` gives seconds.
-
-    What comes beyond the bounds of one trace (`max_frames` messages, the recorder's bytes) is not
-    judged: `cut_off` says so.
+    `scenario` and `target` go into the trace's header. For each connection call `open_connection`,
+    then `add_client_message` and `add_server_message` for every message, without line ends, then
+    `close_connection`; `finish` gives the verdicts, once. An unanswered request of the server is a
+    violation if the client had `settle` seconds for it before the connection was closed, or before
+    `finish`; `clock` gives seconds. Messages beyond the bounds of one trace (`max_frames`, the
+    recorder's bytes) are not judged: `cut_off` says so.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class ClientJudge:
         scenario: str,
         target: str = "reference",
         *,
-        settle: float = SETTLE,
+        settle: float = DEFAULT_SETTLE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         max_frames: int = MAX_TRACE_FRAMES,
     ) -> None:
@@ -54,20 +53,20 @@ class ClientJudge:
         self._judge = Judge(self._book, self._recorder.trace, self._duties)
         self._recorder.listeners.append(self._judge.feed)
         self._recorder.mark_listeners.append(self._judge.feed_mark)
-        self._open: dict[str, dict[Id, Frame]] = defaultdict(dict)
-        self._done: list[DutyVerdict] | None = None
+        self._unanswered: dict[str, dict[Id, Frame]] = defaultdict(dict)
+        self._verdicts: list[DutyVerdict] | None = None
 
     @property
     def trace(self) -> Trace:
         """Return the recorded trace, which can be saved and judged again."""
         return self._recorder.trace
 
-    def opened(self, connection: str) -> None:
-        """A client has connected; the name of a connection is used once."""
-        self._open[connection].clear()
+    def open_connection(self, connection: str) -> None:
+        """Begin a connection of a client, under a name that is used once."""
+        self._unanswered[connection].clear()
 
-    def client_sent(self, connection: str, raw: bytes) -> None:
-        """The client has sent one line or text message."""
+    def add_client_message(self, connection: str, raw: bytes) -> None:
+        """Record one line or text message of the client."""
         frame = self._record(connection, raw, Direction.TO_TARGET)
         identifier = as_id(frame.id) if frame is not None else None
         if (
@@ -75,41 +74,43 @@ class ClientJudge:
             and frame.kind in (Kind.RESPONSE, Kind.ERROR)
             and identifier is not None
         ):
-            self._open[connection].pop(identifier, None)
+            self._unanswered[connection].pop(identifier, None)
 
-    def server_sent(self, connection: str, raw: bytes) -> None:
-        """The server has sent one line or text message to the client."""
+    def add_server_message(self, connection: str, raw: bytes) -> None:
+        """Record one line or text message of the server to the client."""
         frame = self._record(connection, raw, Direction.FROM_TARGET)
         identifier = as_id(frame.id) if frame is not None else None
         if frame is not None and frame.kind is Kind.REQUEST and identifier is not None:
-            self._open[connection][identifier] = frame
+            self._unanswered[connection][identifier] = frame
 
-    def closed(self, connection: str) -> None:
-        """The connection has ended, on whichever side.
+    def close_connection(self, connection: str) -> None:
+        """End a connection, whichever side closed it.
 
-        What the client had no time to answer is not owed any more.
+        Requests for which the client had no time are not held against it.
         """
         if not self._had_time(connection):
             self._recorder.mark(Closed(connection))
 
     def finish(self) -> list[DutyVerdict]:
-        """The verdict on each duty; nothing is taken in afterwards."""
-        if self._done is None:
-            for connection in list(self._open):
+        """Return the verdict on each duty; later messages are ignored."""
+        if self._verdicts is None:
+            for connection in list(self._unanswered):
                 if not self._had_time(connection):
                     self._recorder.mark(Closed(connection))
             self.trace.end = End.CLOSED if self.cut_off else End.QUIESCENT
             rows = self._judge.finish(self.trace.end)
-            self._done = duty_verdicts(self._book, self.trace, self._duties, rows)
-        return self._done
+            self._verdicts = duty_verdicts(self._book, self.trace, self._duties, rows)
+        return self._verdicts
 
     def _had_time(self, connection: str) -> bool:
-        """Return whether the client could have answered all that it had been asked."""
-        asked = self._open.pop(connection, {}).values()
-        return all(self._recorder.now() - one.at >= self._settle for one in asked)
+        """Return whether the client had time to answer all open requests."""
+        requests = self._unanswered.pop(connection, {}).values()
+        return all(
+            self._recorder.elapsed_seconds() - request.at >= self._settle for request in requests
+        )
 
     def _record(self, connection: str, raw: bytes, direction: Direction) -> Frame | None:
-        if self.cut_off or self._done is not None:
+        if self.cut_off or self._verdicts is not None:
             return None
         try:
             return self._recorder.record(raw, direction, connection=connection)

@@ -7,21 +7,21 @@ from typing import Any, Final
 from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.protocol.spec.book import Book
-from harness.report.causes import Cause, causes
+from harness.report.causes import Cause, group_by_cause
 from harness.report.wirelines import proof_lines
 from harness.trace.trace import Trace
 
-# So many wire lines are shown for a finding.
-MAX_LINES: Final = 6
+# The wire lines that are shown for a finding.
+MAX_WIRE_LINES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
 class DutyVerdict:
     """The verdict on one duty of the client.
 
-    `verdict` is PASS, FAIL, NOT_EXERCISED, or ERROR where the rule itself crashed; `level` MUST,
+    `verdict` is PASS, FAIL, NOT_EXERCISED, or ERROR if the rule itself crashed; `level` MUST,
     SHOULD or INFO. `clause` is the requirement in our words with its place in the text. `expected`,
-    `actual` and `wire`, the messages that prove it, are empty where nothing was found.
+    `actual` and `wire`, the messages that prove it, are empty without a violation.
     """
 
     rule: str
@@ -33,22 +33,22 @@ class DutyVerdict:
     wire: tuple[str, ...] = ()
 
     @property
-    def red(self) -> bool:
+    def is_red(self) -> bool:
         """Return whether it fails the client: a MUST is broken, or the rule crashed."""
         must = self.verdict == Verdict.FAIL.value and self.level == Level.MUST.value
         return must or self.verdict == Verdict.ERROR.value
 
-    def json(self) -> dict[str, Any]:
-        """The verdict as a JSON object with the members of this class."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as a JSON object with the members of this class."""
         return {**asdict(self), "wire": list(self.wire)}
 
 
 def duty_verdicts(
     book: Book, trace: Trace, duties: Iterable[type[Monitor]], rows: Iterable[Row]
 ) -> list[DutyVerdict]:
-    """The verdicts on all duties, in their order, from the rows that these rules gave.
+    """Return the verdicts on all duties, in their order, from the rows of their rules.
 
-    A duty with findings has a verdict for each cause; findings that are alike are one.
+    A duty with findings has a verdict for each cause; findings with the same cause are one.
     """
     by_rule: dict[str, list[Row]] = {}
     for row in rows:
@@ -56,11 +56,11 @@ def duty_verdicts(
     return [
         verdict
         for duty in duties
-        for verdict in _of_duty(book, trace, duty, by_rule.get(duty.id, []))
+        for verdict in _verdicts_on(book, trace, duty, by_rule.get(duty.id, []))
     ]
 
 
-def _of_duty(
+def _verdicts_on(
     book: Book, trace: Trace, duty: type[Monitor], rows: list[Row]
 ) -> Iterator[DutyVerdict]:
     broken = [row for row in rows if GRAVITY[row.verdict] > GRAVITY[Verdict.KNOWN]]
@@ -68,28 +68,32 @@ def _of_duty(
         verdict = Verdict.PASS if rows else Verdict.NOT_EXERCISED
         yield DutyVerdict(duty.id, str(duty.level), verdict.value, _clause(book, duty.id))
         return
-    for cause in causes(broken):
-        yield _finding(book, trace, cause)
+    for cause in group_by_cause(broken):
+        yield _verdict_on_cause(book, trace, cause)
 
 
-def _finding(book: Book, trace: Trace, cause: Cause) -> DutyVerdict:
+def _verdict_on_cause(book: Book, trace: Trace, cause: Cause) -> DutyVerdict:
     row = cause.first
-    others = len(cause.rows) - 1
+    other_rows = len(cause.rows) - 1
     return DutyVerdict(
         row.rule,
         str(row.level),
         row.verdict.value,
         _clause(book, row.rule, row.clauses),
         row.expected,
-        row.actual + (f" (and {others} more like it)" if others else ""),
-        tuple(proof_lines(trace, row.frames, row.places, limit=160, around=0, most=MAX_LINES)),
+        row.actual + (f" (and {other_rows} more like it)" if other_rows else ""),
+        tuple(
+            proof_lines(
+                trace, row.frames, row.places, limit=160, context=0, max_lines=MAX_WIRE_LINES
+            )
+        ),
     )
 
 
 def _clause(book: Book, rule: str, clauses: tuple[str, ...] = ()) -> str:
-    """The first requirement that is meant, with its place: `rpc.answer-form: … (line 16)`."""
+    """Return the violated requirement with its place: `rpc.answer-form: … (line 16)`."""
     of_rule = book.requirements_of(rule)
-    meant = [one for one in of_rule if one.id in clauses] or list(of_rule)
+    meant = [requirement for requirement in of_rule if requirement.id in clauses] or list(of_rule)
     if not meant:
         return ""
     clause = meant[0].clause

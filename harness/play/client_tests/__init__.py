@@ -1,4 +1,4 @@
 """A server that plays scenarios for somebody else's client, and its report.
 
-It hands on what it reads and writes, and knows none of what judges it.
+It passes on messages in both directions, and does not know the rules that judge them.
 """

@@ -8,38 +8,38 @@ import anyio
 
 from harness.errors import TargetGone
 from harness.faults.live.chain import FaultChain
-from harness.faults.live.fault import Acted, LetGo
+from harness.faults.live.fault import FaultActed, FaultGaveUp
 from harness.faults.live.pieces import Piece
 from harness.faults.live.relay import Relay
 from harness.play.written_faults import live_faults
 from harness.scenario.loader import Loaded
 from harness.trace.frame import Frame
 
-# Seconds of silence after which lines that are held for a fault go on.
-QUIET = 5.0
+# Seconds of silence after which lines that a fault holds back are passed on.
+QUIET_SECONDS = 5.0
 Say = Callable[[str], None]
 
 
-class End(Protocol):
-    """One end: of a client, or of the server."""
+class Endpoint(Protocol):
+    """One end of a connection: the client's, or the server's."""
 
     async def receive(self) -> list[bytes]:
-        """Some messages, none at the end."""
+        """Return some messages, none at the end."""
         ...
 
     async def send(self, messages: list[bytes]) -> None:
-        """Pass messages on. Raises `TargetGone` where nobody takes them."""
+        """Pass messages on. Raises `TargetGone` if the receiver is gone."""
         ...
 
     async def close(self) -> None:
-        """Nothing more comes."""
+        """Close this end for sending."""
         ...
 
 
 class _Side:
-    """An end as the relay takes it."""
+    """An endpoint in the form that the relay takes."""
 
-    def __init__(self, end: End) -> None:
+    def __init__(self, end: Endpoint) -> None:
         self._end = end
 
     async def receive(self) -> list[Piece]:
@@ -52,16 +52,16 @@ class _Side:
         await self._end.close()
 
 
-class FaultsBetween:
-    """The faults of a scenario at work on one connection; `say` is told what they did."""
+class FaultRelay:
+    """Applies the faults of a scenario to one connection; `say` receives their reports."""
 
     def __init__(self, loaded: Loaded, say: Say) -> None:
         self._say = say
         self._chain = FaultChain(live_faults(loaded.scenario.faults, self._tell))
 
-    async def pass_on(self, client: End, server: End) -> None:
-        """Pass on what both say, until the server has ended."""
-        relay = Relay(_Side(client), _Side(server), self._chain, quiet=QUIET)
+    async def relay(self, client: Endpoint, server: Endpoint) -> None:
+        """Pass on the messages of both sides, until the server has ended."""
+        relay = Relay(_Side(client), _Side(server), self._chain, quiet_seconds=QUIET_SECONDS)
         async with anyio.create_task_group() as tasks:
 
             async def from_client() -> None:
@@ -69,23 +69,26 @@ class FaultsBetween:
                     await relay.from_client()
 
             tasks.start_soon(from_client)
-            tasks.start_soon(relay.mind_silence)
+            tasks.start_soon(relay.watch_silence)
             with contextlib.suppress(TargetGone):
                 await relay.from_server()
             tasks.cancel_scope.cancel()
 
-    def idle(self) -> list[tuple[int, str]]:
-        """After the end: the faults that never acted, by their number, with what they awaited."""
-        found: list[tuple[int, str]] = []
-        for number, one in enumerate(self._chain.faults):
-            one.end()
-            if not one.acted:
-                found.append((number, one.missing))
-        return found
+    def idle_faults(self) -> list[tuple[int, str]]:
+        """Return the faults that never acted, by number, with what they waited for."""
+        idle: list[tuple[int, str]] = []
+        for number, fault in enumerate(self._chain.faults):
+            fault.end()
+            if not fault.places_acted:
+                idle.append((number, fault.missing))
+        return idle
 
-    def _tell(self, one: Acted | LetGo) -> None:
-        if isinstance(one, Acted):
-            for words in one.words:
-                self._say(f"fault {one.fault.id}: {words}")
-        elif one.missing:
-            self._say(f"fault {one.fault.id}: {one.missing}, and {one.why}: what was held goes on")
+    def _tell(self, event: FaultActed | FaultGaveUp) -> None:
+        if isinstance(event, FaultActed):
+            for words in event.words:
+                self._say(f"fault {event.fault.id}: {words}")
+        elif event.missing:
+            self._say(
+                f"fault {event.fault.id}: {event.missing}, and {event.reason}: "
+                "held messages are passed on"
+            )

@@ -11,10 +11,10 @@ from pathlib import Path
 from harness.client.target.overrides import merge_tables, placeholder_values, with_overrides
 from harness.client.target.place import write_home_files
 from harness.client.target.profile import Profile, fill, load_profile
-from harness.model.mcp_desk import mcp_desk
+from harness.model.mcp_desk import serve_mcp_servers
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
-from harness.model.of_scenario import model_of
+from harness.model.of_scenario import scripted_model_of
 from harness.scenario.loader import Loaded
 
 PROFILE = "reference"
@@ -45,12 +45,12 @@ class Folders:
         return self.root / "work"
 
     def make(self) -> None:
-        """Make them, for this user alone."""
+        """Make the folders, for this user alone."""
         for folder in (self.root, self.agent, self.home, self.work):
             folder.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """Remove them with all that is in them, whatever a command has made of their rights."""
+        """Remove the folders with their contents, even those that a command made unreadable."""
         for folder, _, _ in os.walk(self.root):
             with contextlib.suppress(OSError):
                 os.chmod(folder, 0o700)
@@ -58,7 +58,7 @@ class Folders:
 
 
 @dataclass(frozen=True, slots=True)
-class Furnished:
+class ScenarioSetup:
     """The needs of a server that plays a scenario: the model's side, and more variables."""
 
     model: ScriptedModel
@@ -66,9 +66,9 @@ class Furnished:
 
 
 @asynccontextmanager
-async def furnished(
+async def set_up_scenario(
     loaded: Loaded, folders: Folders, *, model_url: str
-) -> AsyncGenerator[Furnished]:
+) -> AsyncGenerator[ScenarioSetup]:
     """Lay out a scenario in its folders for the length of the block. Raises OSError."""
     scenario = loaded.scenario
     made = 0
@@ -80,7 +80,7 @@ async def furnished(
         folder.mkdir(mode=0o700)
         return folder
 
-    async with mcp_desk(scenario.mcp, private) as desk:
+    async with serve_mcp_servers(scenario.mcp, private) as desk:
         profile = load_profile(PROFILE)
         stands_for = placeholder_values(
             profile, folders.work, folders.agent, scenario_folder=loaded.path.parent.resolve()
@@ -96,17 +96,17 @@ async def furnished(
         values = {**stands_for, "model_url": model_url}
         write_home_files(folders.agent, profile, values)
         _fill_workspace(loaded, folders, profile)
-        model = model_of(scenario)
-        pipes, told = scenario.workspace.pipes, scenario.awaited_gates()
-        async with named_pipes(folders.work, pipes, told, model.gates):
-            yield Furnished(model, fill(dict(profile.env), values))
+        model = scripted_model_of(scenario)
+        pipes, gates = scenario.workspace.pipes, scenario.awaited_gates()
+        async with named_pipes(folders.work, pipes, gates, model.gates):
+            yield ScenarioSetup(model, fill(dict(profile.env), values))
 
 
 def _settings(loaded: Loaded) -> dict[str, str]:
-    """The settings of a scenario as configuration: a client that says otherwise has its will."""
+    """Return the settings of a scenario as configuration, which the client may override."""
     settings = loaded.scenario.settings
-    found = {"approval_policy": settings.approvalPolicy, "sandbox_mode": settings.sandbox}
-    return found if settings.model is None else {**found, "model": settings.model}
+    config = {"approval_policy": settings.approvalPolicy, "sandbox_mode": settings.sandbox}
+    return config if settings.model is None else {**config, "model": settings.model}
 
 
 def _fill_workspace(loaded: Loaded, folders: Folders, profile: Profile) -> None:

@@ -5,20 +5,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from harness.judge.verdict import Verdict
-from harness.play.client_tests.connection import Ended
+from harness.play.client_tests.connection import ConnectionResult
 
 RED, GREEN = "RED", "GREEN"
-# So many scenarios that nobody began are named; the report has all of them.
-MAX_NAMED = 5
+# The scenarios without a connection that are named; the report has all of them.
+MAX_NAMES_LISTED = 5
 
 
-def lines_of(ended: Ended) -> Iterator[str]:
-    """Give the lines about one connection that has ended."""
-    name = f" ({ended.scenario})" if ended.scenario else ""
-    yield f"connection {ended.connection}{name}: {RED if ended.red else GREEN}"
-    for problem in ended.problems:
+def lines_of(result: ConnectionResult) -> Iterator[str]:
+    """Yield the lines about one connection that has ended."""
+    name = f" ({result.scenario})" if result.scenario else ""
+    yield f"connection {result.connection}{name}: {RED if result.is_red else GREEN}"
+    for problem in result.problems:
         yield f"  {problem}"
-    for duty in ended.duties:
+    for duty in result.duties:
         if duty.verdict not in (Verdict.FAIL.value, Verdict.ERROR.value):
             continue
         yield f"  {duty.level} {duty.rule}: expected {duty.expected}; found {duty.actual}"
@@ -26,33 +26,35 @@ def lines_of(ended: Ended) -> Iterator[str]:
         yield from (f"    {line}" for line in duty.wire)
 
 
-def report(connections: Sequence[Ended], unused: Sequence[str]) -> dict[str, Any]:
-    """The whole as a JSON object."""
+def report(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> dict[str, Any]:
+    """Return the whole report as a JSON object."""
     return {
         "verdict": RED if is_red(connections) else GREEN,
-        "connections": [one.json() for one in connections],
+        "connections": [connection.to_json() for connection in connections],
         "unused": list(unused),
     }
 
 
-def is_red(connections: Sequence[Ended]) -> bool:
-    """Return whether one of them was not as it should be, or none came at all."""
-    return not connections or any(one.red for one in connections)
+def is_red(connections: Sequence[ConnectionResult]) -> bool:
+    """Return whether a connection had a problem, or there was no connection at all."""
+    return not connections or any(connection.is_red for connection in connections)
 
 
-def report_text(connections: Sequence[Ended], unused: Sequence[str]) -> str:
-    """The object as the text of a file."""
+def report_text(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> str:
+    """Return the JSON object as the text of a file."""
     return json.dumps(report(connections, unused), indent=2, ensure_ascii=False) + "\n"
 
 
-def last_lines(connections: Sequence[Ended], unused: Sequence[str]) -> Iterator[str]:
-    """Give the lines at the end of all."""
+def summary_lines(connections: Sequence[ConnectionResult], unused: Sequence[str]) -> Iterator[str]:
+    """Yield the lines at the end of the run."""
     if not connections:
         yield f"{RED}: no client connected"
         return
-    red = sum(one.red for one in connections)
-    told = f"{len(connections)} connection(s), {red} {RED}"
+    red = sum(connection.is_red for connection in connections)
+    line = f"{len(connections)} connection(s), {red} {RED}"
     if unused:
-        more = f" and {len(unused) - MAX_NAMED} more" if len(unused) > MAX_NAMED else ""
-        told += f"; no client began {', '.join(unused[:MAX_NAMED])}{more}"
-    yield told
+        more = (
+            f" and {len(unused) - MAX_NAMES_LISTED} more" if len(unused) > MAX_NAMES_LISTED else ""
+        )
+        line += f"; no client began {', '.join(unused[:MAX_NAMES_LISTED])}{more}"
+    yield line

@@ -1,4 +1,4 @@
-"""The program that an SDK is told is the agent, and what it noted of its starts."""
+"""The program that stands in for the agent of an SDK, and its notes about its starts."""
 
 import hashlib
 import json
@@ -12,15 +12,15 @@ from harness.client.target.family import MARK
 from harness.play.sdk import scripted_agent
 from harness.protocol.values import obj
 
-# Variables that an SDK may pass the key in.
-KEYS: Final = ("PROVIDER_API_KEY",)
+# Variables in which an SDK may pass the key.
+KEY_VARIABLES: Final = ("PROVIDER_API_KEY",)
 
 
 class AgentNotes:
-    """`program` is what the SDK shall start; the notes of its starts lie in the folder `state`.
+    """`program` is what the SDK starts; the notes about its starts are in the folder `state`.
 
-    `env` is the environment of the driver: of the agent's own only what the driver did not have is
-    noted, and the variables of these `names`.
+    `env` is the environment of the driver: of the agent's own, only variables that the driver did
+    not have are noted, and those with these `names`.
     """
 
     def __init__(self, scratch: Path, env: Mapping[str, str], names: Iterable[str] = ()) -> None:
@@ -30,46 +30,46 @@ class AgentNotes:
         words = [sys.executable, "-I", "-S", str(Path(scripted_agent.__file__)), str(self.state)]
         self.program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', "utf-8")
         self.program.chmod(0o755)
-        known = {name: _digest(value) for name, value in env.items()}
+        digests = {name: _digest(value) for name, value in env.items()}
         # `start` sets the last two anew for each process.
         unnoted = ["TMPDIR", MARK]
-        watched = {"names": sorted({*names, *KEYS}), "known": known, "unnoted": unnoted}
+        watched = {"names": sorted({*names, *KEY_VARIABLES}), "known": digests, "unnoted": unnoted}
         self._write("watch", watched)
-        self._given = 0
+        self._last_taken = 0
 
-    def follow(self, script: list[dict[str, Any]]) -> None:
-        """Let the program do what a script says, turn by turn."""
+    def follow_script(self, script: list[dict[str, Any]]) -> None:
+        """Let the program play a script, turn by turn."""
         self._write("script", script)
 
-    def stand_for(self, command: list[str]) -> None:
-        """Let the program be a real agent of this command."""
+    def run_real_agent(self, command: list[str]) -> None:
+        """Let the program run a real agent with this command."""
         self._write("command", command)
         self._write("script", [])
 
     def starts(self) -> list[dict[str, Any]]:
-        """Return what each start was given, in order."""
-        return [json.loads(path.read_text("utf-8")) for _, path in self._started()]
+        """Return the notes about each start, in order."""
+        return [json.loads(path.read_text("utf-8")) for _, path in self._start_files()]
 
-    def since(self) -> list[dict[str, Any]]:
-        """Return the notes on starts that were not told before, as messages of a trace.
+    def take_new_notes(self) -> list[dict[str, Any]]:
+        """Return the notes about new starts, as messages of a trace.
 
-        Of each: its input, each event that it wrote so far, its exit status if it ended.
+        Each start has its input, each event that it wrote so far, and its exit status if it ended.
         """
-        found: list[dict[str, Any]] = []
-        for number, path in self._started():
-            if number <= self._given:
+        notes: list[dict[str, Any]] = []
+        for number, path in self._start_files():
+            if number <= self._last_taken:
                 continue
-            self._given = number
-            found.append({"started": json.loads(path.read_text("utf-8"))})
-            found += [{"wrote": event} for event in _events(self.state / f"wrote-{number}.jsonl")]
+            self._last_taken = number
+            notes.append({"started": json.loads(path.read_text("utf-8"))})
+            notes += [{"wrote": event} for event in _events(self.state / f"wrote-{number}.jsonl")]
             ended = self.state / f"ended-{number}.json"
             if ended.exists():
-                found.append({"ended": json.loads(ended.read_text("utf-8"))})
-        return found
+                notes.append({"ended": json.loads(ended.read_text("utf-8"))})
+        return notes
 
-    def _started(self) -> list[tuple[int, Path]]:
-        found = self.state.glob("start-*.json")
-        return sorted((int(path.stem.partition("-")[2]), path) for path in found)
+    def _start_files(self) -> list[tuple[int, Path]]:
+        files = self.state.glob("start-*.json")
+        return sorted((int(path.stem.partition("-")[2]), path) for path in files)
 
     def _write(self, name: str, value: Any) -> None:
         (self.state / f"{name}.json").write_text(json.dumps(value), "utf-8")
@@ -80,12 +80,12 @@ def _digest(value: str) -> str:
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
-    """The events in a file, and nothing else that was written."""
-    found: list[dict[str, Any]] = []
+    """Return the events in a file, and no other lines."""
+    events: list[dict[str, Any]] = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             event = obj(json.loads(line))
         except (ValueError, RecursionError):
             continue
-        found += [event] if isinstance(event.get("type"), str) else []
-    return found
+        events += [event] if isinstance(event.get("type"), str) else []
+    return events

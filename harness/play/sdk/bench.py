@@ -11,8 +11,8 @@ from harness.play.hygiene import Hygiene
 from harness.play.program_plays import PlayResult, header_of, run_of
 from harness.play.run import Run
 from harness.play.sdk.agent_home import AgentStages
-from harness.play.sdk.agent_notes import KEYS
-from harness.play.sdk.driver import Desk
+from harness.play.sdk.agent_notes import KEY_VARIABLES
+from harness.play.sdk.driver import DriverSetup
 from harness.play.sdk.player import SdkPlayer
 from harness.play.sdk.turns_player import SdkTurnsPlayer
 from harness.play.session.conversation import MAX_FRAMES
@@ -20,9 +20,9 @@ from harness.play.session.servers import SetupFailed
 from harness.protocol.spec.book import Book
 from harness.report.results.outcome import Finding
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.player import Cast, StepFailure
 from harness.scenario.surfaces import needs_agent
-from harness.trace.marks import ToldBySession
+from harness.trace.marks import SessionReport
 from harness.trace.recorder import Recorder, TraceFull
 from harness.trace.surface.known import classify_of
 from harness.trace.surfaces import SDK
@@ -30,9 +30,9 @@ from harness.trace.trace import End, Header, Trace
 
 
 class SdkBench:
-    """Plays one scenario after the other. `blocked` is why no more need be tried.
+    """Plays one scenario after the other. `blocker` is the finding that makes more plays pointless.
 
-    `told` is what a session told of a scenario, by its id.
+    `session_turns` has the turns that a session reported for a scenario, by its id.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class SdkBench:
         models: ModelServer,
         hygiene: Hygiene,
     ) -> None:
-        self.blocked: Finding | None = None
-        self.told: dict[str, list[ToldBySession]] = {}
+        self.blocker: Finding | None = None
+        self.session_turns: dict[str, list[SessionReport]] = {}
         self._stages = AgentStages(profile, folder, models)
         self._profile = profile
         self._bounds = bounds
@@ -54,31 +54,33 @@ class SdkBench:
         self._hygiene = hygiene
 
     async def run(self, loaded: Loaded) -> Run:
-        """Play one scenario. Raises `SetupFailed` where the driver cannot be started."""
-        if self.blocked is not None:
-            raise SetupFailed(self.blocked, Trace(self._header(loaded)))
+        """Play one scenario. Raises `SetupFailed` if the driver cannot be started."""
+        if self.blocker is not None:
+            raise SetupFailed(self.blocker, Trace(self._header(loaded)))
         recorder = Recorder(self._header(loaded), classify=classify_of(SDK), max_frames=MAX_FRAMES)
-        play = self._on_agent if needs_agent(loaded.scenario) else self._scripted
+        play = self._play_on_agent if needs_agent(loaded.scenario) else self._play_scripted
         began = time.monotonic()
         try:
             run = await play(loaded, recorder)
         except NotStarted as error:
-            self.blocked = Finding("setup.not-started", str(error), kind=SDK)
-            raise SetupFailed(self.blocked, recorder.trace, ran=False) from error
+            self.blocker = Finding("setup.not-started", str(error), kind=SDK)
+            raise SetupFailed(self.blocker, recorder.trace, ran=False) from error
         run.seconds = time.monotonic() - began
         return run
 
-    async def _on_agent(self, loaded: Loaded, recorder: Recorder) -> Run:
-        """Play a session's scenario: the driver is given the agent's program, and our model."""
-        told = self.told.get(loaded.id, ())
-        async with self._stages.served(loaded, recorder, told) as staged:
+    async def _play_on_agent(self, loaded: Loaded, recorder: Recorder) -> Run:
+        """Play a session's scenario: the driver gets the agent's program, and our model."""
+        session_turns = self.session_turns.get(loaded.id, ())
+        async with self._stages.serve_agent(loaded, recorder, session_turns) as staged:
             args = loaded, recorder, staged.model, staged.stage, self._bounds
-            player = SdkTurnsPlayer(*args, self._desk())
+            player = SdkTurnsPlayer(*args, self._make_driver_setup())
             unmet = await player.play()
         recorder.trace.end = End.QUIESCENT
-        made = PlayResult(unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd)
+        result = PlayResult(
+            unmet, player.survivors, player.stderr, player.overflow, staged.stage.cwd
+        )
         return run_of(
-            made,
+            result,
             recorder,
             bound=self._bounds.scenario,
             hygiene=self._hygiene,
@@ -86,28 +88,28 @@ class SdkBench:
             cast=Cast(turns=player.turns),
         )
 
-    async def _scripted(self, loaded: Loaded, recorder: Recorder) -> Run:
-        """Play a scenario of calls, with the agent that the harness plays."""
-        desk = self._desk()
-        player = SdkPlayer(loaded, recorder, desk, self._bounds)
-        unmet: Unmet | None = None
+    async def _play_scripted(self, loaded: Loaded, recorder: Recorder) -> Run:
+        """Play a scenario of calls, with an agent that the harness scripts."""
+        setup = self._make_driver_setup()
+        player = SdkPlayer(loaded, recorder, setup, self._bounds)
+        unmet: StepFailure | None = None
         overflow = ""
         try:
             unmet = await player.play()
         except TraceFull as full:
             overflow = str(full)
-        made = PlayResult(unmet, player.survivors, player.stderr, overflow, desk.cwd)
-        return run_of(made, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
+        result = PlayResult(unmet, player.survivors, player.stderr, overflow, setup.cwd)
+        return run_of(result, recorder, bound=self._bounds.scenario, hygiene=self._hygiene)
 
-    def _desk(self) -> Desk:
+    def _make_driver_setup(self) -> DriverSetup:
         cwd, home = self._folder.new_folder("work"), self._folder.new_folder("home")
-        # Whatever of the agent's the user has set must not look like an option that was given.
+        # The user's own variables for the agent must not look like options of the scenario.
         env = {
             name: value
             for name, value in environment({}, home, self._profile.home_env).items()
-            if name not in KEYS
+            if name not in KEY_VARIABLES
         }
-        return Desk(
+        return DriverSetup(
             command=with_absolute_paths(find_program(self._profile.sdk.command, "--sdk-cmd")),
             env=env,
             cwd=cwd,

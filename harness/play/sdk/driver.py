@@ -16,8 +16,8 @@ from harness.protocol.values import obj
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """The surroundings of drivers. `places` stand for the placeholders of a scenario."""
+class DriverSetup:
+    """The surroundings of drivers. `places` are the values of a scenario's placeholders."""
 
     command: list[str]
     env: Mapping[str, str]
@@ -29,67 +29,65 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class DriverEnd:
-    """The end of a driver: whether it was at our bound, the end of its standard error, and the
-    processes that it left behind.
-    """
+    """The end of a driver: cut at our bound or not, its last errors, processes left behind."""
 
     cut: bool = False
     stderr: str = ""
     survivors: tuple[str, ...] = ()
 
 
-def within_seconds(bound: float) -> anyio.CancelScope:
-    """A scope that ends so many seconds from now."""
+def deadline_scope(bound: float) -> anyio.CancelScope:
+    """Return a scope that ends `bound` seconds from now."""
     return anyio.CancelScope(deadline=anyio.current_time() + bound)
 
 
 async def drive(
-    desk: Desk,
+    setup: DriverSetup,
     request: Mapping[str, Any],
     *,
     scratch: Path,
-    within: anyio.CancelScope,
+    scope: anyio.CancelScope,
     grace: float,
     take: Callable[[bytes], None],
-    hanging: int | None = None,
+    hang_fd: int | None = None,
 ) -> DriverEnd:
-    """Run a driver to its end, or until `within` ends; `take` gets each line that it writes.
+    """Run a driver to its end, or until `scope` ends; `take` gets each line that it writes.
 
-    When the file descriptor `hanging` can be read, the driver is told to abort. Raises
+    When the file descriptor `hang_fd` becomes readable, the driver is told to abort. Raises
     `NotStarted`, and whatever `take` raises.
     """
     temporary = scratch / "tmp"
     temporary.mkdir()
     process = await start(
-        desk.command,
-        cwd=desk.cwd,
-        env=desk.env,
+        setup.command,
+        cwd=setup.cwd,
+        env=setup.env,
         stderr=scratch / "stderr",
-        owner=desk.owner,
-        home=desk.cwd,
+        owner=setup.owner,
+        home=setup.cwd,
         temporary=temporary,
         option="--sdk-cmd",
     )
     try:
-        with within:
-            await _conversed(process, request, hanging, take)
+        with scope:
+            await _converse(process, request, hang_fd, take)
     finally:
         ended = await process.stop(grace)
-    told, _ = process.stderr_since(0, 4000)
-    errors = told.decode("utf-8", "backslashreplace")
-    return DriverEnd(within.cancelled_caught, errors, ended.survivors)
+    stderr, _ = process.stderr_since(0, 4000)
+    errors = stderr.decode("utf-8", "backslashreplace")
+    return DriverEnd(scope.cancelled_caught, errors, ended.survivors)
 
 
-async def _conversed(
+async def _converse(
     process: ServerProcess,
     request: Mapping[str, Any],
-    hanging: int | None,
+    hang_fd: int | None,
     take: Callable[[bytes], None],
 ) -> None:
     broken: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        if hanging is not None:
-            tasks.start_soon(_abort_when_hanging, process, hanging)
+        if hang_fd is not None:
+            tasks.start_soon(_abort_when_hanging, process, hang_fd)
         try:
             await process.transport.send_bytes(json.dumps(request).encode() + b"\n")
             while True:
@@ -104,27 +102,27 @@ async def _conversed(
         raise broken
 
 
-async def _abort_when_hanging(process: ServerProcess, hanging: int) -> None:
-    """Tell the driver to abort when the agent has written what it had to write."""
-    await anyio.wait_readable(hanging)
-    if os.read(hanging, 64):
+async def _abort_when_hanging(process: ServerProcess, hang_fd: int) -> None:
+    """Tell the driver to abort when the agent has written all its events."""
+    await anyio.wait_readable(hang_fd)
+    if os.read(hang_fd, 64):
         with contextlib.suppress(TargetGone):
             await process.transport.send_bytes(b'{"abort": true}\n')
 
 
 def line_of(raw: bytes) -> dict[str, Any] | None:
-    """A line of a driver's answer, which says its turn; None for whatever else it printed."""
+    """Return a line of a driver about one of its turns; None for any other output."""
     try:
         line = obj(json.loads(raw))
     except (ValueError, RecursionError):
         return None
-    said = isinstance(line.get("turn"), int) and ("event" in line or "over" in line)
-    return line if said else None
+    is_turn_line = isinstance(line.get("turn"), int) and ("event" in line or "over" in line)
+    return line if is_turn_line else None
 
 
-def no_end(turn: int, end: DriverEnd, other: list[str]) -> str:
-    """That a driver told no end of a turn, and what shows why; `other` are lines of no turn."""
-    why = "it was ended at the bound" if end.cut else "it ended before"
-    shown = f"; it wrote {other[-1][:200]!r}" if other else ""
+def describe_missing_end(turn: int, end: DriverEnd, other: list[str]) -> str:
+    """Describe a driver that reported no end of a turn; `other` are lines of no turn."""
+    reason = "it was ended at the bound" if end.cut else "it ended before"
+    output = f"; it wrote {other[-1][:200]!r}" if other else ""
     errors = f"; the end of its stderr: {end.stderr[-400:]}" if end.stderr else ""
-    return f"the driver told no end of turn {turn}: {why}{shown}{errors}"
+    return f"the driver reported no end of turn {turn}: {reason}{output}{errors}"

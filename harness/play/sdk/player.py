@@ -9,13 +9,20 @@ from typing import Any, Final
 
 from harness.client.target.profile import Bounds, fill
 from harness.play.sdk.agent_notes import AgentNotes
-from harness.play.sdk.driver import Desk, DriverEnd, drive, line_of, no_end, within_seconds
+from harness.play.sdk.driver import (
+    DriverEnd,
+    DriverSetup,
+    deadline_scope,
+    describe_missing_end,
+    drive,
+    line_of,
+)
 from harness.protocol.values import obj
 from harness.scenario.client_steps import ClientStep
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Unmet
+from harness.scenario.player import StepFailure
 from harness.scenario.sdk_steps import Sdk, SdkStep
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.steps.context import FailureKind
 from harness.trace.frame import Direction
 from harness.trace.marks import StepBegins
 from harness.trace.recorder import Recorder
@@ -25,7 +32,7 @@ CONNECTION: Final = "calls"
 
 
 @dataclass(slots=True)
-class Driven:
+class DriverOutput:
     """The output of a driver: its lines, by turn; other lines; its end."""
 
     lines: dict[int, list[dict[str, Any]]] = field(default_factory=dict[int, list[dict[str, Any]]])
@@ -36,23 +43,25 @@ class Driven:
 class SdkPlayer:
     """Plays one scenario."""
 
-    def __init__(self, loaded: Loaded, recorder: Recorder, desk: Desk, bounds: Bounds) -> None:
+    def __init__(
+        self, loaded: Loaded, recorder: Recorder, driver_setup: DriverSetup, bounds: Bounds
+    ) -> None:
         self.survivors: list[str] = []
         self.stderr = ""
         self._loaded = loaded
         self._recorder = recorder
-        self._desk = desk
+        self._driver_setup = driver_setup
         self._bounds = bounds
         self._number = 0
 
-    async def play(self) -> Unmet | None:
-        """Play every step; gives the one that the driver did not do. Raises `NotStarted`."""
+    async def play(self) -> StepFailure | None:
+        """Play every step; return the one that the driver did not do. Raises `NotStarted`."""
         for index, step in enumerate(self._loaded.scenario.client):
-            name, line = next(iter(type(step).model_fields)), self._loaded.line("client", index)
+            name, line = next(iter(type(step).model_fields)), self._loaded.line_of("client", index)
             self._recorder.mark(StepBegins(name, line))
             problem = await self._step(step)
             if problem:
-                return Unmet(UnmetKind.OTHER_END, name, line, problem)
+                return StepFailure(FailureKind.OTHER_END, name, line, problem)
         self._recorder.trace.end = End.QUIESCENT
         return None
 
@@ -60,74 +69,74 @@ class SdkPlayer:
         if not isinstance(step, SdkStep):
             raise RuntimeError(f"the loader lets no {type(step).__name__} through")
         self._number += 1
-        scratch = self._desk.scratch / f"driver{self._number}"
-        body = Sdk.model_validate(fill(step.sdk.model_dump(), self._desk.places))
-        env = dict(self._desk.env)
+        scratch = self._driver_setup.scratch / f"driver{self._number}"
+        body = Sdk.model_validate(fill(step.sdk.model_dump(), self._driver_setup.places))
+        env = dict(self._driver_setup.env)
         notes = AgentNotes(scratch, env, {*body.process, *obj(body.agent.get("env"))})
-        notes.follow(_script(body))
+        notes.follow_script(_script(body))
         options = {"agentPathOverride": str(notes.program), **body.agent}
         if options["agentPathOverride"] is None:
             del options["agentPathOverride"]
             env["PATH"] = os.pathsep.join((str(scratch), env.get("PATH", os.defpath)))
-        driven = await self._driven(body, options, env, scratch, notes.state)
-        self.survivors += driven.end.survivors
-        self.stderr = driven.end.stderr
-        return self._told(body, options, driven, notes.starts())
+        output = await self._drive(body, options, env, scratch, notes.state)
+        self.survivors += output.end.survivors
+        self.stderr = output.end.stderr
+        return self._record_output(body, options, output, notes.starts())
 
-    async def _driven(
+    async def _drive(
         self,
         body: Sdk,
         options: dict[str, Any],
         env: Mapping[str, str],
         scratch: Path,
         state: Path,
-    ) -> Driven:
+    ) -> DriverOutput:
         """Run the driver to its end, or to the bound."""
         turns = [
-            {"call": one.call, "input": one.input, "options": one.options, "abort": one.abort}
-            for one in body.turns
+            {"call": turn.call, "input": turn.input, "options": turn.options, "abort": turn.abort}
+            for turn in body.turns
         ]
         request = {"agent": options, "thread": body.thread, "resume": body.resume, "turns": turns}
-        driven = Driven()
+        output = DriverOutput()
         os.mkfifo(state / "hanging")
         hanging = os.open(state / "hanging", os.O_RDONLY | os.O_NONBLOCK)
         try:
-            driven.end = await drive(
-                replace(self._desk, env={**env, **body.process}),
+            output.end = await drive(
+                replace(self._driver_setup, env={**env, **body.process}),
                 request,
                 scratch=scratch,
-                within=within_seconds(self._bounds.start + self._bounds.scenario),
+                scope=deadline_scope(self._bounds.start + self._bounds.scenario),
                 grace=self._bounds.stop,
-                take=lambda raw: _take(raw, driven),
-                hanging=hanging,
+                take=lambda raw: _take_line(raw, output),
+                hang_fd=hanging,
             )
         finally:
             os.close(hanging)
-        return driven
+        return output
 
-    def _told(
-        self, body: Sdk, options: dict[str, Any], driven: Driven, starts: list[dict[str, Any]]
+    def _record_output(
+        self, body: Sdk, options: dict[str, Any], output: DriverOutput, starts: list[dict[str, Any]]
     ) -> str:
-        """Write down what came; gives what the driver did not do, "" for nothing."""
-        said = {"agent": options, "thread": body.thread, "resume": body.resume}
-        own = {"process": body.process, "cwd": str(self._desk.cwd.resolve())}
-        self._note(from_target=False, **said, **own)
-        runs = [at for at, one in enumerate(body.turns, start=1) if one.abort != "before"]
+        """Record the driver's output; return what it did not do, "" for nothing."""
+        request = {"agent": options, "thread": body.thread, "resume": body.resume}
+        own = {"process": body.process, "cwd": str(self._driver_setup.cwd.resolve())}
+        self._note(from_target=False, **request, **own)
+        runs = [at for at, turn in enumerate(body.turns, start=1) if turn.abort != "before"]
         for number, turn in enumerate(body.turns, start=1):
             call = {"call": turn.call, "input": turn.input, "options": turn.options}
             more = {"abort": turn.abort, "writes": turn.writes}
             self._note(from_target=False, turn=number, **call, **more)
             place = runs.index(number) if number in runs else -1
-            mine = starts[place : place + 1] if place >= 0 else starts[len(runs) :]
+            turn_starts = starts[place : place + 1] if place >= 0 else starts[len(runs) :]
             if number == len(body.turns) and place >= 0:
-                mine = starts[place:]
-            for started in mine:
+                turn_starts = starts[place:]
+            for started in turn_starts:
                 self._note(from_target=True, turn=number, started=started)
-            lines = driven.lines.get(number, [])
+            lines = output.lines.get(number, [])
             for line in lines:
                 self._note(from_target=True, **{**line, "turn": number})
             if not any("over" in line for line in lines):
-                return no_end(number, driven.end, driven.other)
+                return describe_missing_end(number, output.end, output.other)
         return ""
 
     def _note(self, *, from_target: bool, **message: Any) -> None:
@@ -139,16 +148,16 @@ class SdkPlayer:
 def _script(body: Sdk) -> list[dict[str, Any]]:
     """Return the agent's script for each start."""
     return [
-        {"writes": one.writes, "status": one.status, "stderr": one.stderr}
-        | ({"hangs": True} if one.abort == "during" else {})
-        for one in body.turns
-        if one.abort != "before"
+        {"writes": turn.writes, "status": turn.status, "stderr": turn.stderr}
+        | ({"hangs": True} if turn.abort == "during" else {})
+        for turn in body.turns
+        if turn.abort != "before"
     ]
 
 
-def _take(raw: bytes, driven: Driven) -> None:
+def _take_line(raw: bytes, output: DriverOutput) -> None:
     line = line_of(raw)
     if line is not None:
-        driven.lines.setdefault(line["turn"], []).append(line)
+        output.lines.setdefault(line["turn"], []).append(line)
     elif raw.strip():
-        driven.other.append(raw.decode("utf-8", "backslashreplace"))
+        output.other.append(raw.decode("utf-8", "backslashreplace"))

@@ -1,12 +1,13 @@
 """The agent's binary as an SDK starts it for the harness: `scripted_agent.py STATE WORD…`.
 
-It notes what it was given, prints the events of its script and ends as that says. The folder STATE
-has `script.json` (a turn for each start: `writes`, `status`, `stderr`, `hangs`) and `watch.json`:
-the names of variables that are noted, and digests of those that the driver had. What the SDK adds
-is noted too, and nothing of the user's own environment. Each start leaves `start-N.json`.
+It notes its input, prints the events of its script and ends with the script's status. The folder
+STATE has `script.json` (a turn for each start: `writes`, `status`, `stderr`, `hangs`) and
+`watch.json`: the names of variables to note, and digests of those that the driver had. Variables
+that the SDK adds are noted too, but nothing of the user's own environment. Each start leaves
+`start-N.json`.
 
-Where STATE has `command.json`, the words of a real agent, that is run instead and ends this program
-as it ended; what it writes passes through here, and is noted in `wrote-N.jsonl`, its end in
+If STATE has `command.json`, the words of a real agent, that is run instead and ends this program as
+it ended; its output passes through here, and is noted in `wrote-N.jsonl`, its end in
 `ended-N.json`. Standard library only, and no other module of the harness: it runs in whatever
 environment the SDK gives it.
 """
@@ -24,38 +25,40 @@ from pathlib import Path
 from typing import IO, Any
 
 # A hanging turn gives up by itself: an SDK that ends nothing must not leave it behind.
-PATIENCE = 30
-MAX_FILE = 256 * 1024
-# Of what an agent writes in one turn so much is noted, and nothing where it is more.
-MAX_WROTE = 64 * 1024 * 1024
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+MAX_HANG_SECONDS = 30
+MAX_FILE_BYTES = 256 * 1024
+# The output of one turn that is noted; of a longer one nothing is.
+MAX_NOTED_BYTES = 64 * 1024 * 1024
+_FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 
 
 def main(state: Path, words: list[str]) -> int:
-    """One turn."""
-    number = _claimed(state)
+    """Play one turn, and return its exit status."""
+    number = _claim_number(state)
     script: list[dict[str, Any]] = json.loads((state / "script.json").read_text("utf-8"))
     turn = script[min(number, len(script)) - 1] if script else {}
-    given = sys.stdin.buffer.read()
-    noted = {
+    stdin_bytes = sys.stdin.buffer.read()
+    notes = {
         "argv": words,
         "cwd": os.getcwd(),
         "env": _environment(json.loads((state / "watch.json").read_text("utf-8"))),
-        "stdin": given.decode("utf-8", "backslashreplace"),
+        "stdin": stdin_bytes.decode("utf-8", "backslashreplace"),
         "files": _files(words),
     }
     part = state / f"start-{number}.part"
-    part.write_text(json.dumps(noted), "utf-8")
+    part.write_text(json.dumps(notes), "utf-8")
     part.rename(state / f"start-{number}.json")
     command = state / "command.json"
     if command.exists():
-        return _real([*json.loads(command.read_text("utf-8")), *words], given, state, number)
+        return _run_real_agent(
+            [*json.loads(command.read_text("utf-8")), *words], stdin_bytes, state, number
+        )
     for event in turn.get("writes", []):
         sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
     if turn.get("hangs"):
-        signal.alarm(PATIENCE)
+        signal.alarm(MAX_HANG_SECONDS)
         with (state / "hanging").open("wb", buffering=0) as pipe:
             pipe.write(b"\n")
         signal.pause()
@@ -63,11 +66,14 @@ def main(state: Path, words: list[str]) -> int:
     return int(turn.get("status", 0))
 
 
-def _real(command: list[str], given: bytes, state: Path, number: int) -> int:
-    """Run the real agent in the place of this program: same words, environment, input and end."""
+def _run_real_agent(command: list[str], stdin_bytes: bytes, state: Path, number: int) -> int:
+    """Run the real agent in place of this program: same words, environment, input and end."""
     running: list[subprocess.Popen[bytes]] = []
-    for one in _PASSED_ON:
-        signal.signal(one, lambda received, _: [child.send_signal(received) for child in running])
+    for number_to_forward in _FORWARDED_SIGNALS:
+        signal.signal(
+            number_to_forward,
+            lambda received, _: [child.send_signal(received) for child in running],
+        )
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=_end_with_parent
     )
@@ -75,7 +81,7 @@ def _real(command: list[str], given: bytes, state: Path, number: int) -> int:
     stdin, stdout = child.stdin, child.stdout
     if stdin is None or stdout is None:
         raise RuntimeError("a child that is started with pipes has them")
-    threading.Thread(target=_feed, args=(stdin, given), daemon=True).start()
+    threading.Thread(target=_feed, args=(stdin, stdin_bytes), daemon=True).start()
     _pass_on(stdout, state / f"wrote-{number}.jsonl")
     status = child.wait()
     part = state / f"ended-{number}.part"
@@ -89,24 +95,24 @@ def _real(command: list[str], given: bytes, state: Path, number: int) -> int:
 
 
 def _end_with_parent() -> None:
-    """On Linux a child that is killed with this program, as the agent alone would be."""
+    """Have a child on Linux killed together with this program, as the agent alone would be."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _feed(stdin: IO[bytes], given: bytes) -> None:
+def _feed(stdin: IO[bytes], content: bytes) -> None:
     with contextlib.suppress(OSError):
-        stdin.write(given)
+        stdin.write(content)
         stdin.close()
 
 
 def _pass_on(stdout: IO[bytes], notes: Path) -> None:
-    """Give each line to the SDK, noted before."""
-    noted = 0
+    """Pass each line to the SDK, after noting it."""
+    noted_bytes = 0
     with notes.open("ab", buffering=0) as file:
         for line in stdout:
-            noted += len(line)
-            if noted <= MAX_WROTE:
+            noted_bytes += len(line)
+            if noted_bytes <= MAX_NOTED_BYTES:
                 file.write(line)
             else:
                 file.truncate(0)
@@ -114,12 +120,12 @@ def _pass_on(stdout: IO[bytes], notes: Path) -> None:
                 sys.stdout.buffer.write(line)
                 sys.stdout.buffer.flush()
             except OSError:
-                stdout.close()  # Nobody reads any more: the agent must notice, too.
+                stdout.close()  # The reader is gone, and the agent must notice it too.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 return
 
 
-def _claimed(state: Path) -> int:
+def _claim_number(state: Path) -> int:
     number = 1
     while True:
         try:
@@ -136,14 +142,14 @@ def _environment(watched: dict[str, Any]) -> dict[str, str]:
         for name, value in os.environ.items()
         if name in watched["names"]
         or (
-            name not in (*_OF_SHELLS, *watched["unnoted"])
+            name not in (*_SHELL_VARIABLES, *watched["unnoted"])
             and _digest(value) != watched["known"].get(name)
         )
     }
 
 
 # Shells set these for every program.
-_OF_SHELLS = ("_", "OLDPWD", "PWD", "SHLVL")
+_SHELL_VARIABLES = ("_", "OLDPWD", "PWD", "SHLVL")
 
 
 def _digest(value: str) -> str:
@@ -151,14 +157,14 @@ def _digest(value: str) -> str:
 
 
 def _files(words: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for word in words:
         try:
-            if os.path.isfile(word) and os.path.getsize(word) <= MAX_FILE:
-                found[word] = json.loads(Path(word).read_bytes())
+            if os.path.isfile(word) and os.path.getsize(word) <= MAX_FILE_BYTES:
+                contents[word] = json.loads(Path(word).read_bytes())
         except (OSError, ValueError, RecursionError):
             continue
-    return found
+    return contents
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
 """Finds out, once, which capabilities a probed target lacks, before a scenario needs them.
 
 Most scenarios of the suite need something that a small server lacks, and playing each of them to
-find that out again takes a minute. So a worker asks for a capability when the first scenario needs
-it: it plays the `probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. Every
-scenario that needs a capability shown to be absent ends as NOT_APPLICABLE without being played.
+find that out takes a minute. So when the first scenario needs a capability, a worker plays the
+`probes/*.scenario.yaml` whose `needs` name it, each on a process of its own. Every scenario that
+needs an absent capability ends as NOT_APPLICABLE without being played.
 
 The answer depends on the server alone, never on the scenarios played before, so every order and
 every number of workers gives the same verdicts, reasons and rows. For the same reason nothing is
-learned from the scenarios themselves: one that stops early, or asks in its own way, shows less.
+learned from the scenarios themselves: one that stops early, or sends other requests, shows less.
 
-A probe asks in several ways. It shows a capability to be absent only if all of them failed, and
-shows nothing if it did not come to its end. A capability that is offered in part, or that no probe
-asks for, is decided by each scenario. A probe's trace is kept and, being set-up, not judged.
+A probe tries several ways. A capability is absent only if all of them failed; a probe that did not
+come to its end shows nothing. A capability that is offered in part, or that has no probe, is
+decided by each scenario. A probe's trace is kept and, being set-up, not judged.
 """
 
 from collections.abc import Callable
@@ -19,23 +19,23 @@ from functools import cache
 from pathlib import Path
 
 from harness.client.target.profile import Profile
-from harness.play.capability_evidence import PROBE_ONLY, METHODS, absent, refused_methods
+from harness.play.capability_evidence import METHODS, PROBE_ONLY, absent_needs, refused_methods
 from harness.play.run import Run
-from harness.scenario.loader import Loaded, find, load
+from harness.scenario.loader import Loaded, find_scenarios, load
 from harness.trace.views import conversation_of
 
 _FOLDER = Path(__file__).parent / "probes"
 
 
 class CapabilityProber:
-    """Remembers the capabilities for which a target was asked."""
+    """Remembers the capabilities that were probed, and those that are absent."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._asked: set[str] = set()
-        self._absent: set[str] = set()
+        self._played_probes: set[str] = set()
+        self._absent_capabilities: set[str] = set()
 
-    def lacking(self, loaded: Loaded, play: Callable[[Loaded], Run]) -> list[str]:
+    def missing_needs(self, loaded: Loaded, play: Callable[[Loaded], Run]) -> list[str]:
         """Return the needs of a scenario that the target does not offer in any way.
 
         `play` plays a probe and may raise `SetupFailed`.
@@ -43,42 +43,44 @@ class CapabilityProber:
         if self._profile.capabilities != "probe":
             return []
         needs = loaded.scenario.needs
-        for probe in probes():
-            if probe.id not in self._asked and not set(needs).isdisjoint(probe.scenario.needs):
+        for probe in load_probes():
+            if probe.id not in self._played_probes and not set(needs).isdisjoint(
+                probe.scenario.needs
+            ):
                 run = play(probe)
-                self._asked.add(probe.id)
-                self._absent |= shown_absent(probe, run, self._profile)
-        return [need for need in needs if need in self._absent]
+                self._played_probes.add(probe.id)
+                self._absent_capabilities |= absent_after_probe(probe, run, self._profile)
+        return [need for need in needs if need in self._absent_capabilities]
 
 
 @cache
-def probes() -> tuple[Loaded, ...]:
-    """The probes, by name; no two ask for the same."""
-    return tuple(load(file, root=_FOLDER.parent) for _, file in find([_FOLDER]))
+def load_probes() -> tuple[Loaded, ...]:
+    """Return the probes, by name; no two probe the same capability."""
+    return tuple(load(file, root=_FOLDER.parent) for _, file in find_scenarios([_FOLDER]))
 
 
-def shown_absent(probe: Loaded, run: Run, profile: Profile) -> set[str]:
-    """Return what a probe's run shows not to be offered in any of the ways in which it asked."""
+def absent_after_probe(probe: Loaded, run: Run, profile: Profile) -> set[str]:
+    """Return the capabilities that a probe's run shows not to be offered in any way it tried."""
     conversation = conversation_of(run.trace)
-    if not _came_to_its_end(probe, run):
+    if not _is_complete(probe, run):
         return set()
     unknown = refused_methods(run, conversation)
-    shown = {
+    absent = {
         need
-        for need in absent(probe, run, conversation, profile, is_probe=True)
+        for need in absent_needs(probe, run, conversation, profile, is_probe=True)
         if need not in METHODS or unknown.issuperset(METHODS[need])
     }
-    return shown | {
+    return absent | {
         need
         for need in probe.scenario.needs
         if need in PROBE_ONLY and not PROBE_ONLY[need](run, conversation)
     }
 
 
-def _came_to_its_end(probe: Loaded, run: Run) -> bool:
-    """Return whether everything was asked for, down to the model.
+def _is_complete(probe: Loaded, run: Run) -> bool:
+    """Return whether every request was sent, and the model called.
 
-    What could not be asked for, for want of a tool, is left out.
+    Requests that could not be sent for want of a tool are left out.
     """
     if not run.is_complete:
         return False

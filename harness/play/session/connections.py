@@ -1,4 +1,4 @@
-"""The connections of one conversation, and the process behind them, as a scenario reaches them.
+"""The connections of one conversation, and the process behind them, as a scenario uses them.
 
 Connections are numbered in the trace: c1, c2, ... in the order in which they began.
 """
@@ -15,28 +15,29 @@ import anyio
 from harness.client.peer import Peer
 from harness.client.transport.base import Transport
 from harness.play.session.servers import RunningServer
-from harness.scenario.client_steps import MAIN
-from harness.scenario.steps.context import StepFailed, UnmetKind
+from harness.scenario.client_steps import MAIN_CONNECTION
+from harness.scenario.steps.context import FailureKind, StepFailed
 from harness.trace.marks import Closed, ModelListens, ServerEnded, Setup
 from harness.trace.recorder import Recorder
 
 Opener = Callable[[], Awaitable[Transport]]
 
 
-class Door(Protocol):
-    """Lets the model's address take connections, or refuse them."""
+class ModelSwitch(Protocol):
+    """Lets the model's address accept connections, or refuse them."""
 
     async def __call__(self, *, listening: bool) -> None:
-        """Do so, and come back when it is done."""
+        """Switch the address, and return when that is done."""
         ...
 
 
 class ConnectionManager:
     """A scenario's connections.
 
-    `again` ends the process if need be and starts it over the same home, its connection named as
-    given; `open_transport` opens a further connection, None where the target allows one only;
-    `pump` runs a peer, `greet` shakes hands on a further connection, `model` is the model's door.
+    `restart_server` ends the process if need be and starts it over the same home, with the given
+    name for its connection; `open_transport` opens a further connection, None if the target allows
+    only one; `pump` runs a peer, `greet` shakes hands on a further connection, `model` switches the
+    model's address.
     """
 
     def __init__(
@@ -44,73 +45,75 @@ class ConnectionManager:
         server: RunningServer,
         recorder: Recorder,
         *,
-        again: Callable[[str], Awaitable[RunningServer]],
+        restart_server: Callable[[str], Awaitable[RunningServer]],
         pump: Callable[[Peer], Any],
         open_transport: Opener | None = None,
         greet: Callable[[Peer], Awaitable[None]] | None = None,
-        model: Door | None = None,
+        model: ModelSwitch | None = None,
     ) -> None:
         self.server = server
         self.closed: set[str] = set()
         self._restarted = False
-        self._at_restart: set[int] = set()
-        self._of_connection: set[int] = set()
+        self._children_at_restart: set[int] = set()
+        self._connection_children: set[int] = set()
         self._recorder = recorder
-        self._again = again
+        self._restart_server = restart_server
         self._pump = pump
         self._open_transport = open_transport
         self._greet = greet
         self._model = model
-        self._peers: dict[str, Peer] = {MAIN: server.peer}
+        self._peers: dict[str, Peer] = {MAIN_CONNECTION: server.peer}
         self._count = 1
 
     @property
-    def main_is_closed(self) -> bool:
-        """Return whether we ended the first connection and did not start again."""
+    def is_main_closed(self) -> bool:
+        """Return whether we closed the first connection without starting again."""
         return self.server.peer.name in self.closed
 
     def children_of_no_turn(self, before: set[int]) -> set[int]:
-        """The ids of the server's child processes that no turn has begun.
+        """Return the ids of the server's child processes that no turn has begun.
 
-        `before` are those which it had when the conversation began.
+        `before` are those that it had when the conversation began.
         """
-        return (self._at_restart if self._restarted else before) | self._of_connection
+        return (
+            self._children_at_restart if self._restarted else before
+        ) | self._connection_children
 
     @property
     def open_peers(self) -> list[Peer]:
-        """The connections that the scenario has not ended, the first client's before others."""
+        """The connections that the scenario has not closed, the first client's before others."""
         return [peer for peer in self._peers.values() if peer.name not in self.closed]
 
     @property
     def overflow(self) -> str:
-        """Return what the server wrote too much of, "" for nothing."""
+        """The bound that the server's output exceeded, "" for none."""
         return next((peer.overflow for peer in self._peers.values() if peer.overflow), "")
 
     def peer(self, name: str) -> Peer:
-        """The connection that a scenario's name stands for now."""
+        """Return the current connection of that name in the scenario."""
         return self._peers[name]
 
     async def connect(self, name: str) -> None:
-        """Open a further connection, or the first one again after its end."""
+        """Open a further connection, or the first one again after it was closed."""
         if self._open_transport is None:
             message = f"connection {name!r}: the target is reached over one connection only"
-            raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="several-clients")
+            raise StepFailed(FailureKind.NOT_OFFERED, message, capability="several-clients")
         before = self.server.process.children()
         peer = Peer(await self._open_transport(), self._recorder, name=self._next_name())
-        peer.when_ended = partial(self._given_up, peer)
+        peer.when_ended = partial(self._on_ended, peer)
         self._pump(peer)
         if self._greet is not None:
             self._recorder.mark(Setup(active=True))
             await self._greet(peer)
             self._recorder.mark(Setup(active=False))
         self._peers[name] = peer
-        # What serves the connection lives as long as it does.
-        self._of_connection |= self.server.process.children() - before
-        if name == MAIN:
+        # Processes that serve the connection live as long as it does.
+        self._connection_children |= self.server.process.children() - before
+        if name == MAIN_CONNECTION:
             self.server.follow(peer)
 
     async def disconnect(self, name: str) -> None:
-        """End a connection, and wait until the server ended it too."""
+        """Close a connection, and wait until the server has closed it too."""
         peer = self._peers[name]
         self._forget(peer)
         await peer.transport.aclose()
@@ -132,24 +135,24 @@ class ConnectionManager:
             self._forget(peer)
         if self.server.process.returncode is None:
             self._recorder.mark(ServerEnded(killed=False))
-        self.server = await self._again(self._next_name())
+        self.server = await self._restart_server(self._next_name())
         self._restarted = True
-        # What it has from its start on, helpers for example, no turn has begun.
-        self._at_restart = self.server.process.children()
-        self._peers = {MAIN: self.server.peer}
+        # Processes from its start, such as helpers, belong to no turn.
+        self._children_at_restart = self.server.process.children()
+        self._peers = {MAIN_CONNECTION: self.server.peer}
 
-    async def model_listens(self, *, listening: bool) -> None:
-        """Let the model's address take connections or refuse them."""
+    async def set_model_listening(self, *, listening: bool) -> None:
+        """Let the model's address accept connections, or refuse them."""
         if self._model is None:
-            raise StepFailed(UnmetKind.REFUSED, "the model's address is not ours")
+            raise StepFailed(FailureKind.REFUSED, "the model's address is not ours")
         await self._model(listening=listening)
         self._recorder.mark(ModelListens(listening))
 
-    async def close_further(self, bound: float) -> bool:
-        """After the end of the trace: end what `connect` opened, if anything, each in so long.
+    async def close_extra(self, bound: float) -> bool:
+        """Close further connections after the end of the trace, each within `bound` seconds.
 
-        These count as open to the end. What comes from now on, also to the first client, is in no
-        trace any more: a server may tell it that a thread was closed, which the others followed.
+        They count as open to the end. Later messages are in no trace, not even those to the first
+        client: the server may tell it that a thread was closed to which only the others subscribed.
         """
         main = self.server.peer
         further = [peer for peer in self.open_peers if peer is not main]
@@ -165,13 +168,13 @@ class ConnectionManager:
         self._count += 1
         return f"c{self._count}"
 
-    def _given_up(self, peer: Peer) -> None:
-        """A further connection has ended. That of a client that did not read may: we made it so."""
+    def _on_ended(self, peer: Peer) -> None:
+        """Note the end of a further connection, if it is one that we made slow."""
         if peer.was_slow:
             self._forget(peer)
 
     def _forget(self, peer: Peer) -> None:
-        """From here on nothing is owed on this connection: it ends by our own doing."""
+        """Stop expecting messages on a connection that we are about to close."""
         peer.when_ended = None
         if peer.name in self.closed:
             return

@@ -1,4 +1,4 @@
-"""One conversation with a server, as a block: its caller speaks, then the trace is ended."""
+"""One conversation with a server, as a block whose end brings its trace to an end."""
 
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,7 +15,7 @@ from harness.client.target.place import RunFolder
 from harness.client.target.profile import Bounds, Profile, fill
 from harness.client.transport.base import Transport
 from harness.errors import TargetError, TargetGone
-from harness.model.mcp_desk import McpDesk, mcp_desk
+from harness.model.mcp_desk import McpSettings, serve_mcp_servers
 from harness.model.mcp_script import McpServer
 from harness.model.model import ScriptedModel
 from harness.model.named_pipes import named_pipes
@@ -33,18 +33,18 @@ from harness.play.trace_head import header_members
 from harness.play.written_faults import ActiveFaults
 from harness.protocol.spec.book import Book
 from harness.report.results.starts import StartReason
-from harness.scenario.ending import Ended, TraceFinisher
+from harness.scenario.ending import TraceEnding, TraceFinisher
 from harness.scenario.faults import FaultEntry
-from harness.scenario.home_files import written
+from harness.scenario.home_files import written_file_mark
 from harness.scenario.loader import Loaded
-from harness.scenario.player import CANNOT_GO_ON, Cast, Unmet
+from harness.scenario.player import STEP_ERRORS, Cast, StepFailure
 from harness.trace.marks import PartialLine, Place
 from harness.trace.names import Renamer
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header, Trace
 
-# A conversation needs a few thousand messages at most; beyond this a server floods.
+# A conversation needs at most a few thousand messages; beyond this a server floods.
 MAX_FRAMES = 100_000
 
 
@@ -52,16 +52,16 @@ MAX_FRAMES = 100_000
 class Needs:
     """Needs of a conversation beside the model's scripts and the server as the profile has it.
 
-    `files` of the working folder (path -> bytes), its `pipes` and which of them are `told` by
-    commands (see named_pipes), a `fresh` process, `config` of the home, which may name files of
-    the `scenario_folder`, `mcp` servers that the harness plays, more than one connection, `faults`
-    between it and each connection; `markers` and `strict_model` as the model takes them. `given` is
-    all this as its trace has it.
+    `files` of the working folder (path -> bytes), its `pipes` and the `awaited_gates` among them
+    (see named_pipes), a `fresh` process, `config` of the home, which may name files of the
+    `scenario_folder`, `mcp` servers that the harness plays, more than one connection, `faults`
+    between it and each connection; `markers` and `strict_model` for the model. `header_members` is
+    all this in the form of the trace's header.
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     pipes: Sequence[str] = ()
-    told: Sequence[str] = ()
+    awaited_gates: Sequence[str] = ()
     fresh: bool = False
     config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     scenario_folder: Path | None = None
@@ -71,7 +71,7 @@ class Needs:
     faults: Sequence[FaultEntry] = ()
     markers: Mapping[str, str] | None = None
     strict_model: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    header_members: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def needs_of(loaded: Loaded) -> Needs:
@@ -80,17 +80,17 @@ def needs_of(loaded: Loaded) -> Needs:
     return Needs(
         files=scenario.workspace.contents(loaded.path.parent),
         pipes=scenario.workspace.pipes,
-        told=scenario.awaited_gates(),
-        fresh=scenario.fresh,
+        awaited_gates=scenario.awaited_gates(),
+        fresh=scenario.needs_fresh_server,
         config=scenario.config,
         scenario_folder=loaded.path.parent.resolve(),
         mcp=scenario.mcp,
-        several_clients=scenario.several_clients,
+        several_clients=scenario.has_several_clients,
         client_name=scenario.client_name,
         faults=scenario.faults,
-        markers=loaded.markers(),
+        markers=loaded.thread_markers(),
         strict_model=scenario.strict_model,
-        given=header_members(loaded),
+        header_members=header_members(loaded),
     )
 
 
@@ -127,81 +127,81 @@ class Conversations:
     ) -> AsyncGenerator[ConversationContext]:
         """Hold one conversation for the length of the block, then bring its trace to its end.
 
-        `ending` are other bounds for its end than the profile's. What is in `CANNOT_GO_ON` and
+        `ending` replaces the profile's bounds at the end. An exception in `CANNOT_GO_ON` that
         leaves the block becomes `unmet` of the conversation and of its run; after any other
-        exception the trace is not ended, and the process is used no more. Raises `SetupFailed`
-        where the server cannot be used at all.
+        exception the trace is not ended, and the process is retired. Raises `SetupFailed` if the
+        server cannot be used at all.
         """
         needs = needs or Needs()
         async with (
-            mcp_desk(needs.mcp, lambda: self._folder.new_folder("mcp")) as desk,
-            self._opened(name, scripts, needs, desk, ending) as stage,
+            serve_mcp_servers(needs.mcp, lambda: self._folder.new_folder("mcp")) as desk,
+            self._open_with_desk(name, scripts, needs, desk, ending) as stage,
         ):
             yield stage
 
     @asynccontextmanager
-    async def _opened(
+    async def _open_with_desk(
         self,
         name: str,
         scripts: Mapping[str, Script],
         needs: Needs,
-        desk: McpDesk,
+        desk: McpSettings,
         ending: Bounds | None,
     ) -> AsyncGenerator[ConversationContext]:
-        """The same, with the MCP servers of the play there."""
+        """Hold the conversation, with the MCP servers of the play running."""
         began = time.monotonic()
-        recorder, owed = self._recorder(name)
+        recorder, owed = self._make_recorder(name)
         recorder.trace.header.faults = bool(needs.faults)
-        recorder.trace.header.given = dict(needs.given)
+        recorder.trace.header.given = dict(needs.header_members)
         desk.servers.begin(recorder.mark)
         cwd = self._folder.new_folder("work")
         stands_for = placeholder_values(self._profile, cwd)
         files = {fill(name, stands_for): data for name, data in needs.files.items()}
         furnish_workspace(cwd, files)
-        profile = self._with(needs, cwd, desk)
+        profile = self._profile_for(needs, cwd, desk)
         at_work = ActiveFaults(needs.faults, quiet=self._bounds.settle)
-        between = self._servers.between
+        between = self._servers.wrap_transport
         if needs.faults:
-            self._servers.between = lambda transport: between(at_work.wrap(transport))
+            self._servers.wrap_transport = lambda transport: between(at_work.wrap(transport))
         try:
-            server = await self._servers.ready(
-                recorder, profile, fresh=needs.fresh, reason=_reason(needs)
+            server = await self._servers.acquire(
+                recorder, profile, fresh=needs.fresh, reason=_start_reason(needs)
             )
         except BaseException:
-            self._servers.between = between
+            self._servers.wrap_transport = between
             raise
         if needs.faults:
             await at_work.begin()
-        model = self._model(scripts, recorder, needs)
+        model = self._make_model(scripts, recorder, needs)
         model.watch_tools(desk.servers.tools)
-        connections = self._connections(server, recorder)
+        connections = self._make_connections(server, recorder)
         stage = ConversationContext(recorder, model, cwd, connections, self._bounds)
         agent = profile.agent_folder
         folders = {"home": str(server.home), "cwd": str(cwd), "server_cwd": str(Path.cwd())}
         recorder.mark(Place(**folders, agent=agent))
-        # What lies in such a folder the server reads by itself, so rules must know of it.
-        for own in (one for one in files if f"/{agent}/" in f"/{one}"):
-            mark = written(str(cwd / own), files[own])
+        # The server reads the files in such a folder by itself, so rules must know them.
+        for own in (file for file in files if f"/{agent}/" in f"/{file}"):
+            mark = written_file_mark(str(cwd / own), files[own])
             recorder.mark(mark)
             model.watch(mark)
-        self._models.serve(model)
+        self._models.set_model(model)
         before = server.process.children()
         try:
-            async with named_pipes(cwd, needs.pipes, needs.told, model.gates):
+            async with named_pipes(cwd, needs.pipes, needs.awaited_gates, model.gates):
                 try:
                     yield stage
-                except CANNOT_GO_ON as error:
-                    stage.unmet = Unmet.because_of(error, "conversation")
+                except STEP_ERRORS as error:
+                    stage.unmet = StepFailure.from_exception(error, "conversation")
                 await self._models.listen(listening=True)
                 server = connections.server
                 before = connections.children_of_no_turn(before)
-                ended = await self._ended(stage, owed, ending or self._bounds, before)
+                ended = await self._finish_trace(stage, owed, ending or self._bounds, before)
         except Exception:
             await self._servers.retire()
             raise
         finally:
-            self._models.serve(None)
-            self._servers.between = between
+            self._models.set_model(None)
+            self._servers.wrap_transport = between
         run = Run(
             trace=_complete_trace(recorder, server.peer, ended),
             cast=stage.cast,
@@ -216,19 +216,19 @@ class Conversations:
             idle_faults=at_work.idle_faults(),
         )
         if ended.end is End.EXITED:
-            run.status = await self._servers.status(server)
-        await self._leave(run, name, server, before, needs)
-        stage.over(run)
+            run.status = await self._servers.exit_status(server)
+        await self._release(run, name, server, before, needs)
+        stage.finish(run)
 
-    async def _ended(
-        self, stage: ConversationContext, owed: OwedOnConnections, bounds: Bounds, before: set[int]
-    ) -> Ended:
+    async def _finish_trace(
+        self, stage: ConversationContext, owed: ConnectionLedgers, bounds: Bounds, before: set[int]
+    ) -> TraceEnding:
         """Bring the trace to its end; `before` are the processes that no turn has begun."""
         connections = stage.connections
         peers = connections.open_peers
         if not peers:
             stage.model.gates.open_all()
-            return Ended(End.CLOSED)
+            return TraceEnding(End.CLOSED)
         server = connections.server
         barrier = (self._profile.barrier, _barrier_params(stage.cast))
         finisher = TraceFinisher(
@@ -238,54 +238,56 @@ class Conversations:
             bounds=bounds,
             barrier=barrier,
             children=server.process.children,
-            before=before,
-            main_is_open=not connections.main_is_closed,
+            initial_children=before,
+            main_is_open=not connections.is_main_closed,
         )
         ended = await finisher.run()
-        closed_any = await connections.close_further(self._bounds.step)
-        if closed_any and ended.end is End.QUIESCENT and not connections.main_is_closed:
-            # What the first client is told of their leaving is not for the next conversation.
+        closed_any = await connections.close_extra(self._bounds.step)
+        if closed_any and ended.end is End.QUIESCENT and not connections.is_main_closed:
+            # Messages about the closed connections must not reach the next conversation.
             with anyio.move_on_after(self._bounds.step), suppress(TargetGone):
                 await server.peer.request(*barrier)
         return ended
 
-    async def _leave(
+    async def _release(
         self, run: Run, name: str, server: RunningServer, before: set[int], needs: Needs
     ) -> None:
-        """Note what the server did beside the protocol; retire one that is not as it was."""
+        """Check the server's side effects, and retire it if others cannot use it."""
         self._hygiene.check_line_lengths(run.trace)
-        server.watch.conversation_over(run.trace, died=run.has_died)
-        # What its own configuration started may live as long as the server does.
+        server.watch.on_conversation_end(run.trace, died=run.has_died)
+        # Processes of its own configuration may live as long as the server does.
         plain = not (needs.fresh or needs.config or needs.mcp)
         if run.ending.end is End.QUIESCENT and plain:
-            left = await server.process.lingering_children(before, self._bounds.settle)
-            self._hygiene.add_lingering(name, left)
-        reason, shared = _why_unusable(run, server), self.can_share(needs)
+            lingering = await server.process.lingering_children(before, self._bounds.settle)
+            self._hygiene.add_lingering(name, lingering)
+        reason, shared = _unusable_reason(run, server), self.can_share(needs)
         if reason is not None or not shared:
             await self._servers.retire(reason if shared else None)
             run.stderr = server.process.stderr_tail()
 
-    def settings(self, needs: Needs) -> Profile | None:
-        """The profile of the process that a conversation shares; None if it shares none."""
-        return self._with(needs, Path("{cwd}")) if self.can_share(needs) else None
+    def shared_profile(self, needs: Needs) -> Profile | None:
+        """Return the profile of the process that a conversation shares; None if it shares none."""
+        return self._profile_for(needs, Path("{cwd}")) if self.can_share(needs) else None
 
     def can_share(self, needs: Needs) -> bool:
         """Return whether others can use the process of a conversation, before it and after it."""
         own = needs.fresh or needs.mcp or needs.faults
         return not own and "{cwd}" not in repr(needs.config)
 
-    def _with(self, needs: Needs, cwd: Path, desk: McpDesk | None = None) -> Profile:
-        """The profile with what a conversation needs."""
+    def _profile_for(self, needs: Needs, cwd: Path, desk: McpSettings | None = None) -> Profile:
+        """Return the profile with the needs of a conversation."""
         return with_overrides(
             self._profile,
             config=merge_tables(needs.config, desk.config if desk is not None else {}),
-            placeholders=placeholder_values(self._profile, cwd, scenario_folder=needs.scenario_folder),
+            placeholders=placeholder_values(
+                self._profile, cwd, scenario_folder=needs.scenario_folder
+            ),
             several=needs.several_clients,
             env=desk.env if desk is not None else {},
             client_name=needs.client_name,
         )
 
-    def _model(
+    def _make_model(
         self, scripts: Mapping[str, Script], recorder: Recorder, needs: Needs
     ) -> ScriptedModel:
         profile = self._profile
@@ -300,32 +302,32 @@ class Conversations:
             loose=profile.capabilities == "probe",
         )
 
-    def _connections(self, server: RunningServer, recorder: Recorder) -> ConnectionManager:
+    def _make_connections(self, server: RunningServer, recorder: Recorder) -> ConnectionManager:
         servers = self._servers
 
-        async def again(connection: str) -> RunningServer:
-            return await servers.again(recorder, connection, server)
+        async def restart_server(connection: str) -> RunningServer:
+            return await servers.restart(recorder, connection, server)
 
-        async def further() -> Transport:
+        async def open_transport() -> Transport:
             process = (servers.current or server).process
             try:
-                return servers.between(await process.connect(self._bounds.step))
+                return servers.wrap_transport(await process.connect(self._bounds.step))
             except TargetError as error:
                 raise TargetGone(str(error)) from error
 
         return ConnectionManager(
             server,
             recorder,
-            again=again,
+            restart_server=restart_server,
             pump=servers.pump,
-            open_transport=further if server.process.address else None,
+            open_transport=open_transport if server.process.address else None,
             greet=servers.greet,
             model=self._models.listen,
         )
 
-    def _recorder(self, name: str) -> tuple[Recorder, OwedOnConnections]:
+    def _make_recorder(self, name: str) -> tuple[Recorder, ConnectionLedgers]:
         recorder = Recorder(self._header(name), renamer=self._renamer, max_frames=MAX_FRAMES)
-        owed = OwedOnConnections()
+        owed = ConnectionLedgers()
         recorder.listeners.append(owed.feed)
         recorder.mark_listeners.append(owed.feed_mark)
         return recorder, owed
@@ -342,8 +344,8 @@ class Conversations:
         )
 
 
-def _reason(needs: Needs) -> StartReason:
-    """Return why a process is started if none with these settings was there before."""
+def _start_reason(needs: Needs) -> StartReason:
+    """Return why a process is started if there was none with these settings before."""
     reasons = {
         StartReason.FAULTS: needs.faults,
         StartReason.MCP_SERVERS: needs.mcp,
@@ -352,10 +354,10 @@ def _reason(needs: Needs) -> StartReason:
         StartReason.CONFIG: needs.config,
         StartReason.LISTENER: needs.several_clients,
     }
-    return next((reason for reason, asked in reasons.items() if asked), StartReason.FIRST)
+    return next((reason for reason, applies in reasons.items() if applies), StartReason.FIRST)
 
 
-def _why_unusable(run: Run, server: RunningServer) -> StartReason | None:
+def _unusable_reason(run: Run, server: RunningServer) -> StartReason | None:
     """Return why no other conversation can use the process, None if one can."""
     if run.ending.end is End.CLOSED:
         return StartReason.CONNECTION_CLOSED
@@ -374,13 +376,13 @@ def furnish_workspace(cwd: Path, files: Mapping[str, bytes]) -> None:
         file.write_bytes(content)
 
 
-def _complete_trace(recorder: Recorder, peer: Peer, ended: Ended) -> Trace:
-    """The trace that is judged: what the server says later, as we end it, does not count."""
+def _complete_trace(recorder: Recorder, peer: Peer, ended: TraceEnding) -> Trace:
+    """Return the trace to judge, without the messages that arrive while we end the server."""
     recorder.trace.end = ended.end
     if peer.transport.partial:
         head = peer.transport.partial[:80].decode("utf-8", "backslashreplace")
         recorder.mark(PartialLine(head, len(peer.transport.partial)))
-    return recorder.complete()
+    return recorder.take_snapshot()
 
 
 def _barrier_params(cast: Cast) -> dict[str, object]:

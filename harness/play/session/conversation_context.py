@@ -1,4 +1,4 @@
-"""A conversation that is being held: what its caller speaks with, and what it gave in the end."""
+"""A conversation that is being held: its caller's way to send and wait, and its result."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.play.run import Run
 from harness.play.session.connections import ConnectionManager
-from harness.scenario.client_steps import MAIN
-from harness.scenario.player import Cast, Unmet
+from harness.scenario.client_steps import MAIN_CONNECTION
+from harness.scenario.player import Cast, StepFailure
 from harness.trace.frame import Frame
 from harness.trace.recorder import Recorder
 
@@ -22,9 +22,9 @@ from harness.trace.recorder import Recorder
 class ConversationContext:
     """One conversation, while it is held and after it: `async with bench.conversation(...)`.
 
-    `cast` holds the ids of the threads and turns that have a name; the first thread in it is the
-    one that is read at the end. `unmet` is what kept the caller from going on, None so far. Its
-    methods may be called from any task of the event loop.
+    `cast` holds the ids of the named threads and turns; its first thread is the one that is read at
+    the end. `unmet` is the reason why the caller could not go on, None so far. The methods may be
+    called from any task of the event loop.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class ConversationContext:
         self.connections = connections
         self.bounds = bounds
         self.cast = Cast()
-        self.unmet: Unmet | None = None
+        self.unmet: StepFailure | None = None
         self._run: Run | None = None
 
     @property
     def peer(self) -> Peer:
         """The first connection; after a restart of the server the one to the new process."""
-        return self.connections.peer(MAIN)
+        return self.connections.peer(MAIN_CONNECTION)
 
     @property
     def frames(self) -> list[Frame]:
@@ -56,54 +56,56 @@ class ConversationContext:
 
     @property
     def run(self) -> Run:
-        """Return the run. Raises RuntimeError while the conversation is being held."""
+        """The run. Raises RuntimeError while the conversation is being held."""
         if self._run is None:
             raise RuntimeError("the conversation is not over: leave its `async with` block first")
         return self._run
 
-    def over(self, run: Run) -> None:
-        """The conversation has come to its end, and gave this."""
+    def finish(self, run: Run) -> None:
+        """Store the run at the end of the conversation."""
         self._run = run
 
     async def send(
-        self, method: str, params: Any, *, on: str = MAIN, deliberate: bool = False
+        self, method: str, params: Any, *, on: str = MAIN_CONNECTION, deliberate: bool = False
     ) -> Frame:
-        """Send a request without waiting; gives the sent frame, for `answer_to`.
+        """Send a request without waiting; return the sent frame, for `answer_to`.
 
         `on` names the connection; `deliberate` marks params that are wrong on purpose. Raises
-        `TargetGone` where the connection has ended.
+        `TargetGone` if the connection has ended.
         """
         return await self.connections.peer(on).send_request(method, params, deliberate=deliberate)
 
-    async def answer_to(self, request: Frame, *, on: str = MAIN) -> Frame:
+    async def answer_to(self, request: Frame, *, on: str = MAIN_CONNECTION) -> Frame:
         """Wait for the answer to a request, a result or an error.
 
         Raises TimeoutError after the bound of a step, `TargetGone` at the end of the connection.
         """
-        with self._bounded(f"the answer to {request.method}"):
+        with self._step_bound(f"the answer to {request.method}"):
             return await self.connections.peer(on).wait_for_answer(request)
 
     async def request(
-        self, method: str, params: Any, *, on: str = MAIN, deliberate: bool = False
+        self, method: str, params: Any, *, on: str = MAIN_CONNECTION, deliberate: bool = False
     ) -> Frame:
         """Send a request and wait for its answer: `send`, then `answer_to`."""
         sent = await self.send(method, params, on=on, deliberate=deliberate)
         return await self.answer_to(sent, on=on)
 
-    async def wait(self, matches: Predicate, what: str = "a message", *, on: str = MAIN) -> Frame:
-        """The first message from the server that matches, waiting for it if it did not come yet.
+    async def wait(
+        self, matches: Predicate, description: str = "a message", *, on: str = MAIN_CONNECTION
+    ) -> Frame:
+        """Return the first matching message from the server, waiting for it if need be.
 
-        `what` says what is waited for. Raises TimeoutError after the bound of a step, `TargetGone`
-        at the end of the connection.
+        `description` is for the error message. Raises TimeoutError after the bound of a step,
+        `TargetGone` at the end of the connection.
         """
-        with self._bounded(what):
+        with self._step_bound(description):
             return await self.connections.peer(on).inbox.wait(matches)
 
     @contextmanager
-    def _bounded(self, what: str) -> Generator[None]:
+    def _step_bound(self, description: str) -> Generator[None]:
         try:
             with anyio.fail_after(self.bounds.step):
                 yield
         except TimeoutError:
-            message = f"waited {self.bounds.step:g} s for {what}; it did not come"
+            message = f"waited {self.bounds.step:g} s for {description}; it did not come"
             raise TimeoutError(message) from None

@@ -1,14 +1,14 @@
-"""A server that completes no plain turn at all, for which further scenarios would only wait.
+"""A server that completes no plain turn at all, so that further scenarios would only time out.
 
 A scenario whose turn completed has shown that it does. So a separate plain turn is played only when
-a scenario falls silent before any turn of its worker has completed, which never happens on a
-correct server. The result depends on the server alone and not on which scenario fell silent, so
-every order of scenarios and every number of workers finds the same.
+a scenario times out before any turn of its worker has completed, which never happens on a correct
+server. The result depends on the server alone and not on which scenario timed out, so every order
+of scenarios and every number of workers finds the same.
 
 Only silence is a set-up finding: an answer that does not come, a turn that does not end, a server
 that does not come to rest. Refusals, failures and crashes cost no waiting, and the scenarios report
 them. A server that starts slowly, or hangs now and then, is not hopeless: the plain turn gets a
-fresh process, and twice the time that the silent scenario had.
+fresh process, and twice the time of the scenario that timed out.
 """
 
 from collections import Counter
@@ -21,13 +21,13 @@ from harness.play.run import Run
 from harness.protocol.values import dig
 from harness.report.results.outcome import Finding
 from harness.scenario.loader import SUFFIX, Loaded, load
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.steps.context import FailureKind
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins
 from harness.trace.views import conversation_of
 
 NO_ANSWER, NO_TURN = "setup.no-answer", "setup.no-plain-turn"
-# How much longer it waits than a step of a scenario.
+# Its step bound, as a multiple of a scenario's.
 PATIENCE = 2.0
 
 _FOLDER = Path(__file__).parent / "setup"
@@ -35,7 +35,7 @@ _FOLDER = Path(__file__).parent / "setup"
 
 @cache
 def plain_turn() -> Loaded:
-    """The scenario of the plain turn."""
+    """Return the scenario of the plain turn."""
     return load(_FOLDER / f"plain-turn{SUFFIX}", root=_FOLDER.parent)
 
 
@@ -47,32 +47,32 @@ class FirstTurn:
     """Watches for the first completed turn of a worker."""
 
     def __init__(self) -> None:
-        self._seen = False
+        self._is_decided = False
 
-    def after(self, run: Run, play: Callable[[float], Run]) -> Run | None:
-        """Play the plain turn if this run is the first that calls for it; None if it does not.
+    def play_if_needed(self, run: Run, play: Callable[[float], Run]) -> Run | None:
+        """Play the plain turn if this run is the first that times out; None if it is not.
 
         `play` plays it, with the step bound times a number, and may raise `SetupFailed`.
         """
-        self._seen = self._seen or _completed(run)
-        if self._seen or not silence_of(run):
+        self._is_decided = self._is_decided or _has_completed_turn(run)
+        if self._is_decided or not silence_of(run):
             return None
-        self._seen = True
+        self._is_decided = True
         return play(PATIENCE)
 
 
-def hopeless(run: Run, step: float) -> Finding:
-    """Return the finding of a silent play of the plain turn; `step` is the bound of a step."""
+def hopeless_finding(run: Run, step: float) -> Finding:
+    """Return the finding for a plain turn that timed out; `step` is the bound of a step."""
     message = (
         f"no plain turn can be had: {silence_of(run)} ({plain_turn().id}, waiting "
-        f"{step * PATIENCE:g} s); {_came(run)}; {_model(run)}; ask harness doctor what to do; a "
-        "server that is only slow wants --timeout-scale 3; --keep-going plays the scenarios all "
-        "the same"
+        f"{step * PATIENCE:g} s); {_describe_received(run)}; {_describe_model_calls(run)}; "
+        "ask harness doctor what to do; a server that is only slow wants --timeout-scale 3; "
+        "--keep-going plays the scenarios all the same"
     )
     return Finding(NO_TURN if run.cast.threads else NO_ANSWER, message)
 
 
-def _completed(run: Run) -> bool:
+def _has_completed_turn(run: Run) -> bool:
     """Return whether a turn was started, with its answer, and completed."""
     started = run.cast.turns.values()
     return any(
@@ -85,57 +85,61 @@ def _completed(run: Run) -> bool:
 
 
 def silence_of(run: Run) -> str:
-    """Return what a run waited for in vain, "" if that was not its trouble."""
+    """Describe what a run timed out waiting for, "" if it did not time out."""
     if run.has_died or run.overflow:
         return ""
     if run.unmet is not None:
-        if run.unmet.kind is not UnmetKind.TIMEOUT:
+        if run.unmet.kind is not FailureKind.TIMEOUT:
             return ""
-        missing = unanswered(run)
+        missing = unanswered_method(run)
         return f"{missing} was not answered" if missing else "turn/completed did not come"
     if run.ending.liveness:
         return f"after its end the server did not come to rest ({run.ending.liveness})"
     return ""
 
 
-def unanswered(run: Run) -> str:
-    """The method of the last request of the client's steps that nothing answered, "" for none."""
+def unanswered_method(run: Run) -> str:
+    """Return the method of the client's last request without an answer, "" for none."""
     conversation = conversation_of(run.trace)
     answered = {
-        asked.seq
+        request.seq
         for frame in run.trace.frames
-        if frame.from_target and (asked := conversation.request_of(frame)) is not None
+        if frame.from_target and (request := conversation.request_of(frame)) is not None
     }
-    over = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
+    end = next((mark.at for mark in run.trace.marks_of(EndingBegins)), float("inf"))
     sent = [
         frame
         for frame in run.trace.frames
-        if not frame.from_target and frame.kind is Kind.REQUEST and frame.at <= over
+        if not frame.from_target and frame.kind is Kind.REQUEST and frame.at <= end
     ]
-    return next((str(one.method) for one in reversed(sent) if one.seq not in answered), "")
+    return next(
+        (str(request.method) for request in reversed(sent) if request.seq not in answered), ""
+    )
 
 
 def _answers(run: Run) -> list[Frame]:
-    """The answers to requests of ours, that to the handshake left out."""
+    """Return the answers to our requests, without that to the handshake."""
     conversation = conversation_of(run.trace)
     return [
         frame
         for frame in run.trace.frames
         if frame.from_target
         and frame.kind in (Kind.RESPONSE, Kind.ERROR)
-        and (asked := conversation.request_of(frame)) is not None
-        and asked.method != "initialize"
+        and (request := conversation.request_of(frame)) is not None
+        and request.method != "initialize"
     ]
 
 
-def _came(run: Run) -> str:
-    """Return what came, without anything that differs from run to run."""
+def _describe_received(run: Run) -> str:
+    """Describe the messages that arrived, without anything that differs from run to run."""
     answers = [conversation_of(run.trace).request_of(frame) for frame in _answers(run)]
     words = [f"the answer to {asked.method}" for asked in answers if asked is not None]
     conversation = conversation_of(run.trace)
     sent = [frame for frame in run.trace.frames if frame.from_target]
-    told = Counter(str(frame.method) for frame in sent if frame.method)
-    words += [name if count == 1 else f"{name} ({count} times)" for name, count in told.items()]
+    method_counts = Counter(str(frame.method) for frame in sent if frame.method)
+    words += [
+        name if count == 1 else f"{name} ({count} times)" for name, count in method_counts.items()
+    ]
     stray = [
         frame
         for frame in sent
@@ -144,11 +148,11 @@ def _came(run: Run) -> str:
     if stray:
         words.append(f"{len(stray)} answer(s) with an id that no request has")
     if noise := sum(frame.kind is Kind.MALFORMED for frame in sent):
-        words.append(f"{noise} line(s) that are no message")
+        words.append(f"{noise} line(s) that are not messages")
     return f"what came: {', '.join(words)}" if words else "nothing came after initialize"
 
 
-def _model(run: Run) -> str:
+def _describe_model_calls(run: Run) -> str:
     calls = run.model.calls
     if not calls:
         return "the model was not called"

@@ -1,4 +1,4 @@
-"""An answer to `initialize` that is none, in words."""
+"""Invalid and late answers to `initialize`, in words."""
 
 import json
 from collections.abc import Sequence
@@ -7,43 +7,45 @@ from harness.protocol.values import MISSING
 from harness.trace.correlation import same_id
 from harness.trace.frame import Frame, Kind
 
-LATE = (
+LATE_ANSWER_HINT = (
     "its answer came after that, when its input was closed: it is slow, or does not flush what it "
     "writes; if it is slow, give --timeout-scale 3"
 )
-_LINE = 120
+_MAX_LINE_CHARACTERS = 120
 
 
-def other_id(frames: Sequence[Frame]) -> str:
-    """ "answered under another id: 1001; …", "" where no answer came under another id."""
-    asked = _asked(frames)
+def describe_other_id(frames: Sequence[Frame]) -> str:
+    """Describe an answer under another id than the request's, "" if there is none."""
+    request = _last_initialize(frames)
     answers = _answers(frames)
-    if asked is None or not answers or late(frames) is not None:
+    if request is None or not answers or late_answer(frames) is not None:
         return ""
-    found = answers[0].id
-    told = "none" if found is MISSING else json.dumps(found, ensure_ascii=False)
-    told = f"{told[:40]} (a text)" if isinstance(found, str) else told[:40]
+    answer_id = answers[0].id
+    shown_id = "none" if answer_id is MISSING else json.dumps(answer_id, ensure_ascii=False)
+    shown_id = f"{shown_id[:40]} (a text)" if isinstance(answer_id, str) else shown_id[:40]
     return (
-        f"answered under another id: {told}; the answer to initialize must have its id, "
-        f"{asked.id} (a number); the line: {answers[0].text(_LINE)}"
+        f"answered under another id: {shown_id}; the answer to initialize must have its id, "
+        f"{request.id} (a number); the line: {answers[0].text(_MAX_LINE_CHARACTERS)}"
     )
 
 
-def late(frames: Sequence[Frame]) -> Frame | None:
-    """The answer to `initialize`, where there is one at all: whoever asks did not wait for it."""
-    asked = _asked(frames)
-    if asked is None:
+def late_answer(frames: Sequence[Frame]) -> Frame | None:
+    """Return the answer to `initialize`, if any; callers have stopped waiting for it."""
+    request = _last_initialize(frames)
+    if request is None:
         return None
-    return next((one for one in _answers(frames) if same_id(one.id, asked.id)), None)
+    return next((answer for answer in _answers(frames) if same_id(answer.id, request.id)), None)
 
 
-def _asked(frames: Sequence[Frame]) -> Frame | None:
-    """The last request of its kind: a server can have been started anew."""
-    sent = [one for one in frames if not one.from_target and one.method == "initialize"]
+def _last_initialize(frames: Sequence[Frame]) -> Frame | None:
+    """Return the last `initialize` request, since a server can have been restarted."""
+    sent = [frame for frame in frames if not frame.from_target and frame.method == "initialize"]
     return sent[-1] if sent else None
 
 
 def _answers(frames: Sequence[Frame]) -> list[Frame]:
-    asked = _asked(frames)
-    after = [one for one in frames if asked is not None and one.seq > asked.seq]
-    return [one for one in after if one.from_target and one.kind in (Kind.RESPONSE, Kind.ERROR)]
+    request = _last_initialize(frames)
+    after = [frame for frame in frames if request is not None and frame.seq > request.seq]
+    return [
+        frame for frame in after if frame.from_target and frame.kind in (Kind.RESPONSE, Kind.ERROR)
+    ]

@@ -1,13 +1,13 @@
-"""Observation of one server process beside the protocol, from conversation to conversation.
+"""Observation of one server process outside the protocol, from conversation to conversation.
 
 Descriptors are counted when a conversation has come to rest, files of the home left out. They have
-grown when the least of the last five counts is well above the greatest of the first five: what is
-opened once, or is open now and then, makes no such step.
+grown when the least of the last five counts is well above the greatest of the first five: a
+descriptor that is opened once, or now and then, does not raise all of them.
 
-Standard error is searched for what a runtime writes when the program was wrong (`PANICS` and the
-profile's own patterns), unless the server died of it: then the crash is the finding. Output that is
-no message is the rules' while a conversation lasts; here it is looked for between two of them and
-after the end of the input, where no rule looks.
+Standard error is searched for the crash reports of runtimes (`PANICS` and the profile's own
+patterns), unless the server died of it: then the crash is the finding. During a conversation, rules
+judge output that is not a message; here it is searched between two of them and after the end of the
+input.
 """
 
 import re
@@ -21,10 +21,10 @@ from harness.play.hygiene import Hygiene
 from harness.trace.frame import Kind
 from harness.trace.trace import End, Trace
 
-# So many counts at each end are compared, and must differ by so many descriptors.
-WINDOW, GROWTH = 5, 8
-# So much of what was written to standard error since the last look is read, in bytes.
-MAX_STDERR = 8 * 1024 * 1024
+# The counts compared at each end, and the least difference in descriptors.
+COUNTS_COMPARED, MIN_GROWTH = 5, 8
+# The part of standard error since the last look that is read, in bytes.
+MAX_STDERR_BYTES = 8 * 1024 * 1024
 
 # As written by the runtimes of Rust, Python, Go, JavaScript, Java and C, and by loggers.
 PANICS = (
@@ -43,7 +43,7 @@ PANICS = (
 )
 
 
-class Watch:
+class ProcessWatch:
     """Watches one process, from its start to its end."""
 
     def __init__(
@@ -52,69 +52,71 @@ class Watch:
         self._process = process
         self._peer = peer
         self._hygiene = hygiene
-        pattern = "|".join(f"(?:{one})" for one in (*PANICS, *panics))
+        pattern = "|".join(f"(?:{regex})" for regex in (*PANICS, *panics))
         self._panic = re.compile(pattern.encode(), re.MULTILINE)
         self._scenario = ""
-        self._judged = 0
-        self._begun = False
-        self._heard = 0
-        self._held: list[Counter[str]] = []
+        self._judged_frames = 0
+        self._line_begun = False
+        self._stderr_offset = 0
+        self._descriptor_counts: list[Counter[str]] = []
 
     def follow(self, peer: Peer) -> None:
         """Watch another connection, in the same conversation."""
         self._peer = peer
 
-    def conversation_over(self, trace: Trace, *, died: bool) -> None:
-        """The trace of a conversation is complete."""
+    def on_conversation_end(self, trace: Trace, *, died: bool) -> None:
+        """Check the process when the trace of a conversation is complete."""
         self._scenario = trace.header.scenario
-        self._judged = len(trace.frames)
-        self._begun = bool(self._peer.transport.partial)
-        self._listen(report=not died)
+        self._judged_frames = len(trace.frames)
+        self._line_begun = bool(self._peer.transport.partial)
+        self._check_stderr(report=not died)
         if trace.end is End.QUIESCENT:
             now = count_descriptors(self._process.pid, self._process.home)
             if now is not None:
-                self._held.append(now)
+                self._descriptor_counts.append(now)
 
-    def conversation_begins(self) -> None:
-        """The connection is about to be given to the next conversation."""
-        self._late_output()
+    def on_conversation_begin(self) -> None:
+        """Check the connection before the next conversation gets it."""
+        self._check_late_output()
 
-    def ended(self, ending: ProcessExit, grace: float) -> None:
-        """We ended the process; `grace` in seconds for each push."""
+    def on_exit(self, ending: ProcessExit, grace: float) -> None:
+        """Check a process that we ended; `grace` in seconds for each push."""
         self._hygiene.check_exit(ending, grace)
         if not self._scenario:
-            return  # It was of no use from the start, and what it said is told with that.
-        self._late_output()
-        self._listen(report=True)
+            return  # It never worked; the set-up finding has its output.
+        self._check_late_output()
+        self._check_stderr(report=True)
         if ending.is_graceful:
             self._hygiene.add_temporary_files(ending.files)
-        self._descriptors()
+        self._check_descriptors()
 
-    def _late_output(self) -> None:
-        """Output since the last conversation was judged that is no message."""
-        frames = self._peer.recorder.trace.frames[self._judged :]
-        late = [one for one in frames if one.from_target]
-        # A line that was begun in the conversation was shown with it.
-        noise = [one for one in late[self._begun :] if one.kind is Kind.MALFORMED]
-        self._begun = self._begun and not late
+    def _check_late_output(self) -> None:
+        """Report output since the last conversation was judged that is not a message."""
+        frames = self._peer.recorder.trace.frames[self._judged_frames :]
+        late = [frame for frame in frames if frame.from_target]
+        # A line that began in the conversation was reported with it.
+        noise = [frame for frame in late[self._line_begun :] if frame.kind is Kind.MALFORMED]
+        self._line_begun = self._line_begun and not late
         if noise:
             self._hygiene.add_stray_output(self._scenario, noise[0].text(80), len(noise))
-        self._judged += len(frames)
+        self._judged_frames += len(frames)
 
-    def _listen(self, *, report: bool) -> None:
-        said, self._heard = self._process.stderr_since(self._heard, MAX_STDERR)
-        found = self._panic.search(said) if report else None
-        if found is not None:
-            start = said.rfind(b"\n", 0, found.start()) + 1
-            line = said[start:].split(b"\n", 1)[0][:200]
+    def _check_stderr(self, *, report: bool) -> None:
+        stderr, self._stderr_offset = self._process.stderr_since(
+            self._stderr_offset, MAX_STDERR_BYTES
+        )
+        match = self._panic.search(stderr) if report else None
+        if match is not None:
+            start = stderr.rfind(b"\n", 0, match.start()) + 1
+            line = stderr[start:].split(b"\n", 1)[0][:200]
             self._hygiene.add_panic(self._scenario, line.decode("utf-8", "backslashreplace"))
 
-    def _descriptors(self) -> None:
-        counts = [one.total() for one in self._held]
-        if len(counts) < 2 * WINDOW:
+    def _check_descriptors(self) -> None:
+        counts = [count.total() for count in self._descriptor_counts]
+        if len(counts) < 2 * COUNTS_COMPARED:
             return
-        before, after = max(counts[:WINDOW]), min(counts[-WINDOW:])
-        if after - before >= GROWTH:
-            grown = self._held[-1] - self._held[0]
+        before, after = max(counts[:COUNTS_COMPARED]), min(counts[-COUNTS_COMPARED:])
+        if after - before >= MIN_GROWTH:
+            grown = self._descriptor_counts[-1] - self._descriptor_counts[0]
             kinds = ", ".join(f"{number} more {kind}" for kind, number in grown.most_common(3))
             self._hygiene.add_descriptor_growth(before, after, len(counts), kinds)

@@ -1,16 +1,16 @@
 """The sanity turn: checks that a process is still usable after a scenario has used it.
 
 It is a plain turn on a thread of its own, in a trace of its own that no rule judges. It costs a
-turn and the 50 ms of silence that end any trace, so it is played only where it can show something
-new. A scenario whose last turn completed has shown the same itself, and a failed one has retired
-its process. So it is played before the process is used again after a scenario that completed no
-turn, or whose last turn was interrupted or failed; and not before some scenario has completed a
-turn on this target, since until then a failing turn proves nothing about the process.
+turn and the 50 ms of silence that end any trace, so it is played only if it can show something new.
+A scenario whose last turn completed has shown the same itself, and a failed one has retired its
+process. So it is played before the process is used again after a scenario that completed no turn,
+or whose last turn was interrupted or failed; and not before some scenario has completed a turn on
+this target, since until then a failing turn proves nothing about the process.
 """
 
 from harness.play.run import Run
 from harness.protocol.values import dig
-from harness.scenario.expect import OfSession, unmet
+from harness.scenario.expect import SessionReading, unmet_expectations
 from harness.scenario.loader import load_text
 from harness.trace.frame import Kind
 from harness.trace.views import conversation_of
@@ -31,15 +31,15 @@ expect:
 )
 
 
-def proves(run: Run) -> bool:
-    """Return whether a scenario has shown what a sanity turn would: its last turn completed."""
+def last_turn_completed(run: Run) -> bool:
+    """Return whether a scenario has shown the same as a sanity turn: its last turn completed."""
     for frame in reversed(run.trace.frames):
         if frame.kind is Kind.NOTIFICATION and frame.method == "turn/completed":
             return dig(frame.params, "turn", "status") == "completed"
     return False
 
 
-def trouble(run: Run) -> str:
+def sanity_problem(run: Run) -> str:
     """Return the problem of a sanity turn, "" for none."""
     if run.has_died:
         return "the server ended"
@@ -47,6 +47,6 @@ def trouble(run: Run) -> str:
         return f"step {run.unmet.step}: {run.unmet.message}"
     if not run.is_complete:
         return f"it did not come to its end ({run.ending.end})"
-    told = OfSession(run.cast, conversation_of(run.trace))
-    problems = unmet(SANITY.scenario, told, run.model, run.cwd)
+    evidence = SessionReading(run.cast, conversation_of(run.trace))
+    problems = unmet_expectations(SANITY.scenario, evidence, run.model, run.cwd)
     return "; ".join(map(str, problems))

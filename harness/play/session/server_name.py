@@ -5,25 +5,25 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.trace import Trace
 
 # The handshake comes first; a longer search would cost every scenario of a server without one.
-_FIRST = 20
+_MAX_FRAMES_SEARCHED = 20
 _MAX_NAME_CHARACTERS = 200
 
 
 def server_name(trace: Trace) -> str:
-    """The member `userAgent` of the answer, or name and version of a `serverInfo`; "" for none.
+    """Return the `userAgent` of the answer, or name and version of its `serverInfo`, or "".
 
     It is one line of at most 200 characters, whatever the server sent.
     """
-    for frame in trace.frames[:_FIRST]:
+    for frame in trace.frames[:_MAX_FRAMES_SEARCHED]:
         if frame.from_target and frame.kind is Kind.RESPONSE:
-            said = _said(frame)
-            if said:
-                line = "".join(c if c.isprintable() else " " for c in said)
+            name = _name_in(frame)
+            if name:
+                line = "".join(c if c.isprintable() else " " for c in name)
                 return " ".join(line.split())[:_MAX_NAME_CHARACTERS]
     return ""
 
 
-def _said(frame: Frame) -> str:
+def _name_in(frame: Frame) -> str:
     result = obj(frame.result)
     agent = text(result.get("userAgent"))
     if agent:

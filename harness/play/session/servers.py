@@ -1,4 +1,4 @@
-"""A worker's servers under test: one process for each kind of settings that scenarios ask for."""
+"""A worker's servers under test: one process for each kind of settings that scenarios need."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ from harness.client.target.program import NotStarted
 from harness.client.transport.base import Transport
 from harness.errors import TargetError, TargetGone, UsageError
 from harness.play.hygiene import Hygiene
-from harness.play.session.greeting import LATE, late, other_id
-from harness.play.session.process_watch import Watch
+from harness.play.session.greeting import LATE_ANSWER_HINT, describe_other_id, late_answer
+from harness.play.session.process_watch import ProcessWatch
 from harness.report.results.outcome import Finding
 from harness.report.results.starts import ServerStart, StartReason
 from harness.scenario.loader import Loaded
@@ -26,7 +26,7 @@ from harness.trace.marks import Setup
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 
-# Beside the plain one and one that listens, of those with a configuration of their own.
+# Waiting processes with their own configuration, beside the plain one and one that listens.
 MAX_WAITING = 2
 CLIENT = {"name": "harness", "title": "Conformance harness", "version": "1"}
 
@@ -52,21 +52,21 @@ class SetupFailed(TargetError):
 class RunningServer:
     """A running server, the first connection, its home, its profile, the scenarios it served.
 
-    Those that an earlier process over the same home served are among them. `watch` sees what the
-    process does beside the protocol. `doubted` is the scenario after which it has yet to show that
-    it is still good, "" for none.
+    Those that an earlier process over the same home served are among them. `watch` checks the side
+    effects of the process. `unproven_after` is the scenario after which it has yet to show that it
+    still works, "" for none.
     """
 
     process: ServerProcess
     peer: Peer
     home: Path
     profile: Profile
-    watch: Watch
-    served: list[Loaded] = field(default_factory=list[Loaded])
-    doubted: str = ""
+    watch: ProcessWatch
+    served_scenarios: list[Loaded] = field(default_factory=list[Loaded])
+    unproven_after: str = ""
 
     def follow(self, peer: Peer) -> None:
-        """Take another connection for the first one, which was closed."""
+        """Use another connection as the first one, which was closed."""
         self.peer = peer
         self.watch.follow(peer)
 
@@ -74,8 +74,8 @@ class RunningServer:
 class Servers:
     """Starts and ends the servers of one worker.
 
-    One is spoken to, `current`; others, with other settings, wait meanwhile. `starts` says why each
-    was started.
+    One is in use, `current`; others, with other settings, wait meanwhile. `starts` has the reason
+    of each start.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class Servers:
         tasks: TaskGroup,
     ) -> None:
         self.current: RunningServer | None = None
-        self.last_ending: ProcessExit | None = None
+        self.last_exit: ProcessExit | None = None
         self.starts: list[ServerStart] = []
-        self.between: Callable[[Transport], Transport] = _nothing_between
-        """What stands between a server and the client, on each connection that is opened."""
+        self.wrap_transport: Callable[[Transport], Transport] = _pass_through
+        """Wraps the transport of each connection that is opened."""
         self._profile = profile
         self._bounds = bounds
         self._folder = folder
@@ -100,32 +100,34 @@ class Servers:
         self._model_url = model_url
         self._tasks = tasks
         self._waiting: list[RunningServer] = []
-        self._alone = False
-        self._ended: list[tuple[Profile, StartReason]] = []
+        self._one_at_a_time = False
+        self._end_reasons: list[tuple[Profile, StartReason]] = []
 
     async def select(self, profile: Profile | None) -> RunningServer | None:
         """Make the process with these settings the current one, or none; the others wait.
 
-        Of those with a configuration of their own the last two may wait.
+        At most two processes with a configuration of their own wait.
         """
         if self.current is not None:
             self._waiting.append(self.current)
-        self.current = next((one for one in self._waiting if one.profile == profile), None)
+        self.current = next((server for server in self._waiting if server.profile == profile), None)
         if self.current is not None:
             self._waiting.remove(self.current)
-        configured = [one for one in self._waiting if one.profile.home != self._profile.home]
-        for one in self._waiting[:] if self._alone else configured[:-MAX_WAITING]:
-            self._waiting.remove(one)
-            await self._end(one, StartReason.MADE_ROOM)
+        configured = [
+            server for server in self._waiting if server.profile.home != self._profile.home
+        ]
+        for server in self._waiting[:] if self._one_at_a_time else configured[:-MAX_WAITING]:
+            self._waiting.remove(server)
+            await self._end(server, StartReason.MADE_ROOM)
         return self.current
 
     async def run_alone(self) -> bool:
-        """End all processes and never let two run at a time; False if none but `current` ran."""
-        self._alone, waiting = True, len(self._waiting)
+        """End all processes and run one at a time from now on; False if none but `current` ran."""
+        self._one_at_a_time, waiting = True, len(self._waiting)
         await self.select(self.current.profile if self.current is not None else None)
         return waiting > 0
 
-    async def ready(
+    async def acquire(
         self,
         recorder: Recorder,
         profile: Profile | None = None,
@@ -133,35 +135,35 @@ class Servers:
         fresh: bool = False,
         reason: StartReason = StartReason.FIRST,
     ) -> RunningServer:
-        """Return the running server with these settings, or one that is started now.
+        """Return the running server with these settings, or start one.
 
-        With `fresh` one is started in any case, which the caller must retire. `reason` is why one
-        is started if there never was one with these settings. Raises `SetupFailed`.
+        With `fresh` always start one, which the caller must retire. `reason` is why one is started
+        if there never was one with these settings. Raises `SetupFailed`.
         """
         profile = profile or self._profile
         await self.select(None if fresh else profile)
         if self.current is not None and not self.current.peer.inbox.closed:
-            self.current.watch.conversation_begins()
+            self.current.watch.on_conversation_begin()
             self.current.peer.begin(recorder)
             return self.current
         if self.current is not None:
-            self._hygiene.add_unasked_end(await self.status(self.current))
+            self._hygiene.add_unasked_end(await self.exit_status(self.current))
         await self.retire(StartReason.EXITED)
         recorder.mark(Setup(active=True))
-        why = reason if fresh else self._why_gone(profile, reason)
-        server = await self._start(recorder, profile, why)
+        start_reason = reason if fresh else self._start_reason(profile, reason)
+        server = await self._start(recorder, profile, start_reason)
         recorder.mark(Setup(active=False))
         return server
 
-    def _why_gone(self, profile: Profile, reason: StartReason) -> StartReason:
+    def _start_reason(self, profile: Profile, reason: StartReason) -> StartReason:
         """Return why the last process with these settings was ended; `reason` if there was none."""
-        for number, (ended, why) in enumerate(self._ended):
+        for number, (ended, end_reason) in enumerate(self._end_reasons):
             if ended == profile:
-                del self._ended[number]
-                return why
+                del self._end_reasons[number]
+                return end_reason
         return reason
 
-    async def again(
+    async def restart(
         self, recorder: Recorder, connection: str, ended: RunningServer
     ) -> RunningServer:
         """End the server if it runs and start it over the same home. Raises `TargetGone`."""
@@ -176,34 +178,34 @@ class Servers:
                 connection=connection,
             )
         except SetupFailed as failed:
-            # It started before: this is what the restart did, not how the run is set up.
+            # It has started before, so the restart is to blame, not the set-up of the run.
             raise TargetGone(f"after its restart: {failed}") from failed
-        server.served += ended.served
+        server.served_scenarios += ended.served_scenarios
         return server
 
     async def retire(self, reason: StartReason | None = StartReason.FAILED) -> None:
         """End the current process; `reason` is why others need a new one, None if they do not."""
         server, self.current = self.current, None
         if server is not None:
-            self.last_ending = await self._end(server, reason)
+            self.last_exit = await self._end(server, reason)
 
     async def retire_all(self) -> None:
         """End the current process, and those that wait."""
         await self.retire()
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            await self._end(one, StartReason.FAILED)
+        for waiting_server in waiting:
+            await self._end(waiting_server, StartReason.FAILED)
 
     async def _end(self, server: RunningServer, reason: StartReason | None) -> ProcessExit:
         if reason is not None:
-            self._ended = [one for one in self._ended if one[0] != server.profile]
-            self._ended.append((server.profile, reason))
+            self._end_reasons = [entry for entry in self._end_reasons if entry[0] != server.profile]
+            self._end_reasons.append((server.profile, reason))
         ending = await server.process.stop(self._bounds.stop)
-        server.watch.ended(ending, self._bounds.stop)
+        server.watch.on_exit(ending, self._bounds.stop)
         return ending
 
-    async def status(self, server: RunningServer) -> int | None:
-        """The exit status of a server whose connection is gone; None if it runs on."""
+    async def exit_status(self, server: RunningServer) -> int | None:
+        """Return the exit status of a server whose connection is gone; None if it runs on."""
         with anyio.move_on_after(self._bounds.stop):
             await server.process.wait()
         return server.process.returncode
@@ -213,7 +215,7 @@ class Servers:
         self._tasks.start_soon(peer.pump)
 
     async def greet(self, peer: Peer) -> None:
-        """The handshake of one connection, as the profile has it; any answer will do."""
+        """Do the handshake of one connection, as in the profile; accept any answer."""
         profile = self.current.profile if self.current is not None else self._profile
         if profile.handshake == "none":
             return
@@ -230,7 +232,7 @@ class Servers:
         home: Path | None = None,
         connection: str = "c1",
     ) -> RunningServer:
-        """Start the server, over a new home or over the one of a server that ended."""
+        """Start the server, over a new home or over that of a server that ended."""
         self.starts.append(ServerStart(reason, recorder.trace.header.scenario))
         try:
             process, home = await launch(
@@ -240,8 +242,8 @@ class Servers:
             finding = Finding("setup.not-started", str(error))
             ran = not isinstance(error, NotStarted)
             raise SetupFailed(finding, recorder.trace, ran=ran) from error
-        peer = Peer(self.between(process.transport), recorder, name=connection)
-        watch = Watch(process, peer, self._hygiene, profile.panics)
+        peer = Peer(self.wrap_transport(process.transport), recorder, name=connection)
+        watch = ProcessWatch(process, peer, self._hygiene, profile.panics)
         self.current = server = RunningServer(process, peer, home, profile, watch)
         self.pump(server.peer)
         await self._handshake(server, recorder)
@@ -257,7 +259,7 @@ class Servers:
             kind = "setup.not-started"
             if server.peer.overflow:
                 kind, problem = "setup.no-handshake", f"floods: {server.peer.overflow}, none of it"
-            elif (status := await self.status(server)) is None:
+            elif (status := await self.exit_status(server)) is None:
                 problem = "closed its output"
             else:
                 problem = f"ended with exit status {status}"
@@ -273,16 +275,18 @@ class Servers:
         if problem:
             await self.retire()
             frames = recorder.trace.frames
-            if wrong := other_id(frames):
+            if wrong := describe_other_id(frames):
                 problem = wrong if kind == "setup.no-handshake" else f"{problem}; it {wrong}"
-            elif kind == "setup.no-handshake" and late(frames) is not None:
-                problem += f"; {LATE}"
+            elif kind == "setup.no-handshake" and late_answer(frames) is not None:
+                problem += f"; {LATE_ANSWER_HINT}"
             tail = server.process.stderr_tail(600).strip()
             command = " ".join(server.process.command)
-            said = f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
-            message = f"the server `{command}` {problem}{said}"
+            stderr_words = (
+                f"; the end of its stderr: {tail}" if tail else "; it wrote nothing to stderr"
+            )
+            message = f"the server `{command}` {problem}{stderr_words}"
             raise SetupFailed(Finding(kind, message), recorder.trace, listens=bool(places))
 
 
-def _nothing_between(transport: Transport) -> Transport:
+def _pass_through(transport: Transport) -> Transport:
     return transport

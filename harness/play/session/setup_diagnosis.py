@@ -1,10 +1,10 @@
-"""Reasons why a server cannot be used at all, for its author, with what to do about it."""
+"""Reasons why a server cannot be used at all, with advice for its author."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.client.target.profile import Profile
-from harness.play.session.greeting import other_id
+from harness.play.session.greeting import describe_other_id
 from harness.play.session.servers import SetupFailed
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import PartialLine
@@ -37,9 +37,9 @@ _SLOW = "if it only starts slowly, give --timeout-scale 3"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question; `good` is None where it could not be asked; `advice` has one or more lines.
+    """One check; `good` is None if it could not be made; `advice` has one or more lines.
 
-    After one that is the `last` no other makes sense.
+    After a check that is the `last` no other makes sense.
     """
 
     good: bool | None
@@ -52,13 +52,13 @@ class Check:
         return "\n     -> ".join([f"{mark} {self.text}", *self.advice.splitlines()])
 
 
-def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
-    """The checks of a server that did not get as far as a conversation."""
+def unusable_checks(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
+    """Yield the checks of a server that did not get as far as a conversation."""
     message, frames = failed.finding.message, failed.trace.frames
     sent = [frame for frame in frames if frame.from_target]
-    noise = _noise(frames)
+    noise = _first_noise(frames)
     if failed.finding.id == "setup.not-started":
-        wrote = f" Before that it wrote {noise!r}, which is no JSON." if noise else ""
+        wrote = f" Before that it wrote {noise!r}, which is not JSON." if noise else ""
         yield Check(
             False,
             f"the server starts: {message}.{wrote}",
@@ -76,11 +76,11 @@ def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
     elif noise:
         yield noise_check(frames, profile, "")
         yield Check(None, "whether it answers initialize is not known")
-    elif wrong := other_id(frames):
-        yield Check(True, _speaks(profile))
+    elif wrong := describe_other_id(frames):
+        yield Check(True, _describe_framing(profile))
         yield Check(False, f"it {wrong}", _IDS)
     elif sent:
-        yield Check(True, _speaks(profile))
+        yield Check(True, _describe_framing(profile))
         yield Check(False, message, f"{_MESSAGES}\n{_SLOW}")
     elif failed.listens:
         yield Check(False, message, f"{_LISTENS}; its standard input and output are not used then")
@@ -89,11 +89,11 @@ def not_usable(failed: SetupFailed, profile: Profile) -> Iterator[Check]:
 
 
 def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Check:
-    """Return whether all that the server wrote is messages.
+    """Return the check that the server wrote nothing but messages.
 
-    `partial` is a line begun and not ended.
+    `partial` is a line that began and did not end.
     """
-    noise = _noise(frames)
+    noise = _first_noise(frames)
     if partial:
         return Check(
             False,
@@ -103,30 +103,30 @@ def noise_check(frames: Sequence[Frame], profile: Profile, partial: str) -> Chec
     if noise:
         return Check(
             False,
-            f"it writes what is no message: {noise!r}",
+            f"it writes lines that are not messages: {noise!r}",
             "one JSON object a line and nothing else on standard output; logs belong on stderr",
         )
-    return Check(True, _speaks(profile))
+    return Check(True, _describe_framing(profile))
 
 
 def partial_of(trace: Trace) -> str:
-    """The head of a line that was begun and not ended, "" for none."""
+    """Return the beginning of a line that did not end, "" for none."""
     return next((mark.body.head for mark in trace.marks_of(PartialLine)), "")
 
 
-def last_words(stderr: str, limit: int = 300) -> str:
-    """The end of what the server wrote to stderr, as an addition to a message."""
-    said = stderr.strip()
-    return f"; the end of its stderr: {said[-limit:]}" if said else ""
+def describe_stderr_tail(stderr: str, limit: int = 300) -> str:
+    """Return the end of the server's stderr, as an addition to a message."""
+    words = stderr.strip()
+    return f"; the end of its stderr: {words[-limit:]}" if words else ""
 
 
-def _speaks(profile: Profile) -> str:
+def _describe_framing(profile: Profile) -> str:
     if profile.listening_kind() in ("ws", "ws-unix"):
         return "it speaks JSON, one message a WebSocket frame"
     return "it speaks JSON lines"
 
 
-def _noise(frames: Sequence[Frame]) -> str:
+def _first_noise(frames: Sequence[Frame]) -> str:
     return next(
         (f.text(60) for f in frames if f.from_target and f.kind is Kind.MALFORMED), ""
     ).removesuffix("\n")

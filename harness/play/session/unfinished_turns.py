@@ -1,8 +1,8 @@
-"""Turns that may still run when a conversation is over, because nobody was told of their end.
+"""Turns that may still run when a conversation ends, because no connection got their end.
 
-A client that has left a thread may start a turn on it. Some servers run that turn and tell its
-starter nothing of it, since the text does not say who is told of what. Its model calls can come
-after the silence that ends the conversation, and would then be counted in the next one. So the
+A client that has unsubscribed from a thread may start a turn on it. Some servers run that turn and
+send its starter no notifications, since the text does not say who gets which. Its model calls can
+come after the silence that ends the conversation, and would then be counted in the next one. So the
 process is not used again.
 """
 
@@ -15,12 +15,11 @@ from harness.trace.marks import ServerEnded
 from harness.trace.trace import Trace
 
 _COMPACT: Final = "thread/compact/start"
-_BEGIN: Final = ("turn/start", "review/start", _COMPACT)
+_TURN_METHODS: Final = ("turn/start", "review/start", _COMPACT)
 
 
 def may_still_run(trace: Trace) -> bool:
-    """Return whether the process of the trace's end granted a turn whose end was told on no
-    connection.
+    """Return whether the last process of a trace granted a turn whose end no connection got.
 
     A compaction is granted without the id of its turn: it ends with a turn of its thread that ends
     after the answer.
@@ -31,20 +30,20 @@ def may_still_run(trace: Trace) -> bool:
     ended: set[str] = set()
     compacted: set[str] = set()
     for frame in trace.frames:
-        asked = pairs.feed(frame)
+        request = pairs.feed(frame)
         if frame.seq <= begun:
             continue
-        if asked is not None and frame.kind is Kind.RESPONSE and asked.method in _BEGIN:
+        if request is not None and frame.kind is Kind.RESPONSE and request.method in _TURN_METHODS:
             if turn := text(dig(frame.result, "turn", "id")):
                 turns.add(turn)
-            elif asked.method == _COMPACT:
-                compacted.add(text(obj(asked.params).get("threadId")))
-        elif _tells_an_end(frame):
+            elif request.method == _COMPACT:
+                compacted.add(text(obj(request.params).get("threadId")))
+        elif _is_turn_end(frame):
             ended.add(text(dig(frame.params, "turn", "id")))
             compacted.discard(text(obj(frame.params).get("threadId")))
     return bool(turns - ended or compacted)
 
 
-def _tells_an_end(frame: Frame) -> bool:
-    told = frame.kind is Kind.NOTIFICATION and frame.direction is Direction.FROM_TARGET
-    return told and frame.method == "turn/completed"
+def _is_turn_end(frame: Frame) -> bool:
+    is_notification = frame.kind is Kind.NOTIFICATION and frame.direction is Direction.FROM_TARGET
+    return is_notification and frame.method == "turn/completed"

@@ -13,17 +13,17 @@ def _nowhere(uri: str) -> Any:
     raise ValueError(f"{uri} is not looked up")
 
 
-def unmet(schema: dict[str, Any], value: Any) -> str | None:
-    """Return what of the schema a value does not meet, in words; None if it meets all of it.
+def schema_violation(schema: dict[str, Any], value: Any) -> str | None:
+    """Return the first violation of a schema by a value, in words; None if it is valid.
 
-    "" where that cannot be told, since the schema is none or refers to another.
+    "" if the schema is not valid or refers to another one.
     """
     try:
         validator = jsonschema_rs.validator_for(schema, retriever=_nowhere)
-        found = next(iter(validator.iter_errors(value)), None)
+        error = next(iter(validator.iter_errors(value)), None)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, TypeError):
         return ""
-    if found is None:
+    if error is None:
         return None
-    words = found.message
+    words = error.message
     return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"

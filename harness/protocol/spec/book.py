@@ -54,26 +54,26 @@ class Book:
         return sha256(hashes.encode()).hexdigest()[:12]
 
     def requirement(self, requirement_id: str) -> Requirement:
-        """The requirement of that id. Raises BookError for an unknown one."""
+        """Return the requirement of that id. Raises BookError for an unknown one."""
         try:
             return self._requirement_of[requirement_id]
         except KeyError:
             raise BookError(f"no requirement {requirement_id!r} in the judge's book") from None
 
     def method(self, name: str) -> MethodRow | None:
-        """The row of a request of either side, or None where the text does not name it."""
+        """Return the row of a request of either side, or None if the text does not name it."""
         return self._method_of.get(name)
 
     def event(self, name: str) -> EventRow | None:
-        """The row of a notification, or None where the text does not name it."""
+        """Return the row of a notification, or None if the text does not name it."""
         return self._event_of.get(name)
 
     def requirements_of(self, rule_id: str) -> tuple[Requirement, ...]:
-        """The requirements that a rule judges, in the order of the text."""
+        """Return the requirements that a rule judges, in the order of the text."""
         return tuple(row for row in self.requirements if rule_id in row.rules)
 
     def methods_of(self, capability_id: str) -> tuple[str, ...]:
-        """The requests and notifications that only this capability needs, in the tables' order."""
+        """Return the methods that only this capability needs, in the tables' order."""
         rows = (*self.methods, *self.events)
         return tuple(row.method for row in rows if row.capability == capability_id)
 
@@ -102,7 +102,7 @@ class Book:
         return self.schemas.is_valid(self._reference(method, "result"), result)
 
     def paths_of(self, type_name: str, method: str, part: Part | str) -> tuple[Path, ...]:
-        """The paths at which objects of a schema type (such as TurnError) occur in a message.
+        """Return the paths of the objects of a schema type (such as TurnError) in a message.
 
         `method` is a request or a notification, `part` "params" or "result"; paths begin inside
         that part, and "*" stands for any element of an array. An unlisted method has none. Raises
@@ -115,7 +115,7 @@ class Book:
         return self.schemas.paths_of(type_name, reference)
 
     def reference(self, method: str, part: str) -> str | None:
-        """The schema of a message's params or result, None where the text shows none."""
+        """Return the schema of a message's params or result, None if the text shows none."""
         reference = self._reference(method, part)
         if part == "params" and method in self._event_of:
             reference = self._event_reference(method)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Document, MethodRow
-from harness.protocol.spec.schemas import cited
+from harness.protocol.spec.schemas import cited_ids
 from harness.protocol.spec.yamlfile import BookError
 
 
@@ -19,17 +19,17 @@ class _Names:
     unspecified: frozenset[str]
     capabilities: frozenset[str]
 
-    def check_citations(self, where: str, names: Iterable[str]) -> None:
+    def check_citations(self, place: str, names: Iterable[str]) -> None:
         for name in names:
             table = self.unspecified if name.startswith("?") else self.requirements
             if name.removeprefix("?") not in table:
-                raise BookError(f"{where}: nothing is called {name!r}")
+                raise BookError(f"{place}: nothing is called {name!r}")
 
-    def check_line(self, where: str, document: str, line: int) -> None:
+    def check_line(self, place: str, document: str, line: int) -> None:
         if document not in self.documents:
-            raise BookError(f"{where}: no document {document!r} in documents.yaml")
+            raise BookError(f"{place}: no document {document!r} in documents.yaml")
         if line > self.documents[document].lines:
-            raise BookError(f"{where}: {document} has no line {line}")
+            raise BookError(f"{place}: {document} has no line {line}")
 
 
 def check_book(book: Book) -> None:
@@ -47,13 +47,13 @@ def check_book(book: Book) -> None:
 
 def _check_lines(book: Book, names: _Names) -> None:
     for row in book.requirements:
-        where = f"requirements: {row.id}"
+        place = f"requirements: {row.id}"
         clause = row.clause
-        names.check_line(where, clause.document, clause.line)
+        names.check_line(place, clause.document, clause.line)
         heading = names.documents[clause.document].heading_at(clause.line)
         if heading != clause.heading:
-            raise BookError(f"{where}: line {clause.line} is under {heading!r}")
-        names.check_citations(where, row.drawn_from)
+            raise BookError(f"{place}: line {clause.line} is under {heading!r}")
+        names.check_citations(place, row.drawn_from)
     for point in book.unspecified:
         names.check_line(f"unspecified.yaml: {point.id}", point.document, point.line)
 
@@ -61,22 +61,22 @@ def _check_lines(book: Book, names: _Names) -> None:
 def _check_operations(book: Book, names: _Names) -> None:
     for row in (*book.methods, *book.events):
         is_method = isinstance(row, MethodRow)
-        where = f"schema: {'methods' if is_method else 'events'}: {row.method}"
+        place = f"schema: {'methods' if is_method else 'events'}: {row.method}"
         if not row.clauses:
-            raise BookError(f"{where}: names no clause")
-        names.check_citations(where, row.clauses)
+            raise BookError(f"{place}: names no clause")
+        names.check_citations(place, row.clauses)
         if row.capability not in names.capabilities:
-            raise BookError(f"{where}: no capability {row.capability!r}")
+            raise BookError(f"{place}: no capability {row.capability!r}")
         for reference in filter(None, (row.params, row.result if is_method else None)):
             try:
                 book.schemas.place(reference)
             except BookError as error:
-                raise BookError(f"{where}: {error}") from None
+                raise BookError(f"{place}: {error}") from None
 
 
 def _check_schemas(book: Book, names: _Names) -> None:
     for file, node in book.schemas.nodes():
-        names.check_citations(f"schema/{file}", cited(node))
+        names.check_citations(f"schema/{file}", cited_ids(node))
         if "$ref" in node:
             try:
                 book.schemas.place(node["$ref"], file)

@@ -27,7 +27,7 @@ def _effects() -> dict[str, tuple[str, ...]]:
 
 @cache
 def methods_with(effect: str) -> tuple[str, ...]:
-    """The requests that have an effect, in the order of the tables; the words are in `EFFECTS`.
+    """Return the requests that have an effect of `EFFECTS`, in the order of the tables.
 
     Raises `KeyError` for a word that is not among them.
     """
@@ -38,5 +38,5 @@ def methods_with(effect: str) -> tuple[str, ...]:
 
 @cache
 def named_methods() -> frozenset[str]:
-    """The requests that have a row: those that the text names, and those it cannot be without."""
+    """Return the requests that have a row: named by the text, or needed by it."""
     return frozenset(_effects())

@@ -8,8 +8,8 @@ from typing import Any, cast
 from harness.protocol.values import Path, show_path
 
 MAX_TEXT_CHARACTERS = 80
-# Of several failures at one place, the first one in this order says most.
-_TELLING = ("required", "enum", "constant", "type", "pattern")
+# Of several failures at one place, the first one in this order is reported.
+_KEYWORDS_BY_WEIGHT = ("required", "enum", "constant", "type", "pattern")
 _ARTICLES = {
     "object": "an object",
     "array": "an array",
@@ -28,9 +28,9 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class RawError:
-    """A failed keyword of a schema: where in the message, which, and the clauses cited there.
+    """A failed keyword of a schema: its place in the message, its name, the clauses cited.
 
-    `hint` marks a member that the text does not say is always there.
+    `hint` marks a member that need not always be present.
     """
 
     path: Path
@@ -42,9 +42,9 @@ class RawError:
 
 @dataclass(frozen=True, slots=True)
 class SchemaError:
-    """One thing wrong with a message.
+    """One schema violation in a message.
 
-    `path` leads to the value, or to the member that is missing; `expected` is what would be right;
+    `path` leads to the value or the missing member; `expected` describes a valid value;
     `message` is the whole sentence, such as `status.type: expected one of idle, active; found
     "Idle"`; `clauses` are requirement ids, the nearest first. `hint` marks a member that is
     missing, or null, where the text names it and does not say that it is always there.
@@ -58,21 +58,21 @@ class SchemaError:
 
 
 def describe(raw: Iterable[RawError], instance: Any) -> list[SchemaError]:
-    """The errors in words, one for each place, sorted by place."""
+    """Return the errors in words, one for each place, sorted by place."""
     best: dict[Path, RawError] = {}
     for error in raw:
         place = error.path
         if error.keyword == "required":
             place = (*place, str(error.details["property"]))
-        known = best.get(place)
-        if known is None or _rank(error) < _rank(known):
+        previous = best.get(place)
+        if previous is None or _rank(error) < _rank(previous):
             best[place] = error
-    errors = [_describe_one(place, error, instance) for place, error in best.items()]
+    errors = [_describe_error(place, error, instance) for place, error in best.items()]
     return sorted(errors, key=lambda error: _sort_key(error.path))
 
 
 def show_value(value: Any) -> str:
-    """A value in at most 80 characters; objects and arrays by their size."""
+    """Return a value in at most 80 characters; objects and arrays by their size."""
     if isinstance(value, dict):
         members = cast(dict[Any, Any], value)
         size = f"{len(members)} member" + ("s" if len(members) > 1 else "")
@@ -90,22 +90,26 @@ def show_value(value: Any) -> str:
 
 
 def _rank(error: RawError) -> int:
-    return _TELLING.index(error.keyword) if error.keyword in _TELLING else len(_TELLING)
+    return (
+        _KEYWORDS_BY_WEIGHT.index(error.keyword)
+        if error.keyword in _KEYWORDS_BY_WEIGHT
+        else len(_KEYWORDS_BY_WEIGHT)
+    )
 
 
 def _sort_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, step, "") if isinstance(step, int) else (1, 0, step) for step in path)
 
 
-def _describe_one(place: Path, error: RawError, instance: Any) -> SchemaError:
-    expected = _expected(error)
+def _describe_error(place: Path, error: RawError, instance: Any) -> SchemaError:
+    expected = _expectation(error)
     value = _value_at(instance, place)
-    found = "it is missing" if value is _MISSING else f"found {show_value(value)}"
-    message = f"{show_path(place)}: expected {expected}; {found}"
+    actual = "it is missing" if value is _MISSING else f"found {show_value(value)}"
+    message = f"{show_path(place)}: expected {expected}; {actual}"
     return SchemaError(place, message, expected, error.clauses, error.hint)
 
 
-def _expected(error: RawError) -> str:
+def _expectation(error: RawError) -> str:
     details = error.details
     if error.keyword == "required":
         return "the member to be there"

@@ -21,9 +21,9 @@ _FILE: Final = "exec_events.yaml"
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """A member: what it holds, and whether the text says so (`stated`).
+    """A member: its name and type, and whether the text states them (`stated`).
 
-    `late`: it may have no value before the item is completed; `optional`: even then.
+    `late`: it may be missing before the item is completed; `optional`: even afterwards.
     """
 
     name: str
@@ -33,7 +33,7 @@ class MemberRow:
     optional: bool = False
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is of its type."""
+        """Return whether a value has the type of the member."""
         if self.type == "number" and isinstance(value, bool):
             return False
         return isinstance(value, TYPES[self.type])
@@ -59,7 +59,7 @@ class ExecEvents:
 
 @cache
 def exec_events() -> ExecEvents:
-    """The tables of this package, read once in a process. Raises BookError."""
+    """Return the tables of this package, read once in a process. Raises BookError."""
     table = parse_mapping(_FILE, read_text(_FILE))
     return ExecEvents(
         events={name: _shape(row) for name, row in table["events"].items()},
@@ -74,9 +74,9 @@ def _shape(row: Mapping[str, Any]) -> ShapeRow:
 
 
 def _members(rows: Mapping[str, Any]) -> tuple[MemberRow, ...]:
-    found: list[MemberRow] = []
+    members: list[MemberRow] = []
     for name, row in rows.items():
         if row.get("type") not in TYPES:
             raise BookError(f"{_FILE}: {name}: expected one of {', '.join(TYPES)}")
-        found.append(MemberRow(name, **cast("dict[str, Any]", row)))
-    return tuple(found)
+        members.append(MemberRow(name, **cast("dict[str, Any]", row)))
+    return tuple(members)

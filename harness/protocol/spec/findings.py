@@ -37,41 +37,41 @@ class FindingKind:
 
 @cache
 def finding_kinds() -> Mapping[str, FindingKind]:
-    """Every kind of finding by its id, in the order of the file. Raises `BookError`."""
-    found: dict[str, FindingKind] = {}
+    """Return every kind of finding by its id, in the order of the file. Raises `BookError`."""
+    kinds: dict[str, FindingKind] = {}
     for row in parse_rows(FILE, read_text(FILE)):
         kind = _kind(row)
-        if kind.id in found:
+        if kind.id in kinds:
             raise BookError(f"{FILE}: id {kind.id!r} is given twice")
-        found[kind.id] = kind
-    return MappingProxyType(found)
+        kinds[kind.id] = kind
+    return MappingProxyType(kinds)
 
 
 def accepted_ids() -> frozenset[str]:
-    """The ids of findings that a baseline may name, beside those of rules."""
+    """Return the ids of findings that a baseline may name, beside those of rules."""
     return frozenset(kind.id for kind in finding_kinds().values() if kind.accepted)
 
 
 def _kind(row: Row) -> FindingKind:
-    where = f"{FILE}: {row.get('id', 'a row without id')}"
-    check_keys(where, row, ("id", "means", "causes", "advice"), ("accepted",))
+    place = f"{FILE}: {row.get('id', 'a row without id')}"
+    check_keys(place, row, ("id", "means", "causes", "advice"), ("accepted",))
     causes = row["causes"]
     if not isinstance(causes, list) or not causes:
-        raise BookError(f"{where}: causes: expected a list of texts")
+        raise BookError(f"{place}: causes: expected a list of texts")
     return FindingKind(
-        id=_text(where, row, "id"),
-        means=_text(where, row, "means"),
-        causes=tuple(_checked(where, "causes", one) for one in cast(list[Any], causes)),
-        advice=_text(where, row, "advice"),
+        id=_text(place, row, "id"),
+        means=_text(place, row, "means"),
+        causes=tuple(_check_text(place, "causes", cause) for cause in cast(list[Any], causes)),
+        advice=_text(place, row, "advice"),
         accepted=row.get("accepted", True) is not False,
     )
 
 
-def _text(where: str, row: Row, key: str) -> str:
-    return _checked(where, key, row[key])
+def _text(place: str, row: Row, key: str) -> str:
+    return _check_text(place, key, row[key])
 
 
-def _checked(where: str, key: str, value: Any) -> str:
+def _check_text(place: str, key: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise BookError(f"{where}: {key}: expected a text, found {value!r}")
+        raise BookError(f"{place}: {key}: expected a text, found {value!r}")
     return value.strip()

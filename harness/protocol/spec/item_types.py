@@ -1,8 +1,8 @@
 """Facts of the book about each item type beside the shape of its members.
 
-`traits` are words of `TRAITS`, which rules ask for; `about` names the members that tell what the
-item is about. Also: which notification adds to items of which type. Rules ask when their modules
-are imported, so this reads the two files on items alone.
+`traits` are words of `TRAITS`; `about` names the members that identify the subject of the
+item. Also: the item type of each delta notification. Rules read it when their modules
+are imported, so this reads only the two files on items.
 """
 
 from collections.abc import Mapping
@@ -23,60 +23,62 @@ _EVENTS: Final = "item-events.json"
 
 @cache
 def _definitions() -> Mapping[str, Any]:
-    """The schema of each item type that has members of its own, by the type."""
+    """Return the schema of each item type that has members of its own, by the type."""
     return read_definitions(load_schemas([_FILE])[_FILE])
 
 
 def read_definitions(document: Any) -> dict[str, Any]:
-    """As `_definitions`, of a parsed item.json. Raises BookError for a trait that is no word."""
-    found: dict[str, Any] = {}
+    """Return the `_definitions` of a parsed item.json. Raises BookError for an unknown trait."""
+    definitions: dict[str, Any] = {}
     for branch in document["$defs"]["ThreadItem"]["allOf"]:
-        named = branch["if"]["properties"]["type"]
+        condition = branch["if"]["properties"]["type"]
         name = branch["then"]["$ref"].rpartition("/")[2]
         definition = document["$defs"][name]
         for trait in definition.get("traits", ()):
             if trait not in TRAITS:
                 raise BookError(f"schema/{_FILE}: {name}: {trait!r} is none of {', '.join(TRAITS)}")
-        for item_type in named.get("enum") or [named["const"]]:
-            found[item_type] = definition
-    return found
+        for item_type in condition.get("enum") or [condition["const"]]:
+            definitions[item_type] = definition
+    return definitions
 
 
 def types_with(trait: str) -> tuple[str, ...]:
-    """The item types that have a trait, in the order of the text. Raises KeyError for another word.
+    """Return the item types that have a trait, in the order of the text. Raises KeyError.
 
     The words are explained in `TRAITS`.
     """
     if trait not in TRAITS:
         raise KeyError(trait)
-    return tuple(name for name, one in _definitions().items() if trait in one.get("traits", ()))
+    return tuple(name for name, shape in _definitions().items() if trait in shape.get("traits", ()))
 
 
 def required_members() -> dict[str, tuple[str, ...]]:
-    """Of each item type that has members of its own, those that it must have."""
-    return {name: tuple(one.get("required", ())) for name, one in _definitions().items()}
+    """Return the required members of each item type that has members of its own."""
+    return {name: tuple(shape.get("required", ())) for name, shape in _definitions().items()}
 
 
 def members_about() -> dict[str, tuple[str, ...]]:
-    """Of each item type that has them, the members that tell what it is about."""
-    return {name: tuple(one["about"]) for name, one in _definitions().items() if "about" in one}
+    """Return the members that identify the subject of an item, by item type."""
+    return {
+        name: tuple(shape["about"]) for name, shape in _definitions().items() if "about" in shape
+    }
 
 
 def status_types() -> dict[str, str]:
-    """Of each item type that has a status, the name of the enumeration of its words."""
-    found: dict[str, str] = {}
-    for name, definition in _definitions().items():
-        status = cast("dict[str, Any]", definition["properties"].get("status", {}))
+    """Return the name of the status enumeration of each item type that has a status."""
+    types: dict[str, str] = {}
+    for name, shape in _definitions().items():
+        status = cast("dict[str, Any]", shape["properties"].get("status", {}))
         if "$ref" in status:
-            found[name] = status["$ref"].rpartition("/")[2]
-    return found
+            types[name] = status["$ref"].rpartition("/")[2]
+    return types
 
 
 def delta_types() -> dict[str, str]:
-    """Of each notification that adds to an item, the item type: the middle of its name.
+    """Return the item type of each delta notification: the middle of its name.
 
-    One whose params the text does not show is left out: which item it names is not known.
+    Notifications whose params the text does not show are left out: their item is unknown.
     """
     rows = read_messages(_EVENTS, load_schemas([_EVENTS])[_EVENTS], "events", make_event)
-    named = {row.method: row.method.split("/") for row in rows if row.params is not None}
-    return {method: parts[1] for method, parts in named.items() if len(parts) == 3}
+    parts_of = {row.method: row.method.split("/") for row in rows if row.params is not None}
+    return {method: parts[1] for method, parts in parts_of.items() if len(parts) == 3}

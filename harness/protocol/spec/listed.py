@@ -12,44 +12,44 @@ class Unlisted:
     """A member at `path` that the schema does not list; `listed` are those that it does."""
 
     path: Path
-    listed: frozenset[str]
+    listed_names: frozenset[str]
 
 
-def unlisted(book: SchemaBook, reference: str, instance: Any) -> Iterator[Unlisted]:
-    """The members that the schema does not list, in the order of the message."""
-    yield from _inside(book, [({"$ref": reference}, "")], instance, ())
+def unlisted_members(book: SchemaBook, reference: str, instance: Any) -> Iterator[Unlisted]:
+    """Yield the members that the schema does not list, in the order of the message."""
+    yield from _unlisted_inside(book, [({"$ref": reference}, "")], instance, ())
 
 
-def _inside(
+def _unlisted_inside(
     book: SchemaBook, places: Sequence[Place], value: Any, path: Path
 ) -> Iterator[Unlisted]:
-    nodes = [one for place in places for one in _applying(book, place, value)]
+    nodes = [schema for place in places for schema in _applicable(book, place, value)]
     if isinstance(value, list):
         elements = [(node["items"], file) for node, file in nodes if "items" in node]
         for index, element in enumerate(cast("list[Any]", value)):
-            yield from _inside(book, elements, element, (*path, index))
+            yield from _unlisted_inside(book, elements, element, (*path, index))
     if not isinstance(value, dict):
         return
-    listed: dict[str, list[Place]] = {}
+    properties: dict[str, list[Place]] = {}
     for node, file in nodes:
         for name, member in node.get("properties", {}).items():
-            listed.setdefault(name, []).append((member, file))
+            properties.setdefault(name, []).append((member, file))
     for name, member in cast("dict[str, Any]", value).items():
-        if name in listed:
-            yield from _inside(book, listed[name], member, (*path, name))
-        elif listed:
-            yield Unlisted((*path, name), frozenset(listed))
+        if name in properties:
+            yield from _unlisted_inside(book, properties[name], member, (*path, name))
+        elif properties:
+            yield Unlisted((*path, name), frozenset(properties))
 
 
-def _applying(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
-    """The schema, the schemas that it refers to, and the branches whose condition is met."""
+def _applicable(book: SchemaBook, place: Place, value: Any) -> Iterator[Place]:
+    """Yield the schema, the schemas that it refers to, and the branches whose condition is met."""
     node, file = place
     yield place
     if "$ref" in node:
-        yield from _applying(book, book.place(node["$ref"], file), value)
+        yield from _applicable(book, book.place(node["$ref"], file), value)
     for branch in (node, *node.get("allOf", ())):
         if "then" in branch and _meets(branch["if"], value):
-            yield from _applying(book, (branch["then"], file), value)
+            yield from _applicable(book, (branch["then"], file), value)
 
 
 def _meets(condition: Node, value: Any) -> bool:

@@ -29,7 +29,7 @@ M = TypeVar("M", MethodRow, EventRow)
 
 @cache
 def load_book() -> Book:
-    """The book of this package, checked; loaded once in a process. Raises BookError."""
+    """Return the book of this package, checked; loaded once in a process. Raises BookError."""
     documents = _table("documents.yaml", "name", make_document)
     requirements = _requirements(documents)
     unspecified = _table("unspecified.yaml", "id", make_unspecified)
@@ -50,34 +50,36 @@ def load_book() -> Book:
 
 
 def _requirements(documents: tuple[Document, ...]) -> tuple[Requirement, ...]:
-    """The rows of every file in requirements/, in the order of the text."""
-    found: dict[str, Requirement] = {}
+    """Return the rows of every file in requirements/, in the order of the text."""
+    requirements: dict[str, Requirement] = {}
     for name in names_in("requirements"):
         for row in read_table(name, read_text(name), "id", make_requirement).values():
-            if row.id in found:
+            if row.id in requirements:
                 raise BookError(f"{name}: id {row.id!r} is taken by a row of another file")
-            found[row.id] = row
+            requirements[row.id] = row
     order = {document.name: index for index, document in enumerate(documents)}
     # A stable sort: rows of one line stay as the file has them.
-    rows = sorted(found.values(), key=lambda row: row.clause.line)
+    rows = sorted(requirements.values(), key=lambda row: row.clause.line)
     return tuple(sorted(rows, key=lambda row: order.get(row.clause.document, len(order))))
 
 
 def _messages(
     schemas: SchemaBook, part: str, make: Callable[[str, Row], M], lines: Mapping[str, int]
 ) -> tuple[M, ...]:
-    """The methods or the events of all schema files, in the order of the text.
+    """Return the methods or the events of all schema files, in the order of the text.
 
     `lines` is the line of each requirement and, with "?", of each open point.
     """
-    found: dict[str, M] = {}
+    messages: dict[str, M] = {}
     for name, document in schemas.files.items():
         for row in read_messages(name, document, part, make):
-            if row.method in found:
+            if row.method in messages:
                 raise BookError(f"schema/{name}: {row.method} is taken by a row of another file")
-            found[row.method] = row
-    # A clause that there is not is found by check_book.
-    return tuple(sorted(found.values(), key=lambda row: lines.get(next(iter(row.clauses), ""), 0)))
+            messages[row.method] = row
+    # check_book reports unknown clauses.
+    return tuple(
+        sorted(messages.values(), key=lambda row: lines.get(next(iter(row.clauses), ""), 0))
+    )
 
 
 def _table(name: str, key: str, make: Callable[[str, Row], T]) -> tuple[T, ...]:

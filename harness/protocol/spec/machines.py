@@ -13,9 +13,9 @@ from harness.protocol.spec.item_types import status_types
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`transitions` maps (state, event) to the next state; `terminal` states are never left.
+    """A state machine. `transitions` maps (state, event) to the next state.
 
-    `states` is every state of the table.
+    `terminal` states are never left; `states` are all states of the table.
     """
 
     initial: str
@@ -25,26 +25,26 @@ class Machine:
 
     def __post_init__(self) -> None:
         """Find every state of the table."""
-        named = {self.initial, *self.terminal, *self.transitions.values()}
-        states = frozenset(named | {state for state, _ in self.transitions})
+        reached = {self.initial, *self.terminal, *self.transitions.values()}
+        states = frozenset(reached | {state for state, _ in self.transitions})
         object.__setattr__(self, "states", states)
 
-    def after(self, state: str, event: str) -> str | None:
-        """The next state, or None where the table has no such row."""
+    def next_state(self, state: str, event: str) -> str | None:
+        """Return the next state, or None if the table has no such row."""
         return self.transitions.get((state, event))
 
-    def ways(self, state: str) -> tuple[str, ...]:
-        """The states that a single event leads to from this one, in the order of the table."""
-        found = (after for (known, _), after in self.transitions.items() if known == state)
-        return tuple(dict.fromkeys(found))
+    def next_states(self, state: str) -> tuple[str, ...]:
+        """Return the states that a single event leads to, in the order of the table."""
+        states = (target for (source, _), target in self.transitions.items() if source == state)
+        return tuple(dict.fromkeys(states))
 
-    def endings(self, state: str) -> tuple[str, ...]:
-        """The terminal states that a single event leads to from this one."""
-        return tuple(after for after in self.ways(state) if after in self.terminal)
+    def terminal_next_states(self, state: str) -> tuple[str, ...]:
+        """Return the terminal states that a single event leads to from this one."""
+        return tuple(target for target in self.next_states(state) if target in self.terminal)
 
-    def allowed(self, state: str) -> tuple[str, ...]:
-        """The events that have a row for this state, in order."""
-        return tuple(sorted(event for known, event in self.transitions if known == state))
+    def allowed_events(self, state: str) -> tuple[str, ...]:
+        """Return the events that have a row for this state, in order."""
+        return tuple(sorted(event for source, event in self.transitions if source == state))
 
 
 # "Thread status". The text names the states and two facts (a thread just started is idle; active

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from harness.protocol.spec.schemas import Node, SchemaBook, cited, cited_clauses
+from harness.protocol.spec.schemas import Node, SchemaBook, cited_clauses, cited_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Shape:
 
 
 def shape_of(book: SchemaBook, reference: str) -> Shape:
-    """The shape that a reference names. Raises BookError where it leads nowhere."""
+    """Return the shape that a reference names. Raises BookError where it leads nowhere."""
     node, file = book.place(reference)
     return Shape(
         name=reference.rpartition("/")[2],
@@ -53,7 +53,7 @@ def shape_of(book: SchemaBook, reference: str) -> Shape:
 
 
 def all_shapes(book: SchemaBook) -> Iterator[tuple[str, Shape]]:
-    """Every type of the book with its reference."""
+    """Yield every type of the book with its reference."""
     for file, document in book.files.items():
         for name in document["$defs"]:
             reference = f"{file}#/$defs/{name}"
@@ -83,14 +83,14 @@ def _variants(book: SchemaBook, node: Node, file: str) -> Iterator[Variant]:
 
 
 def _open_points(book: SchemaBook, value: Any, file: str) -> Iterator[str]:
-    """The open points cited in a schema and in those of the same file that it refers to."""
+    """Yield the open points cited in a schema and in those of the same file that it refers to."""
     if isinstance(value, list):
-        for one in cast(list[Any], value):
-            yield from _open_points(book, one, file)
+        for element in cast(list[Any], value):
+            yield from _open_points(book, element, file)
     if not isinstance(value, dict):
         return
     node = cast(Node, value)
-    yield from (name[1:] for name in cited(node) if name.startswith("?"))
+    yield from (name[1:] for name in cited_ids(node) if name.startswith("?"))
     for key, inner in node.items():
         if key == "$ref" and cast(str, inner).startswith("#"):
             yield from _open_points(book, book.place(inner, file)[0], file)
@@ -105,7 +105,7 @@ def _clauses_of_members(node: Node) -> tuple[str, ...]:
 
 
 def type_words(book: SchemaBook, node: Node, file: str) -> str:
-    """A type as people say it: "array of string", "Turn", "string or null", "`a`, `b`"."""
+    """Return a type as people say it: "array of string", "Turn", "string or null", "`a`, `b`"."""
     if "$ref" in node:
         target, home = book.place(node["$ref"], file)
         if "enum" in target:
@@ -113,8 +113,8 @@ def type_words(book: SchemaBook, node: Node, file: str) -> str:
         return cast(str, node["$ref"]).rpartition("/")[2]
     if "enum" in node:
         return ", ".join(f"`{value}`" for value in node["enum"])
-    named: Any = node.get("type", "anything")
-    names = cast(list[str], named) if isinstance(named, list) else [cast(str, named)]
+    declared: Any = node.get("type", "anything")
+    names = cast(list[str], declared) if isinstance(declared, list) else [cast(str, declared)]
     inner = node.get("then", {})
     if inner:
         names = [type_words(book, inner, file), *(name for name in names if name == "null")]

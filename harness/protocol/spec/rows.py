@@ -43,10 +43,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A clause and what judges it: exactly one of `rules`, `excluded` and `owed` is filled.
+    """A clause and its judges: exactly one of `rules`, `excluded` and `owed` is set.
 
     `drawn_from` names the clauses that a DERIVED one follows from; `lighter` says why a STATED one
-    is no MUST.
+    is not a MUST.
     """
 
     clause: Clause
@@ -62,7 +62,7 @@ class Requirement:
         return self.clause.id
 
 
-# What a request may do, as far as a judge must know it. Whatever "may" happen must be allowed for.
+# Effects of requests that the judge must know. It must allow for everything that "may" happen.
 EFFECTS: Final = {
     "shows-thread": "its result holds thread objects",
     "opens-thread": "its sender hears of the thread from then on",
@@ -86,7 +86,7 @@ EFFECTS: Final = {
 class MethodRow:
     """A request of either side. `params` and `result` are schema references, or None: not shown.
 
-    `effects` says what the request does, in the words of `EFFECTS`.
+    `effects` are words of `EFFECTS`.
     """
 
     method: str
@@ -101,7 +101,7 @@ class MethodRow:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedMethod:
-    """A request that the text does not name; `clauses` are the open points that it belongs to."""
+    """A request that the text does not name; `clauses` are its open points."""
 
     method: str
     clauses: tuple[str, ...]
@@ -121,10 +121,10 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """A point that the text leaves open, and what we chose.
+    """A point that the text leaves open, and our choice.
 
-    `surfaces` are those that it is about. `unseen` says why nothing that a play on them writes down
-    shows a choice; None where something does.
+    `surfaces` are those that it concerns. `unseen` says why no recording of a play on them
+    shows a choice; None if one does.
     """
 
     id: str
@@ -137,13 +137,13 @@ class Unspecified:
     surfaces: tuple[str, ...] = ("session",)
 
     def is_about(self, surfaces: Collection[str]) -> bool:
-        """Return whether it is a point of one of these surfaces."""
-        return any(one in surfaces for one in self.surfaces)
+        """Return whether the point concerns one of these surfaces."""
+        return any(surface in surfaces for surface in self.surfaces)
 
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """Something that a server may or may not offer, and how one finds out."""
+    """An optional feature of a server, and how to probe for it."""
 
     id: str
     title: str
@@ -165,7 +165,7 @@ class Document:
     sections: tuple[tuple[int, str], ...]
 
     def heading_at(self, line: int) -> str | None:
-        """The nearest heading at or above a line; None above the first and beyond the end."""
+        """Return the nearest heading at or above a line; None if there is none."""
         above = [heading for start, heading in self.sections if start <= line <= self.lines]
         return above[-1] if above else None
 
@@ -174,219 +174,219 @@ T = TypeVar("T")
 
 
 def read_table(name: str, text: str, key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
-    """The rows of a YAML text by their key, in the file's order; a key twice is an error."""
+    """Return the rows of a YAML text by their key, in the file's order; a key twice is an error."""
     return _table(name, parse_rows(name, text), key, make)
 
 
 def read_messages(name: str, document: Any, part: str, make: Callable[[str, Row], T]) -> list[T]:
-    """The rows of a schema file: its `methods` or `events` (`part`), in the file's order.
+    """Return the rows of a schema file: its `methods` or `events` (`part`), in the file's order.
 
     `name` is that of the file. A row names its schemas without the file, in which they stand.
     """
     rows: list[Row] = []
     for row in document.get(part, ()):
         shapes = {key: row[key] for key in ("params", "result") if row.get(key) is not None}
-        rows.append({**row, **{key: f"{name}#/$defs/{one}" for key, one in shapes.items()}})
+        rows.append({**row, **{key: f"{name}#/$defs/{shape}" for key, shape in shapes.items()}})
     return list(_table(f"schema/{name}: {part}", rows, "method", make).values())
 
 
 def _table(name: str, rows: list[Row], key: str, make: Callable[[str, Row], T]) -> dict[str, T]:
     table: dict[str, T] = {}
     for index, row in enumerate(rows):
-        where = f"{name}: row {index + 1} ({row.get(key, 'without ' + key)})"
+        place = f"{name}: row {index + 1} ({row.get(key, 'without ' + key)})"
         if key not in row:
-            raise BookError(f"{where}: missing {key}")
-        value = make(where, row)
+            raise BookError(f"{place}: missing {key}")
+        value = make(place, row)
         if row[key] in table:
-            raise BookError(f"{where}: {key} {row[key]!r} is taken by an earlier row")
+            raise BookError(f"{place}: {key} {row[key]!r} is taken by an earlier row")
         table[row[key]] = value
     return table
 
 
-def make_requirement(where: str, row: Row) -> Requirement:
-    """A row of a file in requirements/."""
+def make_requirement(place: str, row: Row) -> Requirement:
+    """Parse a row of a file in requirements/."""
     check_keys(
-        where,
+        place,
         row,
         ("id", "document", "heading", "line", "bound", "basis", "level", "statement"),
         ("rules", "excluded", "owed", "from", "lighter"),
     )
-    basis = _one_of(where, row, "basis", BASES)
-    owed = _one_of(where, row, "owed", PARTS) if "owed" in row else None
-    excluded = _text(where, row, "excluded") if "excluded" in row else None
+    basis = _one_of(place, row, "basis", BASES)
+    owed = _one_of(place, row, "owed", PARTS) if "owed" in row else None
+    excluded = _text(place, row, "excluded") if "excluded" in row else None
     if excluded is not None and not excluded.startswith(EXCLUSIONS):
-        raise BookError(f"{where}: excluded: expected one of {', '.join(EXCLUSIONS)}and how so")
-    rules = _names(where, row, "rules", RULE_ID) if "rules" in row else ()
+        raise BookError(f"{place}: excluded: expected one of {', '.join(EXCLUSIONS)}and how so")
+    rules = _names(place, row, "rules", RULE_ID) if "rules" in row else ()
     if sum((owed is not None, excluded is not None, bool(rules))) != 1:
-        raise BookError(f"{where}: expected exactly one of rules, excluded, owed")
-    drawn_from = _names(where, row, "from", ROW_ID) if "from" in row else ()
+        raise BookError(f"{place}: expected exactly one of rules, excluded, owed")
+    drawn_from = _names(place, row, "from", ROW_ID) if "from" in row else ()
     if (basis == "DERIVED") != (len(drawn_from) >= 2):
-        raise BookError(f"{where}: a DERIVED row, and no other, names two rows or more in from")
+        raise BookError(f"{place}: a DERIVED row, and no other, names two rows or more in from")
     clause = Clause(
-        id=_name(where, row, "id", ROW_ID),
-        document=_text(where, row, "document"),
-        heading=_text(where, row, "heading"),
-        line=_line(where, row),
-        statement=_text(where, row, "statement"),
+        id=_name(place, row, "id", ROW_ID),
+        document=_text(place, row, "document"),
+        heading=_text(place, row, "heading"),
+        line=_line(place, row),
+        statement=_text(place, row, "statement"),
         basis=basis,
-        level=_one_of(where, row, "level", LEVELS[basis]),
-        bound=_one_of(where, row, "bound", BOUND),
+        level=_one_of(place, row, "level", LEVELS[basis]),
+        bound=_one_of(place, row, "bound", BOUND),
     )
-    lighter = _text(where, row, "lighter") if "lighter" in row else None
+    lighter = _text(place, row, "lighter") if "lighter" in row else None
     if ((basis, clause.level) == ("STATED", "SHOULD")) != (lighter is not None):
-        raise BookError(f"{where}: a STATED row that is SHOULD, and no other, says in lighter why")
+        raise BookError(f"{place}: a STATED row that is SHOULD, and no other, says in lighter why")
     return Requirement(clause, rules, excluded, owed, drawn_from, lighter)
 
 
-def make_method(where: str, row: Row) -> MethodRow:
-    """A row of `methods` in a schema file."""
+def make_method(place: str, row: Row) -> MethodRow:
+    """Parse a row of `methods` in a schema file."""
     check_keys(
-        where,
+        place,
         row,
         ("method", "direction", "params", "result", "clauses", "capability", "stability"),
         ("effects",),
     )
     return MethodRow(
-        method=_text(where, row, "method"),
-        direction=_one_of(where, row, "direction", DIRECTIONS),
-        params=_reference(where, row, "params"),
-        result=_reference(where, row, "result"),
-        clauses=_strings(where, row, "clauses"),
-        capability=_text(where, row, "capability"),
-        stability=_one_of(where, row, "stability", STABILITIES),
-        effects=_effects(where, row) if "effects" in row else (),
+        method=_text(place, row, "method"),
+        direction=_one_of(place, row, "direction", DIRECTIONS),
+        params=_reference(place, row, "params"),
+        result=_reference(place, row, "result"),
+        clauses=_strings(place, row, "clauses"),
+        capability=_text(place, row, "capability"),
+        stability=_one_of(place, row, "stability", STABILITIES),
+        effects=_effects(place, row) if "effects" in row else (),
     )
 
 
-def make_unlisted(where: str, row: Row) -> UnlistedMethod:
-    """A row of unlisted_methods.yaml."""
-    check_keys(where, row, ("method", "clauses", "effects"))
+def make_unlisted(place: str, row: Row) -> UnlistedMethod:
+    """Parse a row of unlisted_methods.yaml."""
+    check_keys(place, row, ("method", "clauses", "effects"))
     return UnlistedMethod(
-        method=_text(where, row, "method"),
-        clauses=_strings(where, row, "clauses"),
-        effects=_effects(where, row),
+        method=_text(place, row, "method"),
+        clauses=_strings(place, row, "clauses"),
+        effects=_effects(place, row),
     )
 
 
-def _effects(where: str, row: Row) -> tuple[str, ...]:
-    effects = _strings(where, row, "effects")
+def _effects(place: str, row: Row) -> tuple[str, ...]:
+    effects = _strings(place, row, "effects")
     if unknown := sorted(set(effects) - EFFECTS.keys()):
-        raise BookError(f"{where}: effects: {unknown[0]!r} is none of {', '.join(EFFECTS)}")
+        raise BookError(f"{place}: effects: {unknown[0]!r} is none of {', '.join(EFFECTS)}")
     return effects
 
 
-def make_event(where: str, row: Row) -> EventRow:
-    """A row of `events` in a schema file."""
-    check_keys(where, row, ("method", "params", "clauses", "capability", "stability"))
+def make_event(place: str, row: Row) -> EventRow:
+    """Parse a row of `events` in a schema file."""
+    check_keys(place, row, ("method", "params", "clauses", "capability", "stability"))
     return EventRow(
-        method=_text(where, row, "method"),
-        params=_reference(where, row, "params"),
-        clauses=_strings(where, row, "clauses"),
-        capability=_text(where, row, "capability"),
-        stability=_one_of(where, row, "stability", STABILITIES),
+        method=_text(place, row, "method"),
+        params=_reference(place, row, "params"),
+        clauses=_strings(place, row, "clauses"),
+        capability=_text(place, row, "capability"),
+        stability=_one_of(place, row, "stability", STABILITIES),
     )
 
 
-def make_unspecified(where: str, row: Row) -> Unspecified:
-    """A row of unspecified.yaml."""
+def make_unspecified(place: str, row: Row) -> Unspecified:
+    """Parse a row of unspecified.yaml."""
     keys = ("id", "document", "line", "question", "choice", "reason")
-    check_keys(where, row, keys, ("unseen", "surfaces"))
+    check_keys(place, row, keys, ("unseen", "surfaces"))
     return Unspecified(
-        id=_name(where, row, "id", ROW_ID),
-        document=_text(where, row, "document"),
-        line=_line(where, row),
-        question=_text(where, row, "question"),
-        choice=_text(where, row, "choice"),
-        reason=_text(where, row, "reason"),
-        unseen=_text(where, row, "unseen") if "unseen" in row else None,
-        surfaces=_strings(where, row, "surfaces") if "surfaces" in row else ("session",),
+        id=_name(place, row, "id", ROW_ID),
+        document=_text(place, row, "document"),
+        line=_line(place, row),
+        question=_text(place, row, "question"),
+        choice=_text(place, row, "choice"),
+        reason=_text(place, row, "reason"),
+        unseen=_text(place, row, "unseen") if "unseen" in row else None,
+        surfaces=_strings(place, row, "surfaces") if "surfaces" in row else ("session",),
     )
 
 
-def make_capability(where: str, row: Row) -> Capability:
-    """A row of capabilities.yaml."""
-    check_keys(where, row, ("id", "title", "description", "probe"))
+def make_capability(place: str, row: Row) -> Capability:
+    """Parse a row of capabilities.yaml."""
+    check_keys(place, row, ("id", "title", "description", "probe"))
     return Capability(
-        id=_name(where, row, "id", ROW_ID),
-        title=_text(where, row, "title"),
-        description=_text(where, row, "description"),
-        probe=_text(where, row, "probe"),
+        id=_name(place, row, "id", ROW_ID),
+        title=_text(place, row, "title"),
+        description=_text(place, row, "description"),
+        probe=_text(place, row, "probe"),
     )
 
 
-def make_document(where: str, row: Row) -> Document:
-    """A row of documents.yaml."""
-    check_keys(where, row, ("name", "file", "lines", "sha256", "sections"))
+def make_document(place: str, row: Row) -> Document:
+    """Parse a row of documents.yaml."""
+    check_keys(place, row, ("name", "file", "lines", "sha256", "sections"))
     return Document(
-        name=_text(where, row, "name"),
-        file=_text(where, row, "file"),
-        lines=_line(where, row, "lines"),
-        sha256=_name(where, row, "sha256", re.compile("[0-9a-f]{64}")),
-        sections=_sections(where, row),
+        name=_text(place, row, "name"),
+        file=_text(place, row, "file"),
+        lines=_line(place, row, "lines"),
+        sha256=_name(place, row, "sha256", re.compile("[0-9a-f]{64}")),
+        sections=_sections(place, row),
     )
 
 
-def _text(where: str, row: Row, key: str) -> str:
+def _text(place: str, row: Row, key: str) -> str:
     value = row[key]
     if not isinstance(value, str) or not value.strip():
-        raise BookError(f"{where}: {key}: expected a text, found {value!r}")
+        raise BookError(f"{place}: {key}: expected a text, found {value!r}")
     return value
 
 
-def _line(where: str, row: Row, key: str = "line") -> int:
+def _line(place: str, row: Row, key: str = "line") -> int:
     value = row[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise BookError(f"{where}: {key}: expected a whole number from 1, found {value!r}")
+        raise BookError(f"{place}: {key}: expected a whole number from 1, found {value!r}")
     return value
 
 
-def _one_of(where: str, row: Row, key: str, allowed: tuple[str, ...]) -> str:
+def _one_of(place: str, row: Row, key: str, allowed: tuple[str, ...]) -> str:
     value = row[key]
     if value not in allowed:
-        raise BookError(f"{where}: {key}: expected one of {', '.join(allowed)}, found {value!r}")
+        raise BookError(f"{place}: {key}: expected one of {', '.join(allowed)}, found {value!r}")
     return value
 
 
-def _name(where: str, row: Row, key: str, shape: re.Pattern[str]) -> str:
+def _name(place: str, row: Row, key: str, shape: re.Pattern[str]) -> str:
     value = row[key]
     if not isinstance(value, str) or not shape.fullmatch(value):
-        raise BookError(f"{where}: {key}: {value!r} does not look like {shape.pattern}")
+        raise BookError(f"{place}: {key}: {value!r} does not look like {shape.pattern}")
     return value
 
 
-def _strings(where: str, row: Row, key: str) -> tuple[str, ...]:
+def _strings(place: str, row: Row, key: str) -> tuple[str, ...]:
     value: Any = row[key]
     if not isinstance(value, list) or not all(
         isinstance(part, str) for part in cast(list[Any], value)
     ):
-        raise BookError(f"{where}: {key}: expected a list of texts, found {value!r}")
+        raise BookError(f"{place}: {key}: expected a list of texts, found {value!r}")
     return tuple(cast(list[str], value))
 
 
-def _names(where: str, row: Row, key: str, shape: re.Pattern[str]) -> tuple[str, ...]:
-    names = _strings(where, row, key)
+def _names(place: str, row: Row, key: str, shape: re.Pattern[str]) -> tuple[str, ...]:
+    names = _strings(place, row, key)
     for name in names:
         if not shape.fullmatch(name):
-            raise BookError(f"{where}: {key}: {name!r} does not look like {shape.pattern}")
+            raise BookError(f"{place}: {key}: {name!r} does not look like {shape.pattern}")
     if len(set(names)) != len(names):
-        raise BookError(f"{where}: {key}: a name is given twice")
+        raise BookError(f"{place}: {key}: a name is given twice")
     return names
 
 
-def _sections(where: str, row: Row) -> tuple[tuple[int, str], ...]:
+def _sections(place: str, row: Row) -> tuple[tuple[int, str], ...]:
     value: Any = row["sections"]
     if not isinstance(value, dict):
-        raise BookError(f"{where}: sections: expected a mapping of lines to headings")
+        raise BookError(f"{place}: sections: expected a mapping of lines to headings")
     sections = tuple(cast(dict[Any, Any], value).items())
     for line, heading in sections:
         if not isinstance(line, int) or not isinstance(heading, str):
-            raise BookError(f"{where}: sections: {line!r}: {heading!r} is no line and heading")
+            raise BookError(f"{place}: sections: {line!r}: {heading!r} is not a line and a heading")
     if list(sections) != sorted(sections):
-        raise BookError(f"{where}: sections: not in the order of their lines")
+        raise BookError(f"{place}: sections: not in the order of their lines")
     return cast(tuple[tuple[int, str], ...], sections)
 
 
-def _reference(where: str, row: Row, key: str) -> str | None:
+def _reference(place: str, row: Row, key: str) -> str | None:
     if row[key] is None:
         return None
-    return _name(where, row, key, REF)
+    return _name(place, row, key, REF)

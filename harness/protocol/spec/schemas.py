@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from harness.protocol.spec.errors import RawError, SchemaError, describe
 from harness.protocol.spec.yamlfile import BookError, load_schemas, schema_files
-from harness.protocol.values import at
+from harness.protocol.values import value_at
 
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
@@ -60,7 +60,7 @@ class SchemaBook:
 
     @classmethod
     def load(cls) -> "SchemaBook":
-        """The schemas of this package."""
+        """Return the schemas of this package."""
         return cls(load_schemas(FILES))
 
     @property
@@ -69,11 +69,11 @@ class SchemaBook:
         return frozenset(self._homes)
 
     def references(self) -> Iterator[str]:
-        """The reference of every type."""
+        """Yield the reference of every type."""
         return (f"{file}#/$defs/{name}" for name, file in self._homes.items())
 
     def place(self, reference: str, file: str = "") -> Place:
-        """The schema that a reference names; `file` is where a reference without file stands."""
+        """Return the schema that a reference names; `file` is the default file."""
         target, _, pointer = reference.removeprefix(BASE).partition("#")
         target = target or file
         name = pointer.removeprefix("/$defs/")
@@ -98,9 +98,9 @@ class SchemaBook:
             instance = without_lone_surrogates(instance)
             raw = list(self._raw_errors(reference, instance))
         errors = describe(raw, instance)
-        # Hints must not displace errors that are no hints.
-        told = sorted(errors, key=lambda error: error.hint)[:MAX_ERRORS]
-        return [error for error in errors if error in told]
+        # Hints must not displace errors.
+        reported = sorted(errors, key=lambda error: error.hint)[:MAX_ERRORS]
+        return [error for error in errors if error in reported]
 
     def paths_of(self, type_name: str, reference: str) -> tuple[Path, ...]:
         """Return the places of a type's objects in what the reference describes; "*": any element.
@@ -109,17 +109,17 @@ class SchemaBook:
         """
         if type_name not in self._homes:
             raise BookError(f"no type {type_name!r} in the judge's book")
-        found = self._paths.get((type_name, reference))
-        if found is None:
+        paths = self._paths.get((type_name, reference))
+        if paths is None:
             walked = _occurrences(self, ({"$ref": reference}, ""), type_name, (), frozenset())
-            found = self._paths[type_name, reference] = tuple(dict.fromkeys(walked))
-        return found
+            paths = self._paths[type_name, reference] = tuple(dict.fromkeys(walked))
+        return paths
 
     def nodes(self) -> Iterator[tuple[str, Node]]:
-        """Every schema object of every file, with the file's name."""
+        """Yield every schema object of every file, with the file's name."""
         for file, document in self.files.items():
             for definition in document["$defs"].values():
-                yield from ((file, node) for node in _inside(definition))
+                yield from ((file, node) for node in _nested_schemas(definition))
 
     def _validator(self, reference: str) -> jsonschema_rs.Draft202012Validator:
         validator = self._validators.get(reference)
@@ -140,9 +140,9 @@ class SchemaBook:
                 error.kind.as_dict().get("property") if error.kind.name == "required" else None
             )
             path = tuple(error.instance_path)
-            of_object, of_member = self._hinted(BASE + reference, error.evaluation_path)
+            of_object, of_member = self._hints(BASE + reference, error.evaluation_path)
             hint = of_object.get(missing or "")
-            if path and at(instance, path) is None:
+            if path and value_at(instance, path) is None:
                 hint = of_member.get(str(path[-1]))
             yield RawError(
                 path=path,
@@ -154,37 +154,37 @@ class SchemaBook:
                 hint=hint is not None,
             )
 
-    def _hinted(self, reference: str, evaluation: list[str | int]) -> tuple[Hinted, Hinted]:
-        """The hinted members of the value that failed, and those of the object around it."""
+    def _hints(self, reference: str, evaluation: list[str | int]) -> tuple[Hinted, Hinted]:
+        """Return the hinted members of the value that failed, and those of the object around it."""
         node: Any = {"$ref": reference}
         file = ""
-        here: Hinted = {}
-        around: Hinted = {}
-        named = False
+        own: Hinted = {}
+        outer: Hinted = {}
+        is_property = False
         for step in evaluation[:-1]:
             if step == "$ref":
                 node, file = self.place(node["$ref"], file)
             else:
                 node = node[step]
-            if not named and step in ("properties", "items"):
-                here, around = {}, here
-            named = step == "properties" and not named
-            if not named:
-                here.update(_hinted_members(node))
-        return here, around
+            if not is_property and step in ("properties", "items"):
+                own, outer = {}, own
+            is_property = step == "properties" and not is_property
+            if not is_property:
+                own.update(_hinted_members(node))
+        return own, outer
 
     def _clauses(
         self, reference: str, evaluation: list[str | int], missing: str | None
     ) -> tuple[str, ...]:
-        """The clauses cited on the path to a failed keyword, the nearest first.
+        """Return the clauses cited on the path to a failed keyword, the nearest first.
 
         Clauses about the failed value itself count; if there are none, those of the object around
         it.
         """
         node: Any = {"$ref": reference}
         file = ""
-        here: list[str] = []
-        around: list[str] = []
+        own: list[str] = []
+        outer: list[str] = []
         nested = False
         for step in evaluation[:-1]:
             if step == "$ref":
@@ -192,27 +192,27 @@ class SchemaBook:
             else:
                 node = node[step]
             if step in ("properties", "items") and not nested:
-                around, here = here or around, []
+                outer, own = own or outer, []
             nested = step == "properties" and not nested
             if not nested:
-                here = [*cited_clauses(node), *here]
+                own = [*cited_clauses(node), *own]
         if missing is not None:
-            own = _property_clauses(node, missing)
-            return own or tuple(dict.fromkeys(here or around))
-        return tuple(dict.fromkeys(here or around))
+            member_clauses = _property_clauses(node, missing)
+            return member_clauses or tuple(dict.fromkeys(own or outer))
+        return tuple(dict.fromkeys(own or outer))
 
 
-def cited(node: Any) -> tuple[str, ...]:
-    """The ids in a schema's `$comment` and `hinted`; those of unspecified.yaml begin with "?"."""
-    return (*_commented(node), *dict.fromkeys(_hinted_members(node).values()))
+def cited_ids(node: Any) -> tuple[str, ...]:
+    """Return the ids cited in a schema; those of unspecified.yaml begin with "?"."""
+    return (*_comment_ids(node), *dict.fromkeys(_hinted_members(node).values()))
 
 
 def cited_clauses(node: Any) -> tuple[str, ...]:
-    """The requirement ids in a schema's `$comment`."""
-    return tuple(clause for clause in _commented(node) if not clause.startswith("?"))
+    """Return the requirement ids in a schema's `$comment`."""
+    return tuple(clause for clause in _comment_ids(node) if not clause.startswith("?"))
 
 
-def _commented(node: Any) -> tuple[str, ...]:
+def _comment_ids(node: Any) -> tuple[str, ...]:
     comment = cast(Node, node).get("$comment") if isinstance(node, dict) else None
     return tuple(comment.split()) if isinstance(comment, str) else ()
 
@@ -222,7 +222,7 @@ def _hinted_members(node: Any) -> Hinted:
 
 
 def without_lone_surrogates(value: Any) -> Any:
-    """A copy in which halves of surrogate pairs are replaced: JSON can spell them, UTF-8 cannot."""
+    """Return a copy with lone surrogates replaced: JSON can spell them, UTF-8 cannot."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
@@ -244,7 +244,7 @@ def _property_clauses(node: Any, name: str) -> tuple[str, ...]:
 
 
 def _subschemas(node: Node) -> Iterator[tuple[Path, Node]]:
-    """The schemas directly inside one that say what a value may hold, and where they apply."""
+    """Yield the direct subschemas of a schema, each with the path where it applies."""
     for name, child in node.get("properties", {}).items():
         yield (name,), child
     if isinstance(node.get("items"), dict):
@@ -257,10 +257,10 @@ def _subschemas(node: Node) -> Iterator[tuple[Path, Node]]:
             yield (), node[keyword]
 
 
-def _inside(node: Node) -> Iterator[Node]:
+def _nested_schemas(node: Node) -> Iterator[Node]:
     yield node
     for _, child in _subschemas(node):
-        yield from _inside(child)
+        yield from _nested_schemas(child)
 
 
 def _occurrences(

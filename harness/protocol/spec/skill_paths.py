@@ -1,4 +1,4 @@
-"""The paths of skills in a request: which there are, and whether each is as it has to be."""
+"""The paths of skills in a request, and whether each is valid."""
 
 import posixpath
 from collections.abc import Iterator
@@ -11,18 +11,18 @@ SKILL_FILE: Final = "SKILL.md"
 
 
 def skill_paths(method: str, params: Any) -> Iterator[tuple[Path, bool]]:
-    """Give the places of paths in the params, and whether each is as it has to be.
+    """Yield the places of skill paths in the params, and whether each is valid.
 
-    That of a skill is the absolute path of its SKILL.md; an extra root is absolute.
+    A skill's path is the absolute path of its SKILL.md; an extra root is absolute.
     """
-    given = obj(params)
+    members = obj(params)
     if method == "skills/config/write":
-        yield ("path",), _is_file(given.get("path"))
-    for index, part in enumerate(arr(given.get("input"))):
+        yield ("path",), _is_file(members.get("path"))
+    for index, part in enumerate(arr(members.get("input"))):
         if obj(part).get("type") == "skill":
             yield ("input", index, "path"), _is_file(obj(part).get("path"))
-    for index, one in enumerate(arr(given.get("perCwdExtraUserRoots"))):
-        for number, root in enumerate(arr(obj(one).get("extraUserRoots"))):
+    for index, entry in enumerate(arr(members.get("perCwdExtraUserRoots"))):
+        for number, root in enumerate(arr(obj(entry).get("extraUserRoots"))):
             yield ("perCwdExtraUserRoots", index, "extraUserRoots", number), _is_absolute(root)
 
 

@@ -17,7 +17,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class BookError(HarnessError):
-    """The judge's book itself is wrong, or was asked for something that it does not hold."""
+    """The judge's book is wrong, or does not hold the requested entry."""
 
 
 @cache
@@ -41,24 +41,24 @@ def _loader() -> type[yaml.SafeLoader]:
 
 
 def read_text(name: str) -> str:
-    """The text of a data file of this package, by its path within the package."""
+    """Return the text of a data file of this package, by its path within the package."""
     return files("harness.protocol.spec").joinpath(name).read_text(encoding="utf-8")
 
 
 def names_in(folder: str, suffix: str = ".yaml") -> tuple[str, ...]:
-    """The files in a folder of this package with a suffix, sorted, as `read_text` takes them."""
+    """Return the sorted files of a folder of this package, as `read_text` takes them."""
     entries = files("harness.protocol.spec").joinpath(folder).iterdir()
     names = sorted(entry.name for entry in entries if entry.name.endswith(suffix))
     return tuple(f"{folder}/{name}" for name in names)
 
 
 def schema_files() -> tuple[str, ...]:
-    """The names of the schema files, sorted, as `load_schemas` takes them."""
+    """Return the sorted names of the schema files, as `load_schemas` takes them."""
     return tuple(name.removeprefix("schema/") for name in names_in("schema", ".json"))
 
 
 def parse_mapping(name: str, text: str) -> dict[str, Any]:
-    """A YAML file that is one mapping."""
+    """Parse a YAML file that is one mapping."""
     data = yaml.load(text, Loader=_loader())
     if not isinstance(data, dict):
         raise BookError(f"{name}: expected a mapping")
@@ -66,7 +66,7 @@ def parse_mapping(name: str, text: str) -> dict[str, Any]:
 
 
 def parse_rows(name: str, text: str) -> list[Row]:
-    """The rows of a YAML file: a list of mappings with string keys."""
+    """Parse the rows of a YAML file: a list of mappings with string keys."""
     try:
         # The loader is a SafeLoader: tags can only build plain values.
         data = yaml.load(text, Loader=_loader())
@@ -85,12 +85,12 @@ def parse_rows(name: str, text: str) -> list[Row]:
 
 
 def load_schemas(names: Iterable[str]) -> dict[str, Any]:
-    """The schema files by their names, as parsed JSON."""
+    """Load schema files as parsed JSON, by name."""
     loaded: dict[str, Any] = {}
     for name in names:
         try:
             text = read_text(f"schema/{name}")
-            loaded[name] = json.loads(text, object_pairs_hook=_each_once)
+            loaded[name] = json.loads(text, object_pairs_hook=_unique_members)
         except json.JSONDecodeError as error:
             raise BookError(f"schema/{name}: line {error.lineno}: {error.msg}") from None
         except BookError as error:
@@ -98,22 +98,22 @@ def load_schemas(names: Iterable[str]) -> dict[str, Any]:
     return loaded
 
 
-def _each_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a member given twice; JSON would keep the last one in silence."""
-    made = dict(members)
-    if len(made) < len(members):
+def _unique_members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Reject duplicate members; JSON would silently keep the last one."""
+    merged = dict(members)
+    if len(merged) < len(members):
         names = [name for name, _ in members]
         twice = next(name for name in names if names.count(name) > 1)
         raise BookError(f"key {twice!r} is given twice")
-    return made
+    return merged
 
 
-def check_keys(where: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:
-    """Refuse a row that lacks a key or has one that is not known."""
+def check_keys(place: str, row: Row, required: Iterable[str], optional: Iterable[str] = ()) -> None:
+    """Reject a row with a missing or unknown key."""
     needed = tuple(required)
     missing = [key for key in needed if key not in row]
     if missing:
-        raise BookError(f"{where}: missing {', '.join(missing)}")
+        raise BookError(f"{place}: missing {', '.join(missing)}")
     unknown = sorted(set(row) - set(needed) - set(optional))
     if unknown:
-        raise BookError(f"{where}: unknown key {', '.join(unknown)}")
+        raise BookError(f"{place}: unknown key {', '.join(unknown)}")

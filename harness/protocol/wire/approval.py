@@ -1,4 +1,4 @@
-"""Approvals: what the server asks, what the client decides, and that it is settled.
+"""Approvals: the server's request, the client's decision, and its resolution.
 
 Source: session-protocol "Approval sequence", "Server requests", "Events".
 
@@ -38,7 +38,7 @@ CommandDecisionWord = Literal[
 
 
 class _SnakeCase(WireModel):
-    """The shipping server writes what is inside an amendment in snake_case."""
+    """Members of an amendment, which the shipping server writes in snake_case."""
 
     model_config = ConfigDict(alias_generator=None)
 

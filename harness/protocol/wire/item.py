@@ -1,4 +1,4 @@
-"""Thread items: what a turn is made of.
+"""Thread items: the parts of a turn.
 
 Source: session-protocol "ThreadItem", "Item lifecycle" (the words of each status). "Not shown"
 there, so ours by choice and open for others': MessagePhase, CommandAction, FileUpdateChange `kind`
@@ -83,7 +83,7 @@ class SearchAction(WireModel):
 
 
 class UnknownAction(WireModel):
-    """A command that is none of the others."""
+    """A command of another kind."""
 
     type: Literal["unknown"] = "unknown"
     command: str
@@ -118,7 +118,7 @@ class AddKind(WireModel):
 
 
 class DeleteKind(WireModel):
-    """The file goes away."""
+    """The file is deleted."""
 
     type: Literal["delete"] = "delete"
 
@@ -186,14 +186,14 @@ class SearchWebAction(WireModel):
 
 
 class OpenPageAction(WireModel):
-    """A page that is opened; `url` is our member."""
+    """An opened page; `url` is our member."""
 
     type: Literal["open_page"] = "open_page"
     url: Json = None
 
 
 class FindInPageAction(WireModel):
-    """A text that is looked for in a page; `url` and `pattern` are our members."""
+    """A search within a page; `url` and `pattern` are our members."""
 
     type: Literal["find_in_page"] = "find_in_page"
     url: Json = None

@@ -1,6 +1,6 @@
 """The notifications of an item's life: started, deltas, completed.
 
-`delta` stands last in each, which is what lets a writer put a line together from a prefix. Source:
+`delta` stands last in each, so that a writer can compose a line from a prefix. Source:
 session-protocol "Item lifecycle", "Events".
 """
 
@@ -81,7 +81,7 @@ class CommandExecutionOutputDeltaNotification(WireModel):
 
 
 class FileChangeOutputDeltaNotification(WireModel):
-    """Params of `item/fileChange/outputDelta`: what the tool that changes files says."""
+    """Params of `item/fileChange/outputDelta`: output of the file-changing tool."""
 
     thread_id: str
     turn_id: str

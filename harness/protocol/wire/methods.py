@@ -2,8 +2,8 @@
 
 Routers, clients, docs and the agreement test read them; no behaviour hangs on a row. Source:
 session-protocol "Endpoints", "Server requests", "Events". A row names its models, and their module
-is imported when one is asked for: a process that never lists skills never reads how a list of
-skills looks.
+is imported on first use: a process that never lists skills never imports the models of
+skills.
 """
 
 from enum import StrEnum
@@ -23,12 +23,12 @@ class Direction(StrEnum):
 
 
 class Scope(StrEnum):
-    """Behind which other requests a request queues."""
+    """The requests behind which a request queues."""
 
     CONNECTION = "connection"
-    """Done before anything that came later on its connection is begun."""
+    """Handled before any later request of its connection."""
     THREAD = "thread"
-    """Done in order of arrival among the requests of its `threadId`."""
+    """Handled in order of arrival among the requests of its `threadId`."""
     NONE = "none"
     """Queues behind nothing (and every notification)."""
 
@@ -79,7 +79,7 @@ def _request(
     return MethodSpec(method, Direction.CLIENT_REQUEST, params, result, scope, stability)
 
 
-def _asked(
+def _server_request(
     method: str, params: str, result: str, stability: Stability = Stability.STABLE
 ) -> MethodSpec:
     return MethodSpec(method, Direction.SERVER_REQUEST, params, result, stability=stability)
@@ -93,7 +93,7 @@ _CONNECTION = Scope.CONNECTION
 _NO_QUEUE = Scope.NONE
 _EMPTY = "rpc.Empty"
 _SILENT = Stability.SILENT
-_REMOTE = Stability.UNDER_DEVELOPMENT
+_UNDER_DEVELOPMENT = Stability.UNDER_DEVELOPMENT
 
 METHODS: tuple[MethodSpec, ...] = (
     _request(
@@ -106,13 +106,15 @@ METHODS: tuple[MethodSpec, ...] = (
     MethodSpec("initialized", Direction.CLIENT_NOTIFICATION, _EMPTY, stability=_SILENT),
     _request("skills/list", "skills.SkillsListParams", "skills.SkillsListResult", _NO_QUEUE),
     _request("skills/config/write", "skills.SkillsConfigWriteParams", _EMPTY, _CONNECTION),
-    _request("skills/remote/list", _EMPTY, "skills.SkillsRemoteListResult", _NO_QUEUE, _REMOTE),
+    _request(
+        "skills/remote/list", _EMPTY, "skills.SkillsRemoteListResult", _NO_QUEUE, _UNDER_DEVELOPMENT
+    ),
     _request(
         "skills/remote/export",
         "skills.SkillsRemoteExportParams",
         "skills.SkillsRemoteExportResult",
         _NO_QUEUE,
-        _REMOTE,
+        _UNDER_DEVELOPMENT,
     ),
     _request("thread/start", "thread.ThreadStartParams", "thread.ThreadStartResult", _CONNECTION),
     _request("thread/resume", "thread.ThreadResumeParams", "thread.ThreadResumeResult"),
@@ -154,17 +156,17 @@ METHODS: tuple[MethodSpec, ...] = (
     _request(
         "review/start", "review.ReviewStartParams", "review.ReviewStartResult", stability=_SILENT
     ),
-    _asked(
+    _server_request(
         "item/commandExecution/requestApproval",
         "approval.CommandApprovalParams",
         "approval.CommandApprovalResult",
     ),
-    _asked(
+    _server_request(
         "item/fileChange/requestApproval",
         "approval.FileChangeApprovalParams",
         "approval.FileChangeApprovalResult",
     ),
-    _asked("item/tool/call", "tool.ToolCallParams", "tool.ToolCallResult", _SILENT),
+    _server_request("item/tool/call", "tool.ToolCallParams", "tool.ToolCallResult", _SILENT),
     _event("thread/started", "thread.ThreadStartedNotification"),
     _event("thread/status/changed", "thread.ThreadStatusChangedNotification"),
     _event("thread/archived", "thread_operations.ThreadArchivedNotification"),
@@ -197,7 +199,7 @@ BY_METHOD: dict[str, MethodSpec] = {spec.method: spec for spec in METHODS}
 
 
 class _ByParams(dict[type[WireModel], str]):
-    """Filled as it is asked, so that no model is imported for the table's sake."""
+    """Filled on lookup, so that the table alone imports no model."""
 
     def __missing__(self, params: type[WireModel]) -> str:
         name = f"{params.__module__.removeprefix('harness.protocol.wire.')}.{params.__name__}"

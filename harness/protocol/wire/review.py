@@ -1,4 +1,4 @@
-"""Reviews: how one is begun.
+"""Reviews: the request that starts one.
 
 The document has the items of a review and no request for one (session-protocol "ThreadItem":
 enteredReviewMode, exitedReviewMode); this is the shipping server's.
@@ -13,13 +13,13 @@ from harness.protocol.wire.turn import Turn
 
 
 class UncommittedChanges(WireModel):
-    """Changes of the working tree that no commit has."""
+    """Uncommitted changes of the working tree."""
 
     type: Literal["uncommittedChanges"] = "uncommittedChanges"
 
 
 class BaseBranch(WireModel):
-    """Changes of the current branch that `branch` has not."""
+    """Changes of the current branch that `branch` does not have."""
 
     type: Literal["baseBranch"] = "baseBranch"
     branch: str
@@ -41,8 +41,7 @@ class CustomTarget(WireModel):
 
 
 ReviewTarget = Annotated[
-    UncommittedChanges | BaseBranch | Commit | CustomTarget,
-    Field(discriminator="type"),
+    UncommittedChanges | BaseBranch | Commit | CustomTarget, Field(discriminator="type")
 ]
 ReviewDelivery = Literal["inline", "detached"]
 """In the thread itself, or in a new one; inline unless said."""

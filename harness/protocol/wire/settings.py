@@ -59,7 +59,6 @@ class ExternalSandbox(WireModel):
 
 
 SandboxPolicy = Annotated[
-    DangerFullAccess | ReadOnly | WorkspaceWrite | ExternalSandbox,
-    Field(discriminator="type"),
+    DangerFullAccess | ReadOnly | WorkspaceWrite | ExternalSandbox, Field(discriminator="type")
 ]
 """Nothing in it may be left out: what is allowed is said, never guessed."""

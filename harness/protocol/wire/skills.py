@@ -1,4 +1,4 @@
-"""Skills: what is known of one, listing and switching them.
+"""Skills: their metadata, listing and switching them.
 
 Source: session-protocol "Skill (SkillMetadata)", "skills/list", "skills/config/write",
 "skills/remote/list and skills/remote/export". The two remote methods are under development there;

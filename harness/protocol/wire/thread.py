@@ -1,4 +1,4 @@
-"""Threads: the resource, its status, how one is begun, and what is told of it.
+"""Threads: the resource, its status, its requests and its notifications.
 
 Source: session-protocol "Thread", "Thread status", "thread/start", "thread/resume", "thread/fork",
 "thread/read", "Events".
@@ -44,8 +44,7 @@ class ActiveStatus(WireModel):
 
 
 ThreadStatus = Annotated[
-    NotLoadedStatus | IdleStatus | SystemErrorStatus | ActiveStatus,
-    Field(discriminator="type"),
+    NotLoadedStatus | IdleStatus | SystemErrorStatus | ActiveStatus, Field(discriminator="type")
 ]
 
 
@@ -74,7 +73,7 @@ class Thread(WireModel):
 class ThreadStartParams(WireModel):
     """Params of `thread/start`, all optional.
 
-    Not in the document, but needed for what is: `ephemeral`, and the `dynamicTools` that
+    Not in the document, but needed for other parts of it: `ephemeral`, and the `dynamicTools` that
     dynamicToolCall items call.
     """
 

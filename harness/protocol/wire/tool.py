@@ -1,4 +1,4 @@
-"""Tools: what their calls carry, and the tools that a client offers itself.
+"""Tools: the payloads of their calls, and the tools that a client offers.
 
 None of it is shown in the document (session-protocol "ThreadItem": internal shapes not shown); the
 shapes are the shipping server's.
@@ -19,7 +19,7 @@ class McpToolResult(WireModel):
 
 
 class McpToolError(WireModel):
-    """The reason why an MCP tool gave nothing."""
+    """The reason why an MCP tool call failed."""
 
     message: str
 
@@ -39,9 +39,9 @@ class InputImage(WireModel):
 
 
 ToolOutput = Annotated[InputText | InputImage, Field(discriminator="type")]
-"""What a client may answer with when its tool is called."""
+"""The content of a client's answer to a call of its tool."""
 ToolContent = Annotated[ToolOutput | OpenObject, Field(union_mode="left_to_right")]
-"""What a dynamicToolCall item shows of it."""
+"""The form of that content in a dynamicToolCall item."""
 
 
 class DynamicTool(WireModel):

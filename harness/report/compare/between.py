@@ -1,4 +1,4 @@
-"""The comparison of two runs: every kind of difference, put together in order of importance."""
+"""The comparison of two runs: every kind of difference, in order of importance."""
 
 from harness.report.compare.choices import choice_changes
 from harness.report.compare.schemas import schema_changes
@@ -9,14 +9,14 @@ _ORDER = {kind: place for place, kind in enumerate(Kind)}
 
 
 def compare(before: Run, after: Run) -> Comparison:
-    """All differences between two runs."""
-    common = before.played & after.played
-    found = Comparison(
+    """Return all differences between two runs."""
+    common = before.played_scenarios & after.played_scenarios
+    comparison = Comparison(
         before,
         after,
         len(common),
-        only_before=sorted(before.played - common),
-        only_after=sorted(after.played - common),
+        only_before=sorted(before.played_scenarios - common),
+        only_after=sorted(after.played_scenarios - common),
     )
     for change, by_chance in (
         *rule_changes(before, after),
@@ -24,11 +24,11 @@ def compare(before: Run, after: Run) -> Comparison:
         *choice_changes(before, after),
         *schema_changes(before, after),
     ):
-        (found.unsteady if by_chance else found.changes).append(change)
-    found.changes += capability_changes(before, after)
-    found.changes.sort(key=_weight)
-    found.remarks = _remarks(before, after)
-    return found
+        (comparison.unsteady if by_chance else comparison.changes).append(change)
+    comparison.changes += capability_changes(before, after)
+    comparison.changes.sort(key=_weight)
+    comparison.remarks = _remarks(before, after)
+    return comparison
 
 
 def _weight(change: Change) -> tuple[int, bool]:
@@ -52,9 +52,11 @@ def _remarks(before: Run, after: Run) -> list[str]:
         if extra:
             remarks.append(f"only {run.name} was judged by {_some(sorted(extra), 'rule')}")
     cut = [run.name for run in (before, after) if run.report.interrupted]
-    return remarks + [f"{one} was interrupted: what it did not play is not compared" for one in cut]
+    return remarks + [
+        f"{name} was interrupted: what it did not play is not compared" for name in cut
+    ]
 
 
 def _some(names: list[str], noun: str) -> str:
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f"{len(names)} {noun}{'s' if len(names) > 1 else ''}: {shown}"
+    names_shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"{len(names)} {noun}{'s' if len(names) > 1 else ''}: {names_shown}"

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from harness.report.compare.values import Change, Kind, Run, Where
-from harness.report.results.recorded import ChoiceResult, Shown, unpack
+from harness.report.compare.values import Change, Kind, Run, TracePlace
+from harness.report.results.recorded import ChoiceResult, Sightings, unpack
 
-# Where the two disagree in so many scenarios that both played, it is no chance.
+# Scenarios played by both in which the runs must disagree, to rule out chance.
 MIN_DISAGREEING_SCENARIOS = 3
-# What the comparison of messages says better.
-_OF_MESSAGES = (
+# Points that the comparison of messages reports better.
+_MESSAGE_POINTS = (
     "approval.optional-params",
     "event.compaction-names",
     "event.payloads",
@@ -25,8 +25,8 @@ _OF_MESSAGES = (
     "turn-error.info-values",
     "turn-error.optional-fields",
 )
-# What the moment may decide at which something arrives.
-_BY_THE_MOMENT = (
+# Points that may depend on timing.
+_TIMING_DEPENDENT = (
     "approval.interrupted",
     "errors.retry-limits",
     "event.token-usage-often",
@@ -46,7 +46,7 @@ _BY_THE_MOMENT = (
 )
 
 # By value: the ids of the scenarios in which it was seen.
-Seen = dict[str, set[str]]
+ScenariosByValue = dict[str, set[str]]
 
 
 class _Side:
@@ -55,78 +55,83 @@ class _Side:
     def __init__(self, run: Run, common: set[str]) -> None:
         self.run = run
         self.scenarios = run.report.scenarios
-        self.seen: dict[tuple[str, str], Seen] = defaultdict(dict)
-        self.first: dict[tuple[str, str, str], Where] = {}
+        self.scenarios_by_value: dict[tuple[str, str], ScenariosByValue] = defaultdict(dict)
+        self.first_places: dict[tuple[str, str, str], TracePlace] = {}
         for point, results in run.report.choices.items():
             for result in results:
                 self._add(point, result, common)
 
     def _add(self, point: str, result: ChoiceResult, common: set[str]) -> None:
-        shown = unpack(result.shown)
-        ids = {self.scenarios[place].id for place in shown.scenarios} & common
+        sightings = unpack(result.shown)
+        ids = {self.scenarios[place].id for place in sightings.scenarios} & common
         if ids:
-            self.seen[point, result.about][result.value] = ids
-            self.first[point, result.about, result.value] = self._where(shown)
+            self.scenarios_by_value[point, result.about][result.value] = ids
+            self.first_places[point, result.about, result.value] = self._place_of(sightings)
 
-    def _where(self, shown: Shown) -> Where:
-        return Where(self.scenarios[shown.first].trace, shown.frame)
+    def _place_of(self, sightings: Sightings) -> TracePlace:
+        return TracePlace(self.scenarios[sightings.first].trace, sightings.frame)
 
 
 def choice_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
-    """The points at which the two chose differently, each with whether by chance.
+    """Yield the points at which the two chose differently, each with whether by chance.
 
-    A point that only one of them came to, in a situation, is left out: it shows no difference.
+    A point that only one of them reached, in a situation, is left out: it shows no difference.
     """
-    common = before.played & after.played
+    common = before.played_scenarios & after.played_scenarios
     first, second = _Side(before, common), _Side(after, common)
-    for key in sorted(first.seen.keys() & second.seen.keys()):
-        point, about = key
-        was, now = first.seen[key], second.seen[key]
-        if was.keys() == now.keys() or point in _OF_MESSAGES:
+    for key in sorted(first.scenarios_by_value.keys() & second.scenarios_by_value.keys()):
+        point, situation = key
+        was, now = first.scenarios_by_value[key], second.scenarios_by_value[key]
+        if was.keys() == now.keys() or point in _MESSAGE_POINTS:
             continue
         gone, new = was.keys() - now.keys(), now.keys() - was.keys()
-        left = next(iter(sorted(gone or was)))
-        right = next(iter(sorted(new or now)))
+        old_value = next(iter(sorted(gone or was)))
+        new_value = next(iter(sorted(new or now)))
         change = Change(
             Kind.CHOICE,
-            f"{point} ({about})" if about else point,
+            f"{point} ({situation})" if situation else point,
             _words(was),
             _words(now),
-            shown_before=first.first[point, about, left],
-            shown_after=second.first[point, about, right],
+            shown_before=first.first_places[point, situation, old_value],
+            shown_after=second.first_places[point, situation, new_value],
         )
         yield change, _by_chance(point, was, now)
 
 
 def one_sided(before: Run, after: Run) -> tuple[int, int]:
-    """At how many points, in how many situations, only one of them was seen."""
-    common = before.played & after.played
-    first, second = _Side(before, common).seen.keys(), _Side(after, common).seen.keys()
+    """Return the number of points, by situation, that only one or the other run reached."""
+    common = before.played_scenarios & after.played_scenarios
+    first, second = (
+        _Side(before, common).scenarios_by_value.keys(),
+        _Side(after, common).scenarios_by_value.keys(),
+    )
     return len(first - second), len(second - first)
 
 
-def _words(seen: Seen) -> str:
-    """The values, the most frequent first."""
-    return "; ".join(sorted(seen, key=lambda value: (-len(seen[value]), value)))
+def _words(scenarios_by_value: ScenariosByValue) -> str:
+    """Return the values, the most frequent first."""
+    return "; ".join(
+        sorted(scenarios_by_value, key=lambda value: (-len(scenarios_by_value[value]), value))
+    )
 
 
-def _by_chance(point: str, was: Seen, now: Seen) -> bool:
+def _by_chance(point: str, was: ScenariosByValue, now: ScenariosByValue) -> bool:
     apart = was.keys().isdisjoint(now)
-    if apart and point not in _BY_THE_MOMENT:
+    if apart and point not in _TIMING_DEPENDENT:
         return False
-    return _disagreeing(was, now) < MIN_DISAGREEING_SCENARIOS
+    return _count_disagreeing(was, now) < MIN_DISAGREEING_SCENARIOS
 
 
-def _disagreeing(was: Seen, now: Seen) -> int:
-    """In how many scenarios they share no value."""
-    of_first, of_second = _by_scenario(was), _by_scenario(now)
+def _count_disagreeing(was: ScenariosByValue, now: ScenariosByValue) -> int:
+    """Count the scenarios in which the runs share no value."""
+    of_first, of_second = _values_by_scenario(was), _values_by_scenario(now)
     both = of_first.keys() & of_second.keys()
-    return sum(of_first[one].isdisjoint(of_second[one]) for one in both)
+    return sum(of_first[scenario].isdisjoint(of_second[scenario]) for scenario in both)
 
 
-def _by_scenario(seen: Seen) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for value, scenarios in seen.items():
-        for one in scenarios:
-            found[one].add(value)
-    return found
+def _values_by_scenario(scenarios_by_value: ScenariosByValue) -> dict[str, set[str]]:
+    values: dict[str, set[str]] = defaultdict(set)
+    for value, scenarios in scenarios_by_value.items():
+        for scenario in scenarios:
+            values[scenario].add(value)
+    return values

@@ -11,19 +11,19 @@ from harness.report.compare.values import Change, Comparison, Run
 VERSION = 1
 
 
-def to_plain(found: Comparison) -> dict[str, Any]:
-    """Builtins only. `worse` is what the exit status tells."""
+def to_plain(comparison: Comparison) -> dict[str, Any]:
+    """Return the comparison as builtins. `worse` decides the exit status."""
     return {
         "version": VERSION,
-        "worse": found.worse,
-        "before": _run(found.before),
-        "after": _run(found.after),
-        "compared": found.common,
-        "only_before": found.only_before,
-        "only_after": found.only_after,
-        "remarks": found.remarks,
-        "changes": [_change(one) for one in found.changes],
-        "unsteady": [_change(one) for one in found.unsteady],
+        "worse": comparison.worse,
+        "before": _run(comparison.before),
+        "after": _run(comparison.after),
+        "compared": comparison.common,
+        "only_before": comparison.only_before,
+        "only_after": comparison.only_after,
+        "remarks": comparison.remarks,
+        "changes": [_change(change) for change in comparison.changes],
+        "unsteady": [_change(change) for change in comparison.unsteady],
     }
 
 

@@ -1,8 +1,8 @@
-"""Differences of the messages that two servers spoke, and whether a client may break.
+"""Differences between the messages of two servers, and whether a client may break.
 
-A client reads all of these: results, notifications, the params of the server's requests. So it
-breaks where something is missing that it may read, and where something may come that it does not
-know; it passes over members and notifications that it does not ask for.
+A client reads results, notifications, and the params of the server's requests. It breaks if
+something is missing that it may read, or if something may arrive that it does not know; it passes
+over members and notifications that it does not use.
 """
 
 import re
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from harness.report.compare.values import NOWHERE, Change, Kind, Run, Where
+from harness.report.compare.values import NO_PLACE, Change, Kind, Run, TracePlace
 from harness.report.results.recorded import unpack, unpack_places
 
 
-class Sort(StrEnum):
+class ChangeSort(StrEnum):
     """The kinds of change of a message or a member."""
 
     NOTIFICATION_GONE = "notification gone"
@@ -40,39 +40,42 @@ class Sort(StrEnum):
     ELSEWHERE = "in a new place"
 
 
-# Whether it breaks a client, and why.
-WHY: Final[dict[Sort, tuple[bool, str]]] = {
-    Sort.NOTIFICATION_GONE: (True, "a client may wait for it"),
-    Sort.NOTIFICATION_NEW: (False, "a client passes over a notification that it does not know"),
-    Sort.REQUEST_GONE: (False, "the client is asked less"),
-    Sort.REQUEST_NEW: (True, "the server waits for an answer, and an older client has none"),
-    Sort.EVENT_GONE: (True, "a client may wait for it"),
-    Sort.EVENT_NEW: (False, "a client passes over an event that it does not know"),
-    Sort.RESULT_GONE: (True, "the request is not granted any more"),
-    Sort.RESULT_NEW: (False, "the request was not granted before"),
-    Sort.MEMBER_GONE: (True, "a client may read it"),
-    Sort.MEMBER_NEW: (False, "a client passes over a member that it does not know"),
-    Sort.OPTIONAL: (True, "a client may rely on it"),
-    Sort.ALWAYS: (False, "a client that can do without it can do with it"),
-    Sort.WIDER: (True, "a client may not expect the other type"),
-    Sort.NARROWER: (False, "a client still meets what it knows"),
-    Sort.WORD_NEW: (True, "a client may not know the word"),
-    Sort.WORD_GONE: (False, "a client still meets what it knows"),
-    Sort.VARIANT_NEW: (True, "a client may not know the variant"),
-    Sort.VARIANT_GONE: (False, "a client still meets what it knows"),
-    Sort.ELSEWHERE: (False, "a client knows it from other messages"),
+# Whether a change breaks a client, and why.
+CLIENT_EFFECTS: Final[dict[ChangeSort, tuple[bool, str]]] = {
+    ChangeSort.NOTIFICATION_GONE: (True, "a client may wait for it"),
+    ChangeSort.NOTIFICATION_NEW: (
+        False,
+        "a client passes over a notification that it does not know",
+    ),
+    ChangeSort.REQUEST_GONE: (False, "the client is asked less"),
+    ChangeSort.REQUEST_NEW: (True, "the server waits for an answer, and an older client has none"),
+    ChangeSort.EVENT_GONE: (True, "a client may wait for it"),
+    ChangeSort.EVENT_NEW: (False, "a client passes over an event that it does not know"),
+    ChangeSort.RESULT_GONE: (True, "the request is not granted any more"),
+    ChangeSort.RESULT_NEW: (False, "the request was not granted before"),
+    ChangeSort.MEMBER_GONE: (True, "a client may read it"),
+    ChangeSort.MEMBER_NEW: (False, "a client passes over a member that it does not know"),
+    ChangeSort.OPTIONAL: (True, "a client may rely on it"),
+    ChangeSort.ALWAYS: (False, "a client that can do without it can do with it"),
+    ChangeSort.WIDER: (True, "a client may not expect the other type"),
+    ChangeSort.NARROWER: (False, "a client still meets what it knows"),
+    ChangeSort.WORD_NEW: (True, "a client may not know the word"),
+    ChangeSort.WORD_GONE: (False, "a client still meets what it knows"),
+    ChangeSort.VARIANT_NEW: (True, "a client may not know the variant"),
+    ChangeSort.VARIANT_GONE: (False, "a client still meets what it knows"),
+    ChangeSort.ELSEWHERE: (False, "a client knows it from other messages"),
 }
 _GONE: Final = {
-    "notification": Sort.NOTIFICATION_GONE,
-    "event": Sort.EVENT_GONE,
-    "request": Sort.REQUEST_GONE,
-    "result": Sort.RESULT_GONE,
+    "notification": ChangeSort.NOTIFICATION_GONE,
+    "event": ChangeSort.EVENT_GONE,
+    "request": ChangeSort.REQUEST_GONE,
+    "result": ChangeSort.RESULT_GONE,
 }
 _NEW: Final = {
-    "notification": Sort.NOTIFICATION_NEW,
-    "event": Sort.EVENT_NEW,
-    "request": Sort.REQUEST_NEW,
-    "result": Sort.RESULT_NEW,
+    "notification": ChangeSort.NOTIFICATION_NEW,
+    "event": ChangeSort.EVENT_NEW,
+    "request": ChangeSort.REQUEST_NEW,
+    "result": ChangeSort.RESULT_NEW,
 }
 
 # The ids of scenarios.
@@ -80,35 +83,35 @@ Ids = frozenset[str]
 _NONE: Final[Ids] = frozenset()
 _ABSENT: Final = "not seen"
 _OR: Final = " or "
-# So many notifications with one beginning are told in one line.
-_FAMILY: Final = 4
+# The least notifications with a common prefix that are reported in one line.
+MIN_FAMILY_MESSAGES: Final = 4
 
 
 @dataclass(slots=True)
 class _Member:
-    """A member in the scenarios that both played: where it was seen, by type and by word."""
+    """A member in the scenarios that both played: the scenarios with it, by type and by word."""
 
     types: dict[str, Ids]
     words: dict[str, Ids]
     sometimes: Ids
-    first: Where
+    first: TracePlace
 
     @property
-    def seen(self) -> Ids:
+    def scenarios(self) -> Ids:
         return frozenset[str]().union(*self.types.values())
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A change before it is told; `scenarios` is in how many it shows."""
+class _MemberChange:
+    """A change before it is reported; `scenarios` is the number of those that show it."""
 
-    sort: Sort
+    sort: ChangeSort
     message: str
     path: str
     before: str
     after: str
-    first: Where
-    second: Where
+    first: TracePlace
+    second: TracePlace
     scenarios: int
 
 
@@ -116,106 +119,115 @@ class _Side:
     """The messages of one run in the scenarios that both played."""
 
     def __init__(self, run: Run, common: set[str]) -> None:
-        self._ids = [one.id for one in run.report.scenarios]
-        self._traces = [one.trace for one in run.report.scenarios]
+        self._ids = [scenario.id for scenario in run.report.scenarios]
+        self._traces = [scenario.trace for scenario in run.report.scenarios]
         self._common = common
         self.messages: dict[str, dict[str, _Member]] = {}
         for message, members in run.report.spoken.items():
-            found = {
+            common_members = {
                 path: _Member(
-                    self._seen(result.types),
-                    self._seen(result.words),
-                    self._within(unpack_places(result.sometimes)),
+                    self._scenarios_by_name(result.types),
+                    self._scenarios_by_name(result.words),
+                    self._common_ids(unpack_places(result.sometimes)),
                     self._first(result.types),
                 )
                 for path, result in members.items()
             }
-            found = {path: member for path, member in found.items() if member.types}
-            if found:
-                self.messages[message] = found
+            common_members = {
+                path: member for path, member in common_members.items() if member.types
+            }
+            if common_members:
+                self.messages[message] = common_members
 
-    def _seen(self, packed: dict[str, str]) -> dict[str, Ids]:
-        found = {name: self._within(unpack(one).scenarios) for name, one in packed.items()}
-        return {name: ids for name, ids in found.items() if ids}
+    def _scenarios_by_name(self, packed: dict[str, str]) -> dict[str, Ids]:
+        ids_by_name = {
+            name: self._common_ids(unpack(packed_sightings).scenarios)
+            for name, packed_sightings in packed.items()
+        }
+        return {name: ids for name, ids in ids_by_name.items() if ids}
 
-    def _within(self, places: Iterator[int] | tuple[int, ...]) -> Ids:
+    def _common_ids(self, places: Iterator[int] | tuple[int, ...]) -> Ids:
         return frozenset(self._ids[place] for place in places) & self._common
 
-    def _first(self, packed: dict[str, str]) -> Where:
-        shown = [unpack(one) for one in packed.values()]
-        best = min(shown, key=lambda one: one.first)
-        return Where(self._traces[best.first], best.frame)
+    def _first(self, packed: dict[str, str]) -> TracePlace:
+        sightings = [unpack(sighting) for sighting in packed.values()]
+        best = min(sightings, key=lambda sighting: sighting.first)
+        return TracePlace(self._traces[best.first], best.frame)
 
-    def knows(self, change: "_Found") -> bool:
-        """Return whether a variant, a word or a type that is new in one place was seen in
-        another.
-        """
-        key = _key(f"{change.path}.type" if change.sort is Sort.VARIANT_NEW else change.path)
+    def has_seen(self, change: "_MemberChange") -> bool:
+        """Return whether a new variant, word or type was seen in another place before."""
+        key = _path_key(
+            f"{change.path}.type" if change.sort is ChangeSort.VARIANT_NEW else change.path
+        )
         alike = [
             member
             for members in self.messages.values()
             for path, member in members.items()
-            if _key(path) == key
+            if _path_key(path) == key
         ]
         match change.sort:
-            case Sort.VARIANT_NEW:
+            case ChangeSort.VARIANT_NEW:
                 return bool(alike)
-            case Sort.WORD_NEW:
-                return any(change.after in one.words for one in alike)
-            case Sort.WIDER:
-                known = {name for one in alike for name in one.types}
-                return set(change.after.split(_OR)) <= known
+            case ChangeSort.WORD_NEW:
+                return any(change.after in member.words for member in alike)
+            case ChangeSort.WIDER:
+                known_types = {name for member in alike for name in member.types}
+                return set(change.after.split(_OR)) <= known_types
             case _:
                 return False
 
-    def objects(self, message: str) -> dict[str, Ids]:
-        """Return the places of each object of a message, by what was seen of its members."""
-        found: dict[str, Ids] = defaultdict(frozenset)
+    def scenarios_by_object(self, message: str) -> dict[str, Ids]:
+        """Return the scenarios with each object of a message, judged by its members."""
+        scenarios: dict[str, Ids] = defaultdict(frozenset)
         for path, member in self.messages.get(message, {}).items():
-            found[path.rpartition(".")[0]] |= member.seen
-        return found
+            scenarios[path.rpartition(".")[0]] |= member.scenarios
+        return scenarios
 
 
 def schema_changes(before: Run, after: Run) -> list[tuple[Change, bool]]:
-    """The changes of messages, each with whether chance may have made it."""
-    common = before.played & after.played
+    """Return the changes of messages, each with whether chance may have made it."""
+    common = before.played_scenarios & after.played_scenarios
     first, second = _Side(before, common), _Side(after, common)
-    found: list[_Found] = []
+    member_changes: list[_MemberChange] = []
     for message in sorted(first.messages.keys() | second.messages.keys()):
-        found += _of_message(message, first, second)
-    return [_change(one) for one in _grouped(found)]
+        member_changes += _message_changes(message, first, second)
+    return [_change(change) for change in _group(member_changes)]
 
 
-def _of_message(message: str, first: _Side, second: _Side) -> Iterator[_Found]:
+def _message_changes(message: str, first: _Side, second: _Side) -> Iterator[_MemberChange]:
     was, now = first.messages.get(message), second.messages.get(message)
     form = message.partition(" ")[0]
     if was is None or now is None:
         only = was or now or {}
         sort = (_GONE if now is None else _NEW).get(form)
-        seen = len(frozenset[str]().union(*(one.seen for one in only.values())))
+        scenario_count = len(
+            frozenset[str]().union(*(member.scenarios for member in only.values()))
+        )
         if sort is not None:
-            shown = next(iter(only.values())).first
-            there = f"seen in {seen} scenarios"
-            yield _one_sided(sort, message, "", there, shown, seen, gone=now is None)
+            place = next(iter(only.values())).first
+            description = f"seen in {scenario_count} scenarios"
+            yield _one_sided(
+                sort, message, "", description, place, scenario_count, gone=now is None
+            )
         return
-    objects = first.objects(message), second.objects(message)
+    objects = first.scenarios_by_object(message), second.scenarios_by_object(message)
     for path in sorted(was.keys() | now.keys()):
         around = path.rpartition(".")[0]
         if around and not (around in objects[0] and around in objects[1]):
-            changes = _variant(message, path, (was, now), objects)
+            changes = _variant_changes(message, path, (was, now), objects)
         else:
-            changes = _of_member(message, path, (was, now), objects)
-        for one in changes:
-            yield replace(one, sort=Sort.ELSEWHERE) if first.knows(one) else one
+            changes = _member_changes(message, path, (was, now), objects)
+        for change in changes:
+            yield replace(change, sort=ChangeSort.ELSEWHERE) if first.has_seen(change) else change
 
 
 Members = dict[str, _Member]
 
 
-def _variant(
+def _variant_changes(
     message: str, path: str, both: tuple[Members, Members], objects: tuple[dict[str, Ids], ...]
-) -> Iterator[_Found]:
-    """A variant of an object that one side never has; told once, at its `type`."""
+) -> Iterator[_MemberChange]:
+    """Yield a change for a variant of an object that one side never has, at its `type`."""
     around, _, name = path.rpartition(".")
     if name != "type" or not around.endswith(">"):
         return
@@ -224,159 +236,179 @@ def _variant(
     if not (base in was and base in now):
         return
     gone = path in was
-    seen = objects[0 if gone else 1][around]
-    shown = (was if gone else now)[path].first
-    # Only where the other side had such an object too.
-    count = len(seen & (now if gone else was)[base].seen)
+    variant_scenarios = objects[0 if gone else 1][around]
+    place = (was if gone else now)[path].first
+    # Count only scenarios in which the other side had such an object too.
+    count = len(variant_scenarios & (now if gone else was)[base].scenarios)
     if count:
-        sort = Sort.VARIANT_GONE if gone else Sort.VARIANT_NEW
-        yield _one_sided(sort, message, around, "there", shown, count, gone=gone)
+        sort = ChangeSort.VARIANT_GONE if gone else ChangeSort.VARIANT_NEW
+        yield _one_sided(sort, message, around, "there", place, count, gone=gone)
 
 
 def _one_sided(
-    sort: Sort, message: str, path: str, there: str, shown: Where, scenarios: int, *, gone: bool
-) -> _Found:
-    """A change of which only one side has anything to show."""
+    sort: ChangeSort,
+    message: str,
+    path: str,
+    description: str,
+    place: TracePlace,
+    scenarios: int,
+    *,
+    gone: bool,
+) -> _MemberChange:
+    """Return a change that only one side has anything to show of."""
     if gone:
-        return _Found(sort, message, path, there, _ABSENT, shown, NOWHERE, scenarios)
-    return _Found(sort, message, path, _ABSENT, there, NOWHERE, shown, scenarios)
+        return _MemberChange(sort, message, path, description, _ABSENT, place, NO_PLACE, scenarios)
+    return _MemberChange(sort, message, path, _ABSENT, description, NO_PLACE, place, scenarios)
 
 
-def _of_member(
+def _member_changes(
     message: str, path: str, both: tuple[Members, Members], objects: tuple[dict[str, Ids], ...]
-) -> Iterator[_Found]:
+) -> Iterator[_MemberChange]:
     around = path.rpartition(".")[0]
     was, now = both[0].get(path), both[1].get(path)
-    held = objects[0].get(around, _NONE), objects[1].get(around, _NONE)
+    parent_scenarios = objects[0].get(around, _NONE), objects[1].get(around, _NONE)
     if was is None or now is None:
-        there, other = (was, held[1]) if now is None else (now, held[0])
-        assert there is not None
-        shared = there.seen & other
+        present, parents = (was, parent_scenarios[1]) if now is None else (now, parent_scenarios[0])
+        assert present is not None
+        shared = present.scenarios & parents
         if shared and "[]" not in path.rpartition(".")[2]:
             gone = now is None
-            sort = Sort.MEMBER_GONE if gone else Sort.MEMBER_NEW
-            words, count = _types(there), len(shared)
-            yield _one_sided(sort, message, path, words, there.first, count, gone=gone)
+            sort = ChangeSort.MEMBER_GONE if gone else ChangeSort.MEMBER_NEW
+            words, count = _type_words(present), len(shared)
+            yield _one_sided(sort, message, path, words, present.first, count, gone=gone)
         return
     sides = was.first, now.first
-    pair = _types(was), _types(now)
-    shared = was.seen & now.seen
-    for sort, more, less in ((Sort.WIDER, now, was), (Sort.NARROWER, was, now)):
+    pair = _type_words(was), _type_words(now)
+    shared = was.scenarios & now.scenarios
+    for sort, more, less in ((ChangeSort.WIDER, now, was), (ChangeSort.NARROWER, was, now)):
         extra = more.types.keys() - less.types.keys()
-        shows = frozenset[str]().union(*(more.types[name] for name in extra)) & less.seen
+        shows = frozenset[str]().union(*(more.types[name] for name in extra)) & less.scenarios
         if shows:
-            yield _Found(sort, message, path, *pair, *sides, len(shows))
-            break  # Another type instead of the former is wider, and needs no second line.
-    missing = _missing(was, held[0]), _missing(now, held[1])
+            yield _MemberChange(sort, message, path, *pair, *sides, len(shows))
+            break  # A replaced type is wider, and needs no second line.
+    missing = (
+        _contexts_without(was, parent_scenarios[0]),
+        _contexts_without(now, parent_scenarios[1]),
+    )
     if bool(missing[0]) != bool(missing[1]):
         optional = bool(missing[1])
-        sort = Sort.OPTIONAL if optional else Sort.ALWAYS
-        # Where the other side had the object, and always with the member.
-        shows = (missing[1] & held[0]) if optional else (missing[0] & held[1])
+        sort = ChangeSort.OPTIONAL if optional else ChangeSort.ALWAYS
+        # Scenarios in which the other side had the object, and always with the member.
+        shows = (
+            (missing[1] & parent_scenarios[0]) if optional else (missing[0] & parent_scenarios[1])
+        )
         left, right = ("always there", "sometimes absent")[:: 1 if optional else -1]
         if shows:
-            yield _Found(sort, message, path, left, right, *sides, len(shows))
-    for sort, more, less in ((Sort.WORD_NEW, now, was), (Sort.WORD_GONE, was, now)):
+            yield _MemberChange(sort, message, path, left, right, *sides, len(shows))
+    for sort, more, less in ((ChangeSort.WORD_NEW, now, was), (ChangeSort.WORD_GONE, was, now)):
         for name in sorted(more.words.keys() - less.words.keys()):
             shows = more.words[name] & shared
             if shows and not path.endswith(">.type"):
-                left, right = (name, _ABSENT)[:: 1 if sort is Sort.WORD_GONE else -1]
-                yield _Found(sort, message, path, left, right, *sides, len(shows))
+                left, right = (name, _ABSENT)[:: 1 if sort is ChangeSort.WORD_GONE else -1]
+                yield _MemberChange(sort, message, path, left, right, *sides, len(shows))
 
 
-def _types(member: _Member) -> str:
+def _type_words(member: _Member) -> str:
     return _OR.join(sorted(member.types))
 
 
-def _missing(member: _Member, around: Ids) -> Ids:
+def _contexts_without(member: _Member, around: Ids) -> Ids:
     """Return the contexts in which the parent object lacked this member."""
-    return (around - member.seen) | (member.sometimes & around)
+    return (around - member.scenarios) | (member.sometimes & around)
 
 
-def _key(path: str) -> str:
+def _path_key(path: str) -> str:
     """Return the shared part of a path, as `turn.status` of `result.turns[].status`."""
-    parts = [one.replace("[]", "") for one in path.split(".")[-2:]]
-    return ".".join(re.sub(r"s(?=$|<)", "", one) for one in parts)
+    parts = [part.replace("[]", "") for part in path.split(".")[-2:]]
+    return ".".join(re.sub(r"s(?=$|<)", "", part) for part in parts)
 
 
-def _grouped(found: list[_Found]) -> list[_Found]:
-    """One change for the same member in several messages: the one that most scenarios show.
+def _group(changes: list[_MemberChange]) -> list[_MemberChange]:
+    """Merge changes of the same member in several messages into the most frequent one.
 
     New members of one object are one change, and so are many notifications of one family.
     """
-    groups: dict[tuple[str, ...], list[_Found]] = defaultdict(list)
-    for one in found:
-        groups[_group_of(one)].append(one)
-    kept: list[_Found] = []
+    groups: dict[tuple[str, ...], list[_MemberChange]] = defaultdict(list)
+    for change in changes:
+        groups[_group_of(change)].append(change)
+    merged: list[_MemberChange] = []
     for group in groups.values():
-        if not group[0].path and len(group) >= _FAMILY:
-            kept.append(_family(group))
+        if not group[0].path and len(group) >= MIN_FAMILY_MESSAGES:
+            merged.append(_merge_family(group))
         elif not group[0].path:
-            kept += group
-        elif group[0].sort is Sort.MEMBER_NEW:
-            kept.append(_members_of(group))
+            merged += group
+        elif group[0].sort is ChangeSort.MEMBER_NEW:
+            merged.append(_merge_new_members(group))
         else:
-            kept.append(_most(group))
-    return kept
+            merged.append(_most_frequent(group))
+    return merged
 
 
-def _group_of(one: _Found) -> tuple[str, ...]:
-    if not one.path:
-        return one.sort, one.message.rpartition("/")[0]
-    if one.sort is Sort.MEMBER_NEW:
-        return one.sort, _object(one)
-    return one.sort, _key(one.path), one.before, one.after
+def _group_of(change: _MemberChange) -> tuple[str, ...]:
+    if not change.path:
+        return change.sort, change.message.rpartition("/")[0]
+    if change.sort is ChangeSort.MEMBER_NEW:
+        return change.sort, _object_of(change)
+    return change.sort, _path_key(change.path), change.before, change.after
 
 
-def _object(one: _Found) -> str:
-    """The object that a member is of; params and results are those of their message."""
-    around = one.path.rpartition(".")[0]
+def _object_of(change: _MemberChange) -> str:
+    """Return the object of a member; params and results are those of their message."""
+    around = change.path.rpartition(".")[0]
     last = around.rpartition(".")[2].replace("[]", "")
     if "." not in around:
-        return one.message
+        return change.message
     return re.sub(r"s(?=$|<)", "", re.sub(r"<\w+>$", "<…>", last))
 
 
-def _most(group: list[_Found]) -> _Found:
-    best = max(group, key=lambda one: one.scenarios)
-    others = len({one.message for one in group} - {best.message})
-    more = f" (and in {others} other message{'s' if others > 1 else ''})" if others else ""
+def _most_frequent(group: list[_MemberChange]) -> _MemberChange:
+    best = max(group, key=lambda change: change.scenarios)
+    other_messages = len({change.message for change in group} - {best.message})
+    more = (
+        f" (and in {other_messages} other message{'s' if other_messages > 1 else ''})"
+        if other_messages
+        else ""
+    )
     return replace(best, message=best.message + more)
 
 
-def _members_of(group: list[_Found]) -> _Found:
-    """All new members of one object, with the types of each."""
+def _merge_new_members(group: list[_MemberChange]) -> _MemberChange:
+    """Merge the new members of one object, with the types of each."""
     types: dict[str, set[str]] = defaultdict(set)
-    for one in group:
-        types[one.path.rpartition(".")[2]] |= set(one.after.split(_OR))
+    for change in group:
+        types[change.path.rpartition(".")[2]] |= set(change.after.split(_OR))
     after = ", ".join(f"{name} ({_OR.join(sorted(types[name]))})" for name in sorted(types))
-    best = max(group, key=lambda one: one.scenarios)
-    place = "" if _object(best) == best.message else f"of {_object(best)}"
-    return replace(_most(group), path=place, after=after)
+    best = max(group, key=lambda change: change.scenarios)
+    place = "" if _object_of(best) == best.message else f"of {_object_of(best)}"
+    return replace(_most_frequent(group), path=place, after=after)
 
 
-def _family(group: list[_Found]) -> _Found:
-    """Many messages with names alike: their number, and one of them."""
-    best = max(group, key=lambda one: one.scenarios)
+def _merge_family(group: list[_MemberChange]) -> _MemberChange:
+    """Merge many messages with a common prefix: their number, and one of them."""
+    best = max(group, key=lambda change: change.scenarios)
     family = best.message.rpartition("/")[0]
     return replace(best, message=f"{family}/… ({len(group)} of them), such as {best.message}")
 
 
-def _change(one: _Found) -> tuple[Change, bool]:
-    breaks, why = WHY[one.sort]
-    place = f"{one.message}: {one.path}" if one.path else one.message
-    if one.sort in (*_GONE.values(), *_NEW.values()):
-        # The form of a message is in the words for what happened to it.
+def _change(member_change: _MemberChange) -> tuple[Change, bool]:
+    breaks, reason = CLIENT_EFFECTS[member_change.sort]
+    place = (
+        f"{member_change.message}: {member_change.path}"
+        if member_change.path
+        else member_change.message
+    )
+    if member_change.sort in (*_GONE.values(), *_NEW.values()):
+        # The words for the change already name the form of the message.
         for form in _GONE:
             place = place.replace(f"{form} ", "")
     change = Change(
         Kind.BREAKING if breaks else Kind.ADDITIVE,
-        f"{one.sort}: {place}",
-        one.before,
-        one.after,
-        why,
+        f"{member_change.sort}: {place}",
+        member_change.before,
+        member_change.after,
+        reason,
         breaks,
-        one.first,
-        one.second,
+        member_change.first,
+        member_change.second,
     )
     return change, False

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from harness.report.compare.values import Change, Comparison, Kind, Run, Where
+from harness.report.compare.values import Change, Comparison, Kind, Run, TracePlace
 from harness.report.results.rerun_command import near_path
 
 _WIDTH = 200
-_FEW = 3
+_MAX_NAMES_LISTED = 3
 _SCENARIO = "scenario "
-# What the kinds of differences are called above their lists in Markdown.
+# The headings of the kinds of differences in Markdown.
 UNSTEADY = "Too seldom to tell from chance"
 HEADINGS = {
     Kind.REGRESSED: "What got worse",
@@ -26,52 +26,55 @@ HEADINGS = {
 }
 
 
-def lines(found: Comparison) -> Iterator[str]:
-    """The differences by kind, what was left out, and a last line with the sums."""
-    before, after = found.before, found.after
+def text_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the differences by kind, what was left out, and a last line with the sums."""
+    before, after = comparison.before, comparison.after
     yield f"before: {before.name} ({_programs(before)})"
     yield f"after:  {after.name} ({_programs(after)})"
-    yield f"compared: {found.common} scenarios, which both played"
-    yield from _left_out(found)
-    for kind, group in _by_kind(found):
+    yield f"compared: {comparison.common} scenarios, which both played"
+    yield from _left_out(comparison)
+    for kind, group in _by_kind(comparison):
         yield ""
         yield f"{kind} ({len(group)})"
         yield from _changes(group)
-    if found.unsteady:
+    if comparison.unsteady:
         yield ""
-        yield f"unsteady ({len(found.unsteady)}): too seldom to tell from chance"
-        yield from _changes(found.unsteady)
+        yield f"unsteady ({len(comparison.unsteady)}): too seldom to tell from chance"
+        yield from _changes(comparison.unsteady)
     yield ""
-    yield sums(found)
+    yield summary_line(comparison)
 
 
-def _left_out(found: Comparison) -> Iterator[str]:
-    for run, names in ((found.before, found.only_before), (found.after, found.only_after)):
+def _left_out(comparison: Comparison) -> Iterator[str]:
+    for run, names in (
+        (comparison.before, comparison.only_before),
+        (comparison.after, comparison.only_after),
+    ):
         if names:
             yield f"left out: {len(names)} that only {run.name} played, such as {names[0]}"
-    yield from (f"note: {remark}" for remark in found.remarks)
+    yield from (f"note: {remark}" for remark in comparison.remarks)
 
 
-def _by_kind(found: Comparison) -> Iterator[tuple[Kind, list[Change]]]:
+def _by_kind(comparison: Comparison) -> Iterator[tuple[Kind, list[Change]]]:
     for kind in Kind:
-        group = [one for one in found.changes if one.kind is kind]
+        group = [change for change in comparison.changes if change.kind is kind]
         if group:
             yield kind, group
 
 
 def _changes(group: Sequence[Change]) -> Iterator[str]:
-    for change in _joined(group):
+    for change in _join(group):
         yield _cut(f"  {change.subject}: {change.before} -> {change.after}")
         if change.note:
             yield _cut(f"      {change.note}")
-        for word, where in (("before", change.shown_before), ("after ", change.shown_after)):
-            if where.trace:
-                yield f"      {word}  {_where(where)}"
+        for word, trace_place in (("before", change.shown_before), ("after ", change.shown_after)):
+            if trace_place.trace:
+                yield f"      {word}  {_show_command(trace_place)}"
 
 
-def _joined(group: Sequence[Change]) -> list[Change]:
-    """Scenarios that failed for one reason as one change, and so situations of one point."""
-    kept: dict[tuple[str, ...], list[Change]] = {}
+def _join(group: Sequence[Change]) -> list[Change]:
+    """Merge scenarios that failed for one reason, and the situations of one point."""
+    groups: dict[tuple[str, ...], list[Change]] = {}
     for change in group:
         alone = change.subject
         if change.subject.startswith(_SCENARIO):
@@ -79,27 +82,29 @@ def _joined(group: Sequence[Change]) -> list[Change]:
         elif change.kind is Kind.CHOICE:
             alone = change.subject.partition(" (")[0]
         key = (alone, change.before, change.after, change.note)
-        kept.setdefault(key, []).append(change)
-    return [_one_of(same) for same in kept.values()]
+        groups.setdefault(key, []).append(change)
+    return [_merge(same) for same in groups.values()]
 
 
-def _one_of(same: list[Change]) -> Change:
+def _merge(same: list[Change]) -> Change:
     first = same[0]
     if len(same) == 1:
         return first
     if first.kind is Kind.CHOICE:
-        names = [one.subject.partition(" (")[2].removesuffix(")") for one in same]
-        what = f"{first.subject.partition(' (')[0]}, {len(same)} situations"
+        names = [change.subject.partition(" (")[2].removesuffix(")") for change in same]
+        subject = f"{first.subject.partition(' (')[0]}, {len(same)} situations"
     else:
-        names = [one.subject.removeprefix(_SCENARIO).partition(": ")[0] for one in same]
-        what = f"{len(same)} scenarios"
-    shown = ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
-    return replace(first, subject=f"{what} ({shown})")
+        names = [change.subject.removeprefix(_SCENARIO).partition(": ")[0] for change in same]
+        subject = f"{len(same)} scenarios"
+    names_shown = ", ".join(names[:_MAX_NAMES_LISTED]) + (
+        ", …" if len(names) > _MAX_NAMES_LISTED else ""
+    )
+    return replace(first, subject=f"{subject} ({names_shown})")
 
 
-def _where(where: Where) -> str:
-    frame = f" --message {where.frame}" if where.frame >= 0 else ""
-    return f"harness show {near_path(where.trace)}{frame}"
+def _show_command(place: TracePlace) -> str:
+    frame = f" --message {place.frame}" if place.frame >= 0 else ""
+    return f"harness show {near_path(place.trace)}{frame}"
 
 
 def _cut(line: str) -> str:
@@ -109,52 +114,60 @@ def _cut(line: str) -> str:
     return indent + textwrap.shorten(line, _WIDTH - len(indent), placeholder=" …")
 
 
-def sums(found: Comparison) -> str:
+def summary_line(comparison: Comparison) -> str:
     """Return the number of differences of each kind, in one line."""
-    counts = Counter(one.kind for one in found.changes)
+    counts = Counter(change.kind for change in comparison.changes)
     parts = [f"{counts[kind]} {kind}" for kind in Kind if counts[kind]]
-    if found.unsteady:
-        parts.append(f"{len(found.unsteady)} unsteady")
+    if comparison.unsteady:
+        parts.append(f"{len(comparison.unsteady)} unsteady")
     return f"differences: {', '.join(parts) or 'none'}"
 
 
 def _programs(run: Run) -> str:
-    """The commands of what was played: of a server, of an agent, of the driver of an SDK."""
+    """Return the commands that were played: of a server, of an agent, of an SDK's driver."""
     report = run.report
-    return "; ".join(one for one in (report.command, report.agent, report.sdk) if one)
+    return "; ".join(command for command in (report.command, report.agent, report.sdk) if command)
 
 
-def markdown(found: Comparison, shown: Callable[[Where], str] = lambda _: "") -> Iterator[str]:
-    """The same for a page. `shown` gives the words for a trace, "" to leave it out."""
-    names = f"{found.before.name} and {found.after.name}"
-    yield f"{names}: {found.common} scenarios, which both played."
-    for line in _left_out(found):
+def markdown(
+    comparison: Comparison, describe_place: Callable[[TracePlace], str] = lambda _: ""
+) -> Iterator[str]:
+    """Yield the lines of a Markdown page. `describe_place` returns the words for a trace, or ""."""
+    names = f"{comparison.before.name} and {comparison.after.name}"
+    yield f"{names}: {comparison.common} scenarios, which both played."
+    for line in _left_out(comparison):
         yield ""
         yield f"{line[0].upper()}{line[1:]}."
-    for kind, group in _by_kind(found):
+    for kind, group in _by_kind(comparison):
         yield ""
         yield f"## {HEADINGS[kind]}"
         yield ""
         yield "| what | before | after | why it matters, or what shows it |"
         yield "|---|---|---|---|"
-        for change in _joined(group):
-            words = [change.note, shown(change.shown_before), shown(change.shown_after)]
-            note = "; ".join(dict.fromkeys(_shortened(one) for one in words if one))
+        for change in _join(group):
+            words = [
+                change.note,
+                describe_place(change.shown_before),
+                describe_place(change.shown_after),
+            ]
+            note = "; ".join(dict.fromkeys(_shorten(word) for word in words if word))
             yield _row(change.subject, change.before, change.after, note)
-    if found.unsteady:
+    if comparison.unsteady:
         yield ""
         yield f"## {UNSTEADY}"
         yield ""
         yield "| what | before | after |"
         yield "|---|---|---|"
-        yield from (_row(one.subject, one.before, one.after) for one in found.unsteady)
+        yield from (
+            _row(change.subject, change.before, change.after) for change in comparison.unsteady
+        )
     yield ""
-    yield f"{sums(found).capitalize()}."
+    yield f"{summary_line(comparison).capitalize()}."
 
 
-def _shortened(words: str) -> str:
+def _shorten(words: str) -> str:
     return textwrap.shorten(words, _WIDTH, placeholder=" …")
 
 
 def _row(*cells: str) -> str:
-    return "| " + " | ".join(" ".join(one.replace("|", "\\|").split()) for one in cells) + " |"
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"

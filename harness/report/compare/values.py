@@ -24,21 +24,21 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class TracePlace:
     """The trace that shows one side of a change; `frame` is the message's number, -1 for none."""
 
     trace: str = ""
     frame: int = -1
 
 
-NOWHERE = Where()
+NO_PLACE = TracePlace()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `before` and `after` are words for its two sides, `note` says more.
+    """One difference. `before` and `after` describe its two sides, `note` has more.
 
-    `counts` where it makes the comparison fail: something got worse, or a client may break.
+    It `counts` if it makes the comparison fail: something got worse, or a client may break.
     """
 
     kind: Kind
@@ -47,29 +47,29 @@ class Change:
     after: str
     note: str = ""
     counts: bool = False
-    shown_before: Where = NOWHERE
-    shown_after: Where = NOWHERE
+    shown_before: TracePlace = NO_PLACE
+    shown_after: TracePlace = NO_PLACE
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A recorded run, and what the user calls it."""
+    """A recorded run, and the user's name for it."""
 
     name: str
     report: Report
 
     @property
-    def played(self) -> set[str]:
+    def played_scenarios(self) -> set[str]:
         """The scenarios that were played and judged."""
-        return {one.id for one in self.report.scenarios if one.verdict in PLAYED}
+        return {scenario.id for scenario in self.report.scenarios if scenario.verdict in PLAYED}
 
 
 @dataclass(slots=True)
 class Comparison:
-    """All differences between two runs, and what could not be compared.
+    """All differences between two runs, and remarks on what could not be compared.
 
-    `unsteady` are those that chance may have made: they never count. `remarks` say what the reader
-    must know of the two runs before the differences mean anything.
+    `unsteady` are those that chance may have made: they never count. `remarks` are what the reader
+    must know about the two runs before the differences mean anything.
     """
 
     before: Run
@@ -84,4 +84,4 @@ class Comparison:
     @property
     def worse(self) -> bool:
         """Return whether anything got worse, or may break a client."""
-        return any(one.counts for one in self.changes)
+        return any(change.counts for change in self.changes)

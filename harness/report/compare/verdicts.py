@@ -1,7 +1,7 @@
-"""Verdicts that differ between two runs: of rules, of scenarios, and what is offered.
+"""Verdicts that differ between two runs: of rules, of scenarios, and of capabilities.
 
-What only one of the runs played says nothing about the other, so a rule is compared by the
-scenarios that both played.
+A scenario that only one of the runs played says nothing about the other, so a rule is compared by
+the scenarios that both played.
 """
 
 import re
@@ -10,27 +10,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from harness.judge.verdict import GRAVITY, Level, Verdict
-from harness.report.compare.values import NOWHERE, PLAYED, Change, Kind, Run, Where
+from harness.report.compare.values import NO_PLACE, PLAYED, Change, Kind, Run, TracePlace
 from harness.report.results.outcome import UNSTEADY
 from harness.report.results.report import Proof, RuleResult, ScenarioResult
 
 _BROKEN = (Verdict.FAIL, Verdict.KNOWN, Verdict.ERROR)
 _LEVELS = (Level.INFO, Level.SHOULD, Level.MUST)
 # Rules that judge the harness itself.
-_OURS = "harness."
-# Ids that say nothing to a reader, and are others in every run.
+_HARNESS_PREFIX = "harness."
+# Ids that mean nothing to a reader, and differ in every run.
 _ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(thr|turn)_\d+\b")
 # The folder of one run, as in `/home/me/project/.harness/run/123-main-2/work4/notes.txt`.
-_PLACE = re.compile(r"/[^\s\"']*/run/\d+-[\w-]+/\w+/")
-# What does not come in every run and came so often in one of them is no chance.
+_RUN_FOLDER = re.compile(r"/[^\s\"']*/run/\d+-[\w-]+/\w+/")
+# Proofs of an unsteady violation in one run that rule out chance.
 MIN_PROOFS = 3
 # A worse verdict of these weighs enough to fail the comparison; INFO never fails a run either.
-_WEIGHTY = (Level.MUST, Level.SHOULD)
+_COUNTED_LEVELS = (Level.MUST, Level.SHOULD)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A rule's verdict in the scenarios that both runs played, with what shows it."""
+class _CommonVerdict:
+    """A rule's verdict in the scenarios that both runs played, with its proofs."""
 
     verdict: Verdict
     level: Level
@@ -46,25 +46,28 @@ class _Judged:
 
     @property
     def weight(self) -> int:
-        """Return how bad it is: 0 if nothing is broken."""
+        """Return how bad the verdict is: 0 if nothing is broken."""
         return 1 + _LEVELS.index(self.level) if self.verdict in _BROKEN else 0
 
 
 def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
-    """The rules whose verdict differs, each with whether chance may have made the difference.
+    """Yield the rules whose verdict differs, each with whether chance may have made it.
 
     A rule that only one of the runs knows is left out.
     """
-    common = before.played & after.played
+    common = before.played_scenarios & after.played_scenarios
     later = {rule.id: rule for rule in after.report.rules}
     for rule in before.report.rules:
-        if rule.id not in later or rule.id.startswith(_OURS):
+        if rule.id not in later or rule.id.startswith(_HARNESS_PREFIX):
             continue
-        first, second = _judged(rule, before, common), _judged(later[rule.id], after, common)
+        first, second = (
+            _judge_common(rule, before, common),
+            _judge_common(later[rule.id], after, common),
+        )
         kind = _kind(first, second)
         if kind is None:
             continue
-        shown = _evidence(first, before), _evidence(second, after)
+        places = _evidence(first, before), _evidence(second, after)
         worse = second if second.weight > first.weight else first
         change = Change(
             kind,
@@ -72,35 +75,40 @@ def rule_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             first.word,
             second.word,
             _note(worse, rule.id, before),
-            kind is Kind.REGRESSED and second.level in _WEIGHTY,
-            *_alike(shown, first, second, (before, after)),
+            kind is Kind.REGRESSED and second.level in _COUNTED_LEVELS,
+            *_comparable_places(places, first, second, (before, after)),
         )
-        yield change, _by_chance((first, _shaky(before)), (second, _shaky(after)))
+        yield (
+            change,
+            _by_chance((first, _unsteady_scenarios(before)), (second, _unsteady_scenarios(after))),
+        )
 
 
-def _judged(rule: RuleResult, run: Run, common: set[str]) -> _Judged:
+def _judge_common(rule: RuleResult, run: Run, common: set[str]) -> _CommonVerdict:
     """Return the verdict of the common scenarios on a rule; placements of races are left out."""
-    if common == run.played:
-        proofs = tuple(one for one in rule.proofs if not one.race)
+    if common == run.played_scenarios:
+        proofs = tuple(proof for proof in rule.proofs if not proof.race)
         scenarios = tuple(rule.scenarios)
     else:
-        proofs = tuple(one for one in rule.proofs if not one.race and one.scenario in common)
-        scenarios = tuple(one for one in rule.scenarios if one in common)
+        proofs = tuple(
+            proof for proof in rule.proofs if not proof.race and proof.scenario in common
+        )
+        scenarios = tuple(scenario for scenario in rule.scenarios if scenario in common)
     if not scenarios:
         idle = rule.verdict if rule.verdict is Verdict.NOT_APPLICABLE else Verdict.NOT_EXERCISED
-        return _Judged(idle, rule.level, (), ())
-    broken = [one for one in proofs if one.row.verdict in _BROKEN]
+        return _CommonVerdict(idle, rule.level, (), ())
+    broken = [proof for proof in proofs if proof.row.verdict in _BROKEN]
     if not broken and (rule.verdict is Verdict.KNOWN or set(rule.broken_in) & common):
-        # A subject is proven once in a report: here, by a scenario that only this run played.
-        broken = [one for one in rule.proofs if one.row.verdict in _BROKEN]
+        # A report proves a subject once: here, by a scenario that only this run played.
+        broken = [proof for proof in rule.proofs if proof.row.verdict in _BROKEN]
     if not broken:
-        return _Judged(Verdict.PASS, rule.level, (), scenarios)
-    worst = max((one.row.verdict for one in broken), key=GRAVITY.__getitem__)
-    level = max((one.row.level for one in broken), key=_LEVELS.index)
-    return _Judged(worst, level, tuple(broken), scenarios)
+        return _CommonVerdict(Verdict.PASS, rule.level, (), scenarios)
+    worst = max((proof.row.verdict for proof in broken), key=GRAVITY.__getitem__)
+    level = max((proof.row.level for proof in broken), key=_LEVELS.index)
+    return _CommonVerdict(worst, level, tuple(broken), scenarios)
 
 
-def _kind(first: _Judged, second: _Judged) -> Kind | None:
+def _kind(first: _CommonVerdict, second: _CommonVerdict) -> Kind | None:
     if not first.scenarios and not second.scenarios:
         return None
     if not first.scenarios:
@@ -112,67 +120,71 @@ def _kind(first: _Judged, second: _Judged) -> Kind | None:
     return Kind.MENDED if second.weight < first.weight else None
 
 
-def _by_chance(first: tuple[_Judged, set[str]], second: tuple[_Judged, set[str]]) -> bool:
-    """Return whether the little that is broken in one of them is known not to be so in every run.
+def _by_chance(
+    first: tuple[_CommonVerdict, set[str]], second: tuple[_CommonVerdict, set[str]]
+) -> bool:
+    """Return whether the few violations of one side are known not to occur in every run.
 
-    Beside each are the scenarios of which its run says that a repetition went otherwise.
+    Each verdict comes with the scenarios in which a repetition of its run differed.
     """
     return any(
-        0 < len(one.proofs) < MIN_PROOFS
-        and all(proof.flaky or proof.scenario in shaky for proof in one.proofs)
+        0 < len(broken.proofs) < MIN_PROOFS
+        and all(proof.flaky or proof.scenario in shaky for proof in broken.proofs)
         and not other.proofs
-        for (one, shaky), (other, _) in ((first, second), (second, first))
+        for (broken, shaky), (other, _) in ((first, second), (second, first))
     )
 
 
-def _note(worse: _Judged, rule_id: str, run: Run) -> str:
+def _note(worse: _CommonVerdict, rule_id: str, run: Run) -> str:
     if not worse.proofs:
         return ""
     row = worse.proofs[0].row
     more = f" (+{len(worse.proofs) - 1} more)" if len(worse.proofs) > 1 else ""
-    told = f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
-    return _ID.sub("…", _PLACE.sub("…/", told))
+    words = f"{row.subject}: expected {row.expected}; actual {row.actual}{more}"
+    return _ID.sub("…", _RUN_FOLDER.sub("…/", words))
 
 
-def _evidence(judged: _Judged, run: Run) -> Where:
+def _evidence(judged: _CommonVerdict, run: Run) -> TracePlace:
     if judged.proofs:
         proof = judged.proofs[0]
-        # The next run of the profile writes over the trace that the proof names.
-        kept = _trace_of(run, [proof.scenario]).trace
-        return Where(kept or proof.trace, min(proof.row.frames, default=-1))
+        # The next run of the profile overwrites the trace that the proof names.
+        kept_trace = _trace_of(run, [proof.scenario]).trace
+        return TracePlace(kept_trace or proof.trace, min(proof.row.frames, default=-1))
     return _trace_of(run, judged.scenarios[:1])
 
 
-def _alike(
-    shown: tuple[Where, Where],
-    first: _Judged,
-    second: _Judged,
+def _comparable_places(
+    places: tuple[TracePlace, TracePlace],
+    first: _CommonVerdict,
+    second: _CommonVerdict,
     runs: tuple[Run, Run],
-) -> tuple[Where, Where]:
-    """The evidence of both sides, from the same scenario where one side has no finding to show."""
+) -> tuple[TracePlace, TracePlace]:
+    """Return the evidence of both sides, from the same scenario if one has no finding to show."""
     if first.proofs and not second.proofs:
         same = _trace_of(runs[1], [first.proofs[0].scenario])
-        return shown[0], same if same is not NOWHERE else shown[1]
+        return places[0], same if same is not NO_PLACE else places[1]
     if second.proofs and not first.proofs:
         same = _trace_of(runs[0], [second.proofs[0].scenario])
-        return same if same is not NOWHERE else shown[0], shown[1]
-    return shown
+        return same if same is not NO_PLACE else places[0], places[1]
+    return places
 
 
-def _trace_of(run: Run, scenarios: Iterable[str]) -> Where:
-    traces = {one.id: one.trace for one in run.report.scenarios}
-    return next((Where(traces[one]) for one in scenarios if traces.get(one)), NOWHERE)
+def _trace_of(run: Run, scenarios: Iterable[str]) -> TracePlace:
+    traces = {scenario.id: scenario.trace for scenario in run.report.scenarios}
+    return next(
+        (TracePlace(traces[scenario]) for scenario in scenarios if traces.get(scenario)), NO_PLACE
+    )
 
 
 def scenario_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
-    """The scenarios that failed by themselves in one run only, each with whether by chance."""
-    later = {one.id: one for one in after.report.scenarios}
-    shaky = {run.name: _shaky(run) for run in (before, after)}
+    """Yield the scenarios that failed in one run only, each with whether by chance."""
+    later = {scenario.id: scenario for scenario in after.report.scenarios}
+    shaky = {run.name: _unsteady_scenarios(run) for run in (before, after)}
     for first in before.report.scenarios:
         second = later.get(first.id)
         if second is None or first.verdict not in PLAYED or second.verdict not in PLAYED:
             continue
-        was, now = (one.verdict in _BROKEN for one in (first, second))
+        was, now = (result.verdict in _BROKEN for result in (first, second))
         if was == now:
             continue
         change = Change(
@@ -182,35 +194,37 @@ def scenario_changes(before: Run, after: Run) -> Iterator[tuple[Change, bool]]:
             str(second.verdict),
             (second if now else first).reason,
             now,
-            Where(first.trace),
-            Where(second.trace),
+            TracePlace(first.trace),
+            TracePlace(second.trace),
         )
         yield change, first.id in shaky[before.name] or first.id in shaky[after.name]
 
 
-def _shaky(run: Run) -> set[str]:
-    """The scenarios of which a run itself says that a repetition went otherwise."""
+def _unsteady_scenarios(run: Run) -> set[str]:
+    """Return the scenarios in which a repetition within the run differed."""
     return {
-        one.id
-        for one in run.report.scenarios
-        if any(finding == UNSTEADY for finding, _, _ in one.messages)
+        scenario.id
+        for scenario in run.report.scenarios
+        if any(finding == UNSTEADY for finding, _, _ in scenario.messages)
     }
 
 
 def capability_changes(before: Run, after: Run) -> Iterator[Change]:
-    """Give the features that only one server offers, by the scenarios that need them."""
-    first, second = ({one.id: one for one in run.report.scenarios} for run in (before, after))
+    """Yield the features that only one server offers, by the scenarios that need them."""
+    first, second = (
+        {scenario.id: scenario for scenario in run.report.scenarios} for run in (before, after)
+    )
     gone: dict[str, list[str]] = defaultdict(list)
     new: dict[str, list[str]] = defaultdict(list)
     for name in sorted(first.keys() & second.keys()):
         for capability in set(second[name].missing) - set(first[name].missing):
-            if _offered(first[name]):
+            if _has_all_capabilities(first[name]):
                 gone[capability].append(name)
         for capability in set(first[name].missing) - set(second[name].missing):
-            if _offered(second[name]):
+            if _has_all_capabilities(second[name]):
                 new[capability].append(name)
-    for kind, found in ((Kind.CAPABILITY_GONE, gone), (Kind.CAPABILITY_NEW, new)):
-        for capability, names in sorted(found.items()):
+    for kind, scenarios in ((Kind.CAPABILITY_GONE, gone), (Kind.CAPABILITY_NEW, new)):
+        for capability, names in sorted(scenarios.items()):
             offered, missing = "offered", "not offered"
             lost = kind is Kind.CAPABILITY_GONE
             yield Change(
@@ -220,11 +234,11 @@ def capability_changes(before: Run, after: Run) -> Iterator[Change]:
                 missing if lost else offered,
                 f"{len(names)} scenarios need it, such as {names[0]}",
                 lost,
-                Where(first[names[0]].trace),
-                Where(second[names[0]].trace),
+                TracePlace(first[names[0]].trace),
+                TracePlace(second[names[0]].trace),
             )
 
 
-def _offered(scenario: ScenarioResult) -> bool:
-    """Return whether a scenario was played to its end, and nothing was found missing."""
+def _has_all_capabilities(scenario: ScenarioResult) -> bool:
+    """Return whether a scenario was played to its end, with all capabilities offered."""
     return scenario.verdict in PLAYED and not scenario.missing

@@ -1,4 +1,4 @@
-"""Known findings: a profile's deviations and the entries of a baseline file, one format."""
+"""Known findings: a profile's deviations and the entries of a baseline file, in one format."""
 
 import dataclasses
 import fnmatch
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.client.target.mistakes import first_mistake
 from harness.client.target.profile import Deviation
-from harness.client.target.tomltext import Toml, Place, read_toml
+from harness.client.target.tomltext import Place, Toml, read_toml
 from harness.errors import UsageError
 from harness.judge.verdict import Row, Verdict
 from harness.report.results.outcome import Finding
@@ -34,12 +34,12 @@ class Baseline:
     toml: Toml
 
     def place(self, index: int, key: str) -> Place:
-        """The place of a key of an entry in the file."""
+        """Return the place of a key of an entry in the file."""
         return self.toml.place(("deviations", index, key))
 
 
 def load_baseline(path: Path) -> Baseline:
-    """A baseline file (`[[deviations]]` as in a profile). Raises `UsageError`."""
+    """Load a baseline file (`[[deviations]]` as in a profile). Raises `UsageError`."""
     try:
         toml = read_toml(path.read_text("utf-8"), str(path))
     except FileNotFoundError as error:
@@ -54,8 +54,8 @@ def load_baseline(path: Path) -> Baseline:
         raise UsageError(first_mistake(error, _File, toml)) from error
 
 
-def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
-    """The row, KNOWN where it is a violation that an entry names."""
+def mark_known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
+    """Return the row, KNOWN if it is a violation that an entry names."""
     if row.verdict is not Verdict.FAIL:
         return row
     for entry in entries:
@@ -64,8 +64,8 @@ def known_row(row: Row, scenario: str, entries: Sequence[Deviation]) -> Row:
     return row
 
 
-def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation]) -> Finding:
-    """The finding, with the reason of the entry that names it."""
+def mark_known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation]) -> Finding:
+    """Return the finding, with the reason of the entry that names it."""
     for entry in entries:
         if _matches(entry, finding.id, scenario, finding.message):
             return dataclasses.replace(finding, known=entry.reason)
@@ -73,13 +73,13 @@ def known_finding(finding: Finding, scenario: str, entries: Sequence[Deviation])
 
 
 def reason_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> str:
-    """Return why a KNOWN row is known."""
+    """Return the reason of the entry that makes a row KNOWN."""
     entry = entry_of(row, scenario, entries)
     return "" if entry is None else entry.reason
 
 
 def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation | None:
-    """The entry because of which a KNOWN row is known."""
+    """Return the entry that makes a row KNOWN."""
     for entry in entries:
         if _matches(entry, row.rule, scenario, _text(row)):
             return entry
@@ -87,43 +87,43 @@ def entry_of(row: Row, scenario: str, entries: Sequence[Deviation]) -> Deviation
 
 
 def _text(row: Row) -> str:
-    """The text of a row in which a pinned text is searched."""
+    """Return the text of a row that is searched for a pinned text."""
     return f"{row.subject} {row.expected} {row.actual}"
 
 
 def _matches(entry: Deviation, rule: str, scenario: str, text: str) -> bool:
-    return entry.rule == rule and _is_of(scenario, entry) and entry.pinned in text
+    return entry.rule == rule and _is_about(scenario, entry) and entry.pinned in text
 
 
-def _is_of(scenario: str, entry: Deviation) -> bool:
+def _is_about(scenario: str, entry: Deviation) -> bool:
     """Return whether an entry is about a scenario, or about the scenario of a race.
 
-    One that is played on another surface than the session is another scenario: an entry is about
-    it by its whole id (`turns/*@exec`), or is about every scenario.
+    A scenario on another surface than the session is another scenario: an entry is about it by its
+    whole id (`turns/*@exec`), or is about every scenario.
     """
     if surface_of(scenario) != SESSION:
-        ours = entry.scenario == "*" or surface_of(entry.scenario) != SESSION
-        return ours and fnmatch.fnmatchcase(scenario, entry.scenario)
+        is_other_surface = entry.scenario == "*" or surface_of(entry.scenario) != SESSION
+        return is_other_surface and fnmatch.fnmatchcase(scenario, entry.scenario)
     names = {scenario, RaceId.parse(scenario).scenario}
     return any(fnmatch.fnmatchcase(name, entry.scenario) for name in names)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stale:
-    """An entry that matches nothing any more; `instead` is a violation without its pinned text."""
+    """An entry without a match; `unpinned_text` is a violation without its pinned text."""
 
     entry: Deviation
-    instead: str = ""
+    unpinned_text: str = ""
 
     @property
-    def why(self) -> str:
-        """Return what was seen instead, and what to do about the entry."""
+    def reason(self) -> str:
+        """The texts found instead, and what to do about the entry."""
         entry = self.entry
-        if self.instead:
-            found = textwrap.shorten(self.instead, 160, placeholder=" …")
+        if self.unpinned_text:
+            shown_text = textwrap.shorten(self.unpinned_text, 160, placeholder=" …")
             return (
-                f"the pinned text {entry.pinned!r} is in nothing of what was found, such as: "
-                f"{found}; correct pinned, or remove the entry"
+                f"the pinned text {entry.pinned!r} matches no finding, such as: "
+                f"{shown_text}; correct pinned, or remove the entry"
             )
         if entry.rule.startswith(_OF_SCENARIO):
             return "it was not found in any of its scenarios; remove the entry"
@@ -134,8 +134,8 @@ class Stale:
 class Staleness:
     """The entries of a baseline after one run."""
 
-    stale: tuple[Stale, ...]
-    unchecked: tuple[Deviation, ...]
+    stale_entries: tuple[Stale, ...]
+    unchecked_entries: tuple[Deviation, ...]
 
 
 def staleness(
@@ -143,20 +143,23 @@ def staleness(
     rows: dict[str, list[Row]],
     findings: dict[str, list[Finding]],
     completed: set[str],
-    existing: Callable[[Deviation], Collection[str]],
+    scenarios_for: Callable[[Deviation], Collection[str]],
 ) -> Staleness:
     """Return the stale entries, and those that could not be checked; flaky ones are never stale.
 
     `rows` and `findings` are by scenario; `completed` are the scenarios that ran to the end;
-    `existing` gives the scenarios that an entry may be about, played or not. An entry is stale when
-    all its scenarios ran to the end and its rule got a witness but no violation that it matches.
+    `scenarios_for` returns the scenarios that an entry may be about, played or not. An entry is
+    stale when all its scenarios ran to the end and its rule got a witness but no violation that it
+    matches.
     """
     stale: list[Stale] = []
     unchecked: list[Deviation] = []
     for entry in entries:
-        concerned = {name for name in existing(entry) if _is_of(name, entry)}
-        mine = [row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule]
-        texts = [_text(row) for row in mine if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
+        concerned = {name for name in scenarios_for(entry) if _is_about(name, entry)}
+        rule_rows = [
+            row for name in concerned for row in rows.get(name, ()) if row.rule == entry.rule
+        ]
+        texts = [_text(row) for row in rule_rows if row.verdict in (Verdict.FAIL, Verdict.KNOWN)]
         texts += [
             finding.message
             for name in concerned
@@ -166,7 +169,7 @@ def staleness(
         if entry.flaky or any(entry.pinned in text for text in texts):
             continue
         # An entry about a scenario's own verdict needs no witness.
-        judged = bool(mine) or entry.rule.startswith(_OF_SCENARIO)
+        judged = bool(rule_rows) or entry.rule.startswith(_OF_SCENARIO)
         if concerned and concerned <= completed and judged:
             stale.append(Stale(entry, min(texts, default="")))
         else:

@@ -1,4 +1,4 @@
-"""A baseline that writes itself: which entries a run adds to it, and which it takes out."""
+"""A baseline that updates itself: the entries that a run adds to it and removes from it."""
 
 import json
 import os
@@ -21,19 +21,19 @@ from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOut
 MAX_SCENARIOS_NAMED: Final = 8
 EVERYWHERE: Final = "*"
 _HEADER: Final = re.compile(r"\s*\[\[\s*deviations\s*\]\]\s*(?:#.*)?")
-# The same thing under another name: that a scenario gave not the same again.
+# Findings that report the same: a repetition of the scenario differed.
 _ABOUT_REPEATING: Final = (LEAKS, UNSTEADY)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a baseline file: entries to add, and the places of those to take out."""
+    """A change of a baseline file: entries to add, and the indexes of those to remove."""
 
-    added: tuple[Deviation, ...]
-    removed: tuple[int, ...] = ()
+    entries_added: tuple[Deviation, ...]
+    indexes_removed: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed)
+        return bool(self.entries_added or self.indexes_removed)
 
 
 def new_entries(
@@ -44,89 +44,95 @@ def new_entries(
     levels: Collection[Level],
     expires: date | None = None,
 ) -> list[Deviation]:
-    """An entry for each rule, or finding, and scenario that counts and is not known.
+    """Return an entry for each rule, or finding, and scenario that counts and is not known.
 
-    `outcomes` are scenarios and placements of races, `levels` those that count. What no baseline
-    accepts, and a set-up that failed, has none: nothing was judged because of it.
+    `outcomes` are scenarios and placements of races, `levels` those that count. Findings that no
+    baseline accepts get none, nor does a failed set-up, because of which nothing was judged.
     """
     broken: dict[str, dict[str, bool]] = {}
     for outcome in outcomes:
-        findings = [one for one in outcome.findings if _recordable(one)]
-        rows = {row.rule for row in outcome.rows if _counts(row, levels)}
-        unsteady = any(one.id in _ABOUT_REPEATING for one in outcome.findings)
-        for name in sorted({*rows, *(one.id for one in findings)}):
-            seen = broken.setdefault(name, {})
-            seen[outcome.id] = seen.get(outcome.id, False) or unsteady
-    for one in loose:
-        if _recordable(one):
-            broken[one.id] = {EVERYWHERE: False}
-    found: list[Deviation] = []
+        findings = [finding for finding in outcome.findings if _is_recordable(finding)]
+        rows = {row.rule for row in outcome.rows if _is_counted(row, levels)}
+        unsteady = any(finding.id in _ABOUT_REPEATING for finding in outcome.findings)
+        for name in sorted({*rows, *(finding.id for finding in findings)}):
+            unsteady_by_scenario = broken.setdefault(name, {})
+            unsteady_by_scenario[outcome.id] = (
+                unsteady_by_scenario.get(outcome.id, False) or unsteady
+            )
+    for finding in loose:
+        if _is_recordable(finding):
+            broken[finding.id] = {EVERYWHERE: False}
+    new: list[Deviation] = []
     for rule, scenarios in sorted(broken.items()):
         if len(scenarios) > MAX_SCENARIOS_NAMED:
             scenarios = {EVERYWHERE: any(scenarios.values())}
-        found += [
+        new += [
             Deviation(rule=rule, scenario=name, reason=reason, flaky=flaky, expires=expires)
             for name, flaky in sorted(scenarios.items())
         ]
-    return found
+    return new
 
 
-def _counts(row: Row, levels: Collection[Level]) -> bool:
+def _is_counted(row: Row, levels: Collection[Level]) -> bool:
     return row.verdict is Verdict.FAIL and row.level in levels
 
 
-def _recordable(finding: Finding) -> bool:
+def _is_recordable(finding: Finding) -> bool:
     accepted = finding.id in accepted_ids() and not finding.id.startswith("setup.")
     return finding.counts and accepted
 
 
-def changed_text(text: str, baseline: Baseline | None, change: Change) -> str:
-    """The text of the file after the change. Raises `UsageError` where it has another form.
+def apply_change(text: str, baseline: Baseline | None, change: Change) -> str:
+    """Return the text of the file after the change. Raises `UsageError` for another layout.
 
-    An entry goes with the comments inside of it; those above it stay, since they may be about all
-    that follows.
+    An entry is removed with the comments inside of it; those above it stay, since they may be about
+    all that follows.
     """
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines()
-    if change.removed and baseline is not None:
-        lines = _without(lines, baseline, change.removed)
+    if change.indexes_removed and baseline is not None:
+        lines = _without_entries(lines, baseline, change.indexes_removed)
     while lines and not lines[-1].strip():
         lines.pop()
-    for entry in change.added:
+    for entry in change.entries_added:
         lines += [""] if lines else []
         lines += entry_lines(entry)
     return end.join([*lines, ""]) if lines else ""
 
 
 def entry_lines(entry: Deviation) -> list[str]:
-    """An entry as it is written in a file; what has its default is left out."""
-    lines = ["[[deviations]]", f"rule = {_quoted(entry.rule)}"]
+    """Return an entry as the lines of a file; defaults are left out."""
+    lines = ["[[deviations]]", f"rule = {_quote(entry.rule)}"]
     if entry.scenario != EVERYWHERE:
-        lines.append(f"scenario = {_quoted(entry.scenario)}")
-    lines.append(f"reason = {_quoted(entry.reason)}")
+        lines.append(f"scenario = {_quote(entry.scenario)}")
+    lines.append(f"reason = {_quote(entry.reason)}")
     lines += ["flaky = true"] if entry.flaky else []
     lines += [f"expires = {entry.expires}"] if entry.expires else []
     return lines
 
 
-def _quoted(text: str) -> str:
-    # A text of JSON is one of TOML, but for this character.
+def _quote(text: str) -> str:
+    # A JSON string is a TOML string, but for this character.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _without(lines: Sequence[str], baseline: Baseline, removed: Collection[int]) -> list[str]:
+def _without_entries(
+    lines: Sequence[str], baseline: Baseline, removed: Collection[int]
+) -> list[str]:
     begins = [
         baseline.toml.values["deviations", at].line - 1 for at in range(len(baseline.entries))
     ]
     gone: set[int] = set()
-    for at in removed:
-        first = begins[at]
+    for index in removed:
+        first = begins[index]
         if not _HEADER.fullmatch(lines[first]):
-            where = baseline.toml.values["deviations", at]
-            raise UsageError(f"{where}: write each entry below a line [[deviations]] of its own")
-        last = begins[at + 1] if at + 1 < len(begins) else len(lines)
+            place = baseline.toml.values["deviations", index]
+            raise UsageError(f"{place}: write each entry below a line [[deviations]] of its own")
+        last = begins[index + 1] if index + 1 < len(begins) else len(lines)
         body = range(first, last)
-        written = [one for one in body if lines[one].strip() and not _is_comment(lines[one])]
+        written = [
+            number for number in body if lines[number].strip() and not _is_comment(lines[number])
+        ]
         after = written[-1] + 1
         while after < len(lines) and not lines[after].strip():
             after += 1
@@ -139,7 +145,7 @@ def _is_comment(line: str) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Raises `OSError`."""
+    """Write a whole file, or leave the former one. Raises `OSError`."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
     try:

@@ -1,4 +1,4 @@
-"""Known deviations with a last day: which of them still count, and what is told of the others.
+"""Known deviations with a last day: which of them still count, and issues about the others.
 
 A day ends at midnight UTC, so that every machine of a project says the same.
 """
@@ -12,36 +12,36 @@ from harness.judge.verdict import Level
 from harness.report.results.report import Issue
 
 EXPIRED: Final = "baseline.expired"
-SOON: Final = "baseline.expires-soon"
-WARNED: Final = timedelta(days=14)
+EXPIRES_SOON: Final = "baseline.expires-soon"
+WARNING_PERIOD: Final = timedelta(days=14)
 
 
 def today() -> date:
-    """The day by which a run decides."""
+    """Return the day by which a run decides."""
     return datetime.now(UTC).date()
 
 
-def alive(entry: Deviation, day: date) -> bool:
-    """Return whether an entry counts on a day; its last day is among those."""
+def is_alive(entry: Deviation, day: date) -> bool:
+    """Return whether an entry counts on a day; its last day is included."""
     return entry.expires is None or day <= entry.expires
 
 
-def expiring(
+def expiry_issues(
     entries: Sequence[Deviation], day: date, places: Mapping[Deviation, str]
 ) -> list[Issue]:
     """Return issues for entries that have expired, or will within 14 days; none of them counts."""
-    found: list[Issue] = []
+    issues: list[Issue] = []
     for entry in entries:
-        if entry.expires is None or day + WARNED < entry.expires:
+        if entry.expires is None or day + WARNING_PERIOD < entry.expires:
             continue
-        what, left = f"{entry.rule} (scenario {entry.scenario})", (entry.expires - day).days
-        if left < 0:
+        subject, days_left = f"{entry.rule} (scenario {entry.scenario})", (entry.expires - day).days
+        if days_left < 0:
             words = f"expired on {entry.expires} and is not taken into account"
             todo = "remove the entry, or give it a new day and say why"
         else:
-            when = "today" if not left else f"in {left} day(s)"
+            when = "today" if not days_left else f"in {days_left} day(s)"
             words, todo = f"expires {when}, on {entry.expires}", "from then on its findings count"
-        message = f"the deviation {what} {words}; {todo} ({entry.reason})"
-        name = EXPIRED if left < 0 else SOON
-        found.append(Issue(name, message, Level.INFO, where=places.get(entry, "")))
-    return found
+        message = f"the deviation {subject} {words}; {todo} ({entry.reason})"
+        name = EXPIRED if days_left < 0 else EXPIRES_SOON
+        issues.append(Issue(name, message, Level.INFO, where=places.get(entry, "")))
+    return issues

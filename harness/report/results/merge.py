@@ -1,7 +1,6 @@
 """Merges the outcomes of all scenarios into one report, on the controller.
 
-The order in which outcomes arrive makes no difference, so any number of workers gives the same
-report.
+The order of the outcomes makes no difference, so any number of workers gives the same report.
 """
 
 import shlex
@@ -15,16 +14,16 @@ from harness.judge.base import Monitor
 from harness.judge.verdict import GRAVITY, Level, Row, Verdict
 from harness.protocol.spec.book import Book
 from harness.protocol.spec.rows import Requirement
-from harness.report.results.baseline import entry_of, known_finding, staleness
+from harness.report.results.baseline import entry_of, mark_known_finding, staleness
 from harness.report.results.outcome import (
     LEAKS,
     UNSTEADY,
     Finding,
     RaceOutcome,
     ScenarioOutcome,
-    broken,
+    broken_must_rules,
 )
-from harness.report.results.recorded import chosen, spoken
+from harness.report.results.recorded import collect_choices, collect_schema
 from harness.report.results.report import (
     Issue,
     PlacementResult,
@@ -34,18 +33,18 @@ from harness.report.results.report import (
     RuleResult,
     ScenarioResult,
 )
-from harness.report.results.rerun import Again, owned
-from harness.report.results.withheld import not_judged, say_if_inapplicable
-from harness.scenario.bundled import bundled_on
+from harness.report.results.rerun import ReplayCommands, findings_naming_scenario
+from harness.report.results.withheld import mark_inapplicable, withheld_results
+from harness.scenario.bundled import bundled_ids_on
 from harness.scenario.race_id import RaceId
 from harness.scenario.surfaces import COMMANDS
 from harness.trace.surfaces import SESSION, surface_of
 
-Own = Callable[[str], Collection[str]]
-"""The ids of somebody's own scenarios, played or not, that a glob may speak of."""
+UserScenarioIds = Callable[[str], Collection[str]]
+"""Returns the ids of users' scenarios, played or not, that a glob may be about."""
 
 
-def _no_own(glob: str) -> Collection[str]:
+def _no_user_scenarios(glob: str) -> Collection[str]:
     return ()
 
 
@@ -65,68 +64,74 @@ def merge(
     strict: bool = False,
     option: str = "",
     bundled: Collection[str] = (),
-    shipped: Sequence[Deviation] = (),
+    bundled_entries: Sequence[Deviation] = (),
     lacks: Sequence[Lack] = (),
     interrupted: str = "",
-    own: Own = _no_own,
+    user_scenarios: UserScenarioIds = _no_user_scenarios,
     places: Mapping[Deviation, str] = _NO_PLACES,
-    expiring: Sequence[Issue] = (),
+    expiry_issues: Sequence[Issue] = (),
 ) -> Report:
-    """The report of a run. `loose` are the workers' findings outside any scenario.
+    """Return the report of a run. `loose` are the workers' findings outside any scenario.
 
-    `bundled` are the ids of all bundled scenarios, `own` gives the ids of the user's: an entry
-    about a scenario that was not played is not stale. Entries that are `shipped` are only about
-    bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted`
-    (its name) makes no entry stale. `places` says where the entries of a baseline stand,
-    `expiring` what is told of their last days.
+    `bundled` are the ids of all bundled scenarios, `user_scenarios` gives the ids of the user's: an
+    entry about a scenario that was not played is not stale. `bundled_entries` are only about
+    bundled scenarios. `lacks` is what the machine cannot do. A run that a signal `interrupted` (its
+    name) makes no entry stale. `places` maps the entries of a baseline to their places,
+    `expiry_issues` are about their last days.
     """
     outcomes = sorted(outcomes, key=lambda outcome: outcome.id)
     races = sorted(races, key=lambda race: race.id)
     placed = [placement for race in races for placement in race.placements]
     # Findings outside any scenario can be known too, by entries for all scenarios.
-    loose = [known_finding(one, "", entries) for one in loose]
+    loose = [mark_known_finding(finding, "", entries) for finding in loose]
     report = Report(profile.name, shlex.join(profile.command), profile=option, strict=strict)
     report.agent = shlex.join(profile.exec.command)
     report.sdk = shlex.join(profile.sdk.command)
     report.interrupted = interrupted
-    report.server = "; ".join(dict.fromkeys(one.server for one in outcomes if one.server))
-    report.scenarios = [_scenario(outcome) for outcome in outcomes]
-    records = [(place, one.record) for place, one in enumerate(outcomes) if one.record is not None]
-    report.revision, report.choices = book.revision, chosen(records)
-    report.spoken = spoken(records)
-    report.races = [_race(race) for race in races]
-    report.unplayed = [one.id for one in (*outcomes, *races) if one.over_time]
+    report.server = "; ".join(
+        dict.fromkeys(outcome.server for outcome in outcomes if outcome.server)
+    )
+    report.scenarios = [_scenario_result(outcome) for outcome in outcomes]
+    records = [
+        (place, outcome.record)
+        for place, outcome in enumerate(outcomes)
+        if outcome.record is not None
+    ]
+    report.revision, report.choices = book.revision, collect_choices(records)
+    report.spoken = collect_schema(records)
+    report.races = [_race_result(race) for race in races]
+    report.unplayed = [outcome.id for outcome in (*outcomes, *races) if outcome.over_time]
     # Each worker plays it; the first outcome counts.
-    first = {one.id: one for owner in (*outcomes, *races) for one in reversed(owner.before)}
+    first = {probe.id: probe for owner in (*outcomes, *races) for probe in reversed(owner.before)}
     every = [*outcomes, *placed, *first.values()]
     rows = _rows_by_rule(every)
-    report.rules = [_rule(rule, rows[rule.id], entries) for rule in rules.values()]
-    unknown = {*COMMANDS} & {one for outcome in outcomes for one in outcome.missing}
+    report.rules = [_rule_result(rule, rows[rule.id], entries) for rule in rules.values()]
+    unknown = {*COMMANDS} & {path for outcome in outcomes for path in outcome.missing}
     for rule in report.rules:
         if rule.verdict is Verdict.NOT_EXERCISED:
-            say_if_inapplicable(rule, rules[rule.id], profile, lacks, unknown)
-    report.withheld = not_judged(report, lacks)
-    again = Again(report, every)
-    raced = [one for race in races for one in race.findings]
-    report.issues = [*_issues(every, [*loose, *raced], again), *expiring]
+            mark_inapplicable(rule, rules[rule.id], profile, lacks, unknown)
+    report.withheld = withheld_results(report, lacks)
+    commands = ReplayCommands(report, every)
+    raced = [finding for race in races for finding in race.findings]
+    report.issues = [*_issues(every, [*loose, *raced], commands), *expiry_issues]
     report.requirements = requirements(book, report.rules)
     if interrupted:
-        report.unchecked = [_entry(entry) for entry in entries]
+        report.unchecked = [_describe_entry(entry) for entry in entries]
     elif outcomes or not races:
-        # A race plays no scenario to its end: a finding that it does not show may still be there.
+        # A race plays no scenario to its end, so a finding missing in it may still exist.
         played = {outcome.id for outcome in outcomes}
 
-        def existing(entry: Deviation) -> set[str]:
-            theirs = () if entry in shipped else own(entry.scenario)
+        def scenarios_for(entry: Deviation) -> set[str]:
+            user_ids = () if entry in bundled_entries else user_scenarios(entry.scenario)
             surface = surface_of(entry.scenario)
-            ours = bundled if surface == SESSION else bundled_on(surface)
-            return {*played, *ours, *theirs}
+            bundled_ids = bundled if surface == SESSION else bundled_ids_on(surface)
+            return {*played, *bundled_ids, *user_ids}
 
-        _judge_baseline(report, outcomes, loose, entries, existing, again, places)
+        _judge_baseline(report, outcomes, loose, entries, scenarios_for, commands, places)
     return report
 
 
-def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
+def _scenario_result(outcome: ScenarioOutcome) -> ScenarioResult:
     return ScenarioResult(
         id=outcome.id,
         path=outcome.path,
@@ -135,7 +140,7 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
         reason=outcome.reason,
         seconds=outcome.seconds,
         end=outcome.end,
-        messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
+        messages=tuple((finding.id, finding.message, finding.line) for finding in outcome.findings),
         missing=outcome.missing,
         withheld=outcome.withheld,
         trace=outcome.kept,
@@ -148,14 +153,14 @@ def _scenario(outcome: ScenarioOutcome) -> ScenarioResult:
 def _rows_by_rule(
     outcomes: Iterable[ScenarioOutcome],
 ) -> dict[str, list[tuple[ScenarioOutcome, Row]]]:
-    found: dict[str, list[tuple[ScenarioOutcome, Row]]] = defaultdict(list)
+    rows: dict[str, list[tuple[ScenarioOutcome, Row]]] = defaultdict(list)
     for outcome in outcomes:
         for row in outcome.rows:
-            found[row.rule].append((outcome, row))
-    return found
+            rows[row.rule].append((outcome, row))
+    return rows
 
 
-def _race(race: RaceOutcome) -> RaceResult:
+def _race_result(race: RaceOutcome) -> RaceResult:
     return RaceResult(
         id=race.id,
         scenario=race.scenario,
@@ -163,13 +168,13 @@ def _race(race: RaceOutcome) -> RaceResult:
         action=race.action,
         verdict=race.verdict,
         reason=race.reason,
-        placements=tuple(_placement(one) for one in race.placements),
+        placements=tuple(_placement_result(placement) for placement in race.placements),
         missing=race.missing,
         withheld=race.withheld,
     )
 
 
-def _placement(outcome: ScenarioOutcome) -> PlacementResult:
+def _placement_result(outcome: ScenarioOutcome) -> PlacementResult:
     return PlacementResult(
         position=outcome.race_id.position,
         verdict=outcome.verdict,
@@ -178,19 +183,19 @@ def _placement(outcome: ScenarioOutcome) -> PlacementResult:
         reason=outcome.reason,
         seconds=outcome.seconds,
         trace=outcome.trace,
-        broken=broken(outcome),
-        messages=tuple((one.id, one.message, one.line) for one in outcome.findings),
+        broken=broken_must_rules(outcome),
+        messages=tuple((finding.id, finding.message, finding.line) for finding in outcome.findings),
     )
 
 
-def _rule(
+def _rule_result(
     rule: type[Monitor],
     rows: Iterable[tuple[ScenarioOutcome, Row]],
     entries: Sequence[Deviation],
 ) -> RuleResult:
     result = RuleResult(rule.id, rule.title, rule.level, Verdict.NOT_EXERCISED)
     verdicts: list[Verdict] = []
-    seen: set[tuple[str, Verdict]] = set()
+    seen_subjects: set[tuple[str, Verdict]] = set()
     for outcome, row in rows:
         # For the placements of a race the scenario is named once.
         name = RaceId.parse(outcome.id).scenario if outcome.race else outcome.id
@@ -202,9 +207,9 @@ def _rule(
             result.broken_in.append(name)
         if row.verdict is Verdict.PASS:
             result.witnesses += 1
-        elif (row.subject, row.verdict) not in seen:
+        elif (row.subject, row.verdict) not in seen_subjects:
             # The same subject in several scenarios (a kind of id, a method name) is one finding.
-            seen.add((row.subject, row.verdict))
+            seen_subjects.add((row.subject, row.verdict))
             result.proofs.append(_proof(outcome, row, entries))
     result.proofs.sort(key=_weight)
     if verdicts:
@@ -221,8 +226,8 @@ def _weight(proof: Proof) -> tuple[int, int]:
 
 
 def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> Proof:
-    known = row.verdict is Verdict.KNOWN
-    entry = entry_of(row, outcome.id, entries) if known else None
+    is_known = row.verdict is Verdict.KNOWN
+    entry = entry_of(row, outcome.id, entries) if is_known else None
     return Proof(
         outcome.id,
         row,
@@ -236,39 +241,48 @@ def _proof(outcome: ScenarioOutcome, row: Row, entries: Sequence[Deviation]) -> 
 
 
 def _issues(
-    outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding], again: Again
+    outcomes: Sequence[ScenarioOutcome], loose: Sequence[Finding], commands: ReplayCommands
 ) -> list[Issue]:
-    """One issue per cause: several workers and scenarios meet the same set-up failure.
+    """Return one issue per cause: several workers and scenarios meet the same set-up failure.
 
-    Of several findings with the same cause, one that counts is shown: a known one must not hide
-    it.
+    Of several findings with the same cause, one that counts is shown: a known one must not hide it.
     """
-    every = [*loose, *(one for outcome in outcomes for one in owned(outcome) if _stands_out(one))]
-    every.sort(key=lambda one: (not one.counts, one.message, one.level, one.known))
-    found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for finding in every:
-        found[finding.id, finding.kind].append(finding)
-    return [_issue(group, again) for _, group in sorted(found.items())]
+    findings = [
+        *loose,
+        *(
+            finding
+            for outcome in outcomes
+            for finding in findings_naming_scenario(outcome)
+            if _is_listed_alone(finding)
+        ),
+    ]
+    findings.sort(
+        key=lambda finding: (not finding.counts, finding.message, finding.level, finding.known)
+    )
+    groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.id, finding.kind].append(finding)
+    return [_issue(group, commands) for _, group in sorted(groups.items())]
 
 
-def _stands_out(finding: Finding) -> bool:
-    """Return whether a scenario's finding is listed by itself, in addition to the scenario's
-    verdict.
-    """
+def _is_listed_alone(finding: Finding) -> bool:
+    """Return whether a scenario's finding is listed beside the scenario's verdict."""
     return finding.id.startswith(("setup.", "hygiene.")) or finding.id in (LEAKS, UNSTEADY)
 
 
-def _issue(group: list[Finding], again: Again) -> Issue:
-    """An issue for all findings with the same cause, with the number of the others.
+def _issue(group: list[Finding], commands: ReplayCommands) -> Issue:
+    """Return an issue for all findings with the same cause, with the number of the others.
 
-    Set-up failures have one cause, even where each worker words it differently; so have findings
-    that name what they are about.
+    Set-up failures have one cause, even if each worker words it differently; so have findings with
+    a `kind`.
     """
     first = group[0]
-    others = len({one.message for one in group if one.counts is first.counts}) - 1
+    other_messages = (
+        len({finding.message for finding in group if finding.counts is first.counts}) - 1
+    )
     one_cause = first.id.startswith("setup.") or bool(first.kind)
-    more = f" (+{others} more)" if others and not one_cause else ""
-    repeat = next((command for one in group if (command := again.of(one))), "")
+    more = f" (+{other_messages} more)" if other_messages and not one_cause else ""
+    repeat = next((command for finding in group if (command := commands.for_finding(finding))), "")
     return Issue(first.id, first.message + more, first.level, first.known, repeat)
 
 
@@ -277,8 +291,8 @@ def _judge_baseline(
     outcomes: Sequence[ScenarioOutcome],
     loose: Sequence[Finding],
     entries: Sequence[Deviation],
-    existing: Callable[[Deviation], Collection[str]],
-    again: Again,
+    scenarios_for: Callable[[Deviation], Collection[str]],
+    commands: ReplayCommands,
     places: Mapping[Deviation, str],
 ) -> None:
     findings: dict[str, list[Finding]] = defaultdict(list)
@@ -291,53 +305,54 @@ def _judge_baseline(
         {outcome.id: outcome.rows for outcome in outcomes},
         findings,
         {outcome.id for outcome in outcomes if outcome.played},
-        existing,
+        scenarios_for,
     )
-    for one in state.stale:
-        entry = one.entry
+    for stale in state.stale_entries:
+        entry = stale.entry
         report.issues.append(
             Issue(
                 "baseline.stale",
-                f"the deviation {_entry(entry)} is not seen any more: {one.why} ({entry.reason})",
+                f"the deviation {_describe_entry(entry)} is not seen any more: "
+                f"{stale.reason} ({entry.reason})",
                 Level.MUST,
-                repeat=again.of_entry(entry),
+                repeat=commands.for_entry(entry),
                 where=places.get(entry, ""),
             )
         )
-    report.unchecked += [_entry(entry) for entry in state.unchecked]
+    report.unchecked += [_describe_entry(entry) for entry in state.unchecked_entries]
 
 
-def _entry(entry: Deviation) -> str:
+def _describe_entry(entry: Deviation) -> str:
     return f"{entry.rule} (scenario {entry.scenario})"
 
 
 def requirements(book: Book, rules: Iterable[RuleResult]) -> dict[str, str]:
-    """Requirement id -> PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED, ERROR.
+    """Map requirement ids to PASS, FAIL, KNOWN, PARTLY, INFO, NOT_EXERCISED or ERROR.
 
     PASS if all its rules passed, FAIL if one failed, PARTLY if some were not exercised. A
-    requirement that is our own choice (CHOSEN) never fails: it is INFO where the target chose
+    requirement that is our own choice (CHOSEN) never fails: it is INFO if the target chose
     otherwise.
     """
     by_id = {rule.id: rule for rule in rules}
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for requirement in book.requirements:
-        mine = [by_id[rule] for rule in requirement.rules if rule in by_id]
-        judged = [_verdict_on(requirement, rule) for rule in mine]
+        rule_results = [by_id[rule] for rule in requirement.rules if rule in by_id]
+        judged = [_verdict_on(requirement, rule) for rule in rule_results]
         if not judged:
             continue
         gravest = max(judged, key=GRAVITY.__getitem__)
         idle = (Verdict.NOT_EXERCISED, Verdict.NOT_APPLICABLE)
         if gravest is Verdict.PASS and any(verdict in idle for verdict in judged):
-            found[requirement.id] = "PARTLY"
+            verdicts[requirement.id] = "PARTLY"
         elif gravest is Verdict.FAIL and requirement.clause.level == Level.INFO:
-            found[requirement.id] = str(Level.INFO)
+            verdicts[requirement.id] = str(Level.INFO)
         else:
-            found[requirement.id] = str(gravest)
-    return found
+            verdicts[requirement.id] = str(gravest)
+    return verdicts
 
 
 def _verdict_on(requirement: Requirement, rule: RuleResult) -> Verdict:
-    """The verdict of a rule on one of its requirements.
+    """Return the verdict of a rule on one of its requirements.
 
     A violation that names requirements counts for those only. An INFO finding counts only for
     requirements that are our own choice, never for one that the text states.

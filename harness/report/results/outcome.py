@@ -15,11 +15,11 @@ LEAKS, UNSTEADY = "leaks-state", "unsteady"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something found outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
+    """A finding outside the rules: `scenario.*`, `setup.*`, `liveness.*`, `hygiene.*`.
 
     `line` is a line of the scenario's file. `places` are the members of messages that it is about,
-    `about` the ids of the scenarios to play, in this order, to see it again, `detail` further lines
-    of text. A report keeps findings with the same id but another `kind` apart.
+    `about` the ids of the scenarios to play, in this order, to repeat it, `detail` further lines of
+    text. A report keeps findings with the same id but another `kind` apart.
     """
 
     id: str
@@ -39,11 +39,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SnapshotResult:
     """The state of one scenario's transcript, in a run that keeps snapshots.
 
-    `state` is one of `same`, `new`, `changed`, `unsteady` (it was as accepted in another play) and
-    `not kept`; `told` says in sentences what changed, or why nothing was kept.
+    `state` is one of `same`, `new`, `changed`, `unsteady` (another play was as accepted) and `not
+    kept`; `told` has sentences about the changes, or why nothing was kept.
     """
 
     state: str
@@ -55,7 +55,7 @@ class ScenarioOutcome:
     """One scenario on one target.
 
     It was played `runs` times (`--repeat`, `--retries`), `failed_runs` of which failed; one that is
-    `over_time` was not begun, since the time of the run was over.
+    `over_time` was not begun before the deadline of the run.
 
     In a race, `race` names the placement (`interrupt@item:1:started`). A placement that is `racy`
     was played several times (`runs`), and this is the most severe outcome.
@@ -63,14 +63,14 @@ class ScenarioOutcome:
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
     offer, or `withheld` is the one that this machine cannot provide.
 
-    `trace` is the file of the conversation, which the next run writes over, `kept` the one that
-    stays this run's.
+    `trace` is the file of the conversation, which the next run overwrites, `kept` the one that this
+    run keeps.
 
-    `before` are probes that were played first and showed that nothing can be played. They are no
-    scenarios of the run, but rules that their traces break count. `record` is what the trace shows
-    beside verdicts, None where there is none, or in a race. `snapshot` is None in a run that keeps
-    no snapshots. `server` is what the server calls itself. `awaited` is the notification that was
-    waited for in vain, "" if there was none.
+    `before` are probes that were played first and showed that nothing can be played. They are not
+    scenarios of the run, but rules that their traces break count. `record` has the choices and
+    messages in the trace, None without a trace, or in a race. `snapshot` is None in a run that
+    keeps no snapshots. `server` is the server's own name. `awaited` is the notification for which
+    it timed out, "" if there was none.
     """
 
     id: str
@@ -93,7 +93,7 @@ class ScenarioOutcome:
     withheld: str = ""
     before: list["ScenarioOutcome"] = field(default_factory=list["ScenarioOutcome"])
     record: Record | None = None
-    snapshot: Kept | None = None
+    snapshot: SnapshotResult | None = None
     server: str = ""
     failed_runs: int = 0
     over_time: bool = False
@@ -105,12 +105,12 @@ class ScenarioOutcome:
         return RaceId.parse_name(self.race)
 
     def to_plain(self) -> dict[str, Any]:
-        """Builtins only."""
+        """Return the outcome as builtins."""
         return _SCENARIO.dump_python(self, mode="json")
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "ScenarioOutcome":
-        """The reverse of `to_plain`."""
+        """Return the outcome of builtins from `to_plain`."""
         return _SCENARIO.validate_python(plain)
 
 
@@ -118,8 +118,8 @@ class ScenarioOutcome:
 class RaceOutcome:
     """One action placed at every position of one scenario, on one target.
 
-    `findings` and `before` come from playing the scenario without the action first, where that
-    showed that no placement can be tried. `missing` and `withheld` are as in a `ScenarioOutcome`.
+    `findings` and `before` come from playing the scenario without the action first, if that showed
+    that no placement can be tried. `missing` and `withheld` are as in a `ScenarioOutcome`.
     """
 
     id: str
@@ -137,24 +137,24 @@ class RaceOutcome:
     over_time: bool = False
 
     def to_plain(self) -> dict[str, Any]:
-        """Builtins only."""
+        """Return the outcome as builtins."""
         return _RACE.dump_python(self, mode="json")
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "RaceOutcome":
-        """The reverse of `to_plain`."""
+        """Return the outcome of builtins from `to_plain`."""
         return _RACE.validate_python(plain)
 
 
 def seconds_of(outcome: ScenarioOutcome | RaceOutcome) -> float:
     """Return how many seconds were played."""
     if isinstance(outcome, RaceOutcome):
-        return sum(one.seconds for one in outcome.placements)
+        return sum(placement.seconds for placement in outcome.placements)
     return outcome.seconds
 
 
-def broken(outcome: ScenarioOutcome) -> tuple[str, ...]:
-    """The MUST rules that a trace breaks."""
+def broken_must_rules(outcome: ScenarioOutcome) -> tuple[str, ...]:
+    """Return the MUST rules that a trace breaks."""
     return tuple(sorted({row.rule for row in outcome.rows if _is_breach(row)}))
 
 
@@ -168,10 +168,10 @@ _FINDING = TypeAdapter(Finding)
 
 
 def finding_to_plain(finding: Finding) -> dict[str, Any]:
-    """A finding as builtins."""
+    """Return a finding as builtins."""
     return _FINDING.dump_python(finding, mode="json")
 
 
 def finding_from_plain(plain: dict[str, Any]) -> Finding:
-    """A finding from builtins."""
+    """Return a finding from builtins."""
     return _FINDING.validate_python(plain)

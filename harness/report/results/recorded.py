@@ -1,8 +1,8 @@
-"""Choices of a server, and the schema it spoke, over all scenarios of a run.
+"""Choices of a server, and the schema of its messages, over all scenarios of a run.
 
-A report names scenarios by their places in its list, as ranges: "0-12,15". What shows a thing is
-such ranges with the first scenario and its frame: "0-12,15:0#33". So a report of hundreds of
-scenarios stays small.
+A report names scenarios by their indexes in its list, as ranges: "0-12,15". A sighting is such
+ranges with the first scenario and its frame: "0-12,15:0#33". So a report of hundreds of scenarios
+stays small.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from harness.judge.ledger.record import Record
 
 @dataclass(slots=True)
 class ChoiceResult:
-    """A value that was seen at a point, in the situation `about`, `count` times, `shown` where."""
+    """A value seen at a point `count` times, in the situation `about`, and where (`shown`)."""
 
     about: str
     value: str
@@ -24,9 +24,9 @@ class ChoiceResult:
 
 @dataclass(slots=True)
 class MemberResult:
-    """Sightings of a member: `shown` where, by its types and by its words.
+    """Sightings of a member, by its types and by its words.
 
-    `sometimes` are the scenarios in which the object around it had it in some messages only.
+    `sometimes` are the scenarios in which its parent object had it in some messages only.
     """
 
     types: dict[str, str] = field(default_factory=dict[str, str])
@@ -34,33 +34,33 @@ class MemberResult:
     sometimes: str = ""
 
 
-Chosen = dict[str, list[ChoiceResult]]
-Spoken = dict[str, dict[str, MemberResult]]
+ChoicesByPoint = dict[str, list[ChoiceResult]]
+SpokenSchema = dict[str, dict[str, MemberResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The scenarios that show something, by their places, and the first with its frame."""
+class Sightings:
+    """The scenarios that show something, by their indexes, and the first with its frame."""
 
     scenarios: tuple[int, ...]
     first: int
     frame: int
 
 
-def pack(shown: Shown) -> str:
-    """As text: "0-12,15:0#33"."""
-    return f"{pack_places(shown.scenarios)}:{shown.first}#{shown.frame}"
+def pack(sightings: Sightings) -> str:
+    """Return sightings as text: "0-12,15:0#33"."""
+    return f"{pack_places(sightings.scenarios)}:{sightings.first}#{sightings.frame}"
 
 
-def unpack(packed: str) -> Shown:
-    """The reverse. Raises `ValueError` for another text."""
-    places, _, rest = packed.partition(":")
-    first, _, frame = rest.partition("#")
-    return Shown(tuple(unpack_places(places)), int(first), int(frame))
+def unpack(packed: str) -> Sightings:
+    """Return the sightings of a text from `pack`. Raises `ValueError` for another text."""
+    places, _, first_frame = packed.partition(":")
+    first, _, frame = first_frame.partition("#")
+    return Sightings(tuple(unpack_places(places)), int(first), int(frame))
 
 
 def pack_places(places: Iterable[int]) -> str:
-    """Whole numbers as ranges."""
+    """Return whole numbers as ranges."""
     runs: list[list[int]] = []
     for place in sorted(set(places)):
         if runs and place == runs[-1][1] + 1:
@@ -71,13 +71,13 @@ def pack_places(places: Iterable[int]) -> str:
 
 
 def unpack_places(packed: str) -> Iterator[int]:
-    """The reverse."""
+    """Yield the numbers of ranges from `pack_places`."""
     for run in packed.split(",") if packed else ():
         low, _, high = run.partition("-")
         yield from range(int(low), int(high or low) + 1)
 
 
-class _Gathered:
+class _SightingsBuilder:
     """The places where one thing was seen."""
 
     def __init__(self) -> None:
@@ -92,29 +92,31 @@ class _Gathered:
         self.count += count
 
     @property
-    def packed(self) -> str:
-        return pack(Shown(tuple(self._places), self._places[0], self._frame))
+    def as_text(self) -> str:
+        return pack(Sightings(tuple(self._places), self._places[0], self._frame))
 
 
-def chosen(records: Iterable[tuple[int, Record]]) -> Chosen:
-    """The choices of a run, by point; each record with the place of its scenario, in order."""
-    found: dict[tuple[str, str, str], _Gathered] = defaultdict(_Gathered)
+def collect_choices(records: Iterable[tuple[int, Record]]) -> ChoicesByPoint:
+    """Return the choices of a run, by point, from records with the indexes of their scenarios."""
+    builders: dict[tuple[str, str, str], _SightingsBuilder] = defaultdict(_SightingsBuilder)
     for place, record in records:
-        for one in record.choices:
-            found[one.point, one.about, one.value].add(place, one.frame, one.count)
-    by_point: Chosen = defaultdict(list)
-    for (point, about, value), gathered in sorted(found.items()):
-        by_point[point].append(ChoiceResult(about, value, gathered.count, gathered.packed))
+        for choice in record.choices:
+            builders[choice.point, choice.situation, choice.value].add(
+                place, choice.frame, choice.count
+            )
+    by_point: ChoicesByPoint = defaultdict(list)
+    for (point, situation, value), gathered in sorted(builders.items()):
+        by_point[point].append(ChoiceResult(situation, value, gathered.count, gathered.as_text))
     return dict(by_point)
 
 
-def spoken(records: Iterable[tuple[int, Record]]) -> Spoken:
-    """The schema of a run, by message and member; each record with the place of its scenario."""
-    types: dict[tuple[str, str, str], _Gathered] = defaultdict(_Gathered)
-    words: dict[tuple[str, str, str], _Gathered] = defaultdict(_Gathered)
+def collect_schema(records: Iterable[tuple[int, Record]]) -> SpokenSchema:
+    """Return the schema of a run, by message and member, from records with scenario indexes."""
+    types: dict[tuple[str, str, str], _SightingsBuilder] = defaultdict(_SightingsBuilder)
+    words: dict[tuple[str, str, str], _SightingsBuilder] = defaultdict(_SightingsBuilder)
     sometimes: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, record in records:
-        for message, members in record.spoken.items():
+        for message, members in record.messages.items():
             for path, member in members.items():
                 for name, frame in member.types.items():
                     types[message, path, name].add(place, frame)
@@ -122,11 +124,11 @@ def spoken(records: Iterable[tuple[int, Record]]) -> Spoken:
                     words[message, path, name].add(place, frame)
                 if member.sometimes:
                     sometimes[message, path].append(place)
-    found: Spoken = defaultdict(lambda: defaultdict(MemberResult))
+    schema: SpokenSchema = defaultdict(lambda: defaultdict(MemberResult))
     for (message, path, name), gathered in sorted(types.items()):
-        found[message][path].types[name] = gathered.packed
+        schema[message][path].types[name] = gathered.as_text
     for (message, path, name), gathered in sorted(words.items()):
-        found[message][path].words[name] = gathered.packed
+        schema[message][path].words[name] = gathered.as_text
     for (message, path), places in sometimes.items():
-        found[message][path].sometimes = pack_places(places)
-    return {message: dict(members) for message, members in found.items()}
+        schema[message][path].sometimes = pack_places(places)
+    return {message: dict(members) for message, members in schema.items()}

@@ -4,25 +4,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.judge.verdict import Level, Row, Verdict
-from harness.report.results.outcome import Kept
-from harness.report.results.recorded import Chosen, Spoken
+from harness.report.results.outcome import SnapshotResult
+from harness.report.results.recorded import ChoicesByPoint, SpokenSchema
 from harness.report.results.rerun_command import Programs
 from harness.report.results.starts import ServerStart
 from harness.scenario.race_id import RaceId
 
 NOT_OFFERED = "the server does not offer "
-"""How the reason of a scenario begins whose capabilities are missing; their names follow.
+"""The beginning of the reason for a scenario with missing capabilities; their names follow.
 
-It is for people: what is missing is in `missing`."""
+It is for people; `missing` has the names for programs."""
 NOT_KNOWN = "the target does not know "
-"""How the reason of a rule begins that needs a command which the agent does not know."""
+"""The beginning of the reason for a rule that needs a command unknown to the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """One violation and the scenario that showed it; `race` is the placement, "" for none.
 
-    One that is known may be `flaky`: not seen in every run.
+    A known violation may be `flaky`: not seen in every run.
     """
 
     scenario: str
@@ -69,9 +69,9 @@ class ScenarioResult:
     """The result of one scenario in a run.
 
     One that is NOT_APPLICABLE names capabilities: `missing` are those that the target does not
-    offer, or `withheld` is the one that this machine cannot provide. `trace` is the file that holds
-    the conversation, "" where it was not played. `snapshot` is what became of its transcript, None
-    where none is kept. It was played `runs` times, `failed_runs` of which failed.
+    offer, or `withheld` is the one that this machine cannot provide. `trace` is the file of the
+    conversation, "" if it was not played. `snapshot` is the state of its transcript, None if none
+    is kept. It was played `runs` times, `failed_runs` of which failed.
     """
 
     id: str
@@ -85,7 +85,7 @@ class ScenarioResult:
     missing: tuple[str, ...] = ()
     withheld: str = ""
     trace: str = ""
-    snapshot: Kept | None = None
+    snapshot: SnapshotResult | None = None
     runs: int = 1
     failed_runs: int = 0
 
@@ -94,8 +94,8 @@ class ScenarioResult:
 class PlacementResult:
     """The result of one action at one position.
 
-    `racy` where no gate can hold the server there; it was played `runs` times, and this is the most
-    severe result. `broken` are the MUST rules that its trace breaks.
+    It is `racy` if no gate can hold the server there; it was played `runs` times, and this is the
+    most severe result. `broken` are the MUST rules that its trace breaks.
     """
 
     position: str
@@ -131,8 +131,8 @@ class RaceResult:
 class Issue:
     """A finding outside the rules and scenarios: set-up, hygiene, a stale baseline entry.
 
-    `repeat` is the command that reproduces it, "" where there is none; `where` the place of the
-    baseline's entry that it is about, such as `known.toml:4:1`, "" for none.
+    `repeat` is the command that reproduces it, "" for none; `where` the place of its baseline
+    entry, such as `known.toml:4:1`, "" for none.
     """
 
     id: str
@@ -147,8 +147,8 @@ class Issue:
 class Withheld:
     """A capability that the target promises and this machine cannot provide.
 
-    `program` is what the machine lacks, `why` what was found, `advice` what to do; then the ids of
-    what was not judged because of it.
+    `program` is what the machine lacks, `why` the finding, `advice` what to do; then the ids of the
+    scenarios, races and rules that were not judged because of it.
     """
 
     capability: str
@@ -168,14 +168,15 @@ class Report:
     `sdk` that of the driver of an SDK; "" for none.
 
     `interrupted` is the name of the signal that ended it before all was played, "" for none.
-    `choices` and `spoken` are what its scenarios show of what the text leaves open, and of the
-    messages themselves; `revision` stands for the documents by which it was judged.
+    `choices` and `spoken` are what its scenarios show about points that the text leaves open, and
+    about the messages themselves; `revision` is that of the documents by which it was judged.
 
-    `server` is what the server calls itself in its answer to `initialize`, "" where it does not
-    say. The run began at `started` (ISO 8601, UTC) and took `took` seconds by the clock.
-    `unplayed` are the scenarios and races that were not begun, since `--max-time` was over.
-    `fuzz` has what `pytest -m fuzz` found, each kind of case as `harness fuzz --json` prints it.
-    `starts` are those of the server for its session scenarios.
+    `server` is the server's own name in its answer to `initialize`, "" for none. The run began at
+    `started` (ISO 8601, UTC) and took `took` seconds by the clock. `unplayed` are the scenarios and
+    races that were not begun, since `--max-time` was over.
+
+    `fuzz` has the results of `pytest -m fuzz`, each kind of case as `harness fuzz --json` prints
+    it. `starts` are those of the server for its session scenarios.
     """
 
     target: str
@@ -193,8 +194,8 @@ class Report:
     strict: bool = False
     interrupted: str = ""
     revision: str = ""
-    choices: Chosen = field(default_factory=Chosen)
-    spoken: Spoken = field(default_factory=Spoken)
+    choices: ChoicesByPoint = field(default_factory=ChoicesByPoint)
+    spoken: SpokenSchema = field(default_factory=SpokenSchema)
     server: str = ""
     started: str = ""
     took: float = 0.0
@@ -204,35 +205,48 @@ class Report:
 
     @property
     def programs(self) -> Programs:
-        """Return the judged programs as a command line names them."""
+        """The judged programs as a command line names them."""
         return Programs(self.profile or self.target, self.command, self.agent, self.sdk)
 
     def counts(self, level: Level | None = None) -> dict[Verdict, int]:
         """Return the number of rules with each verdict."""
-        found = dict.fromkeys(Verdict, 0)
+        counts = dict.fromkeys(Verdict, 0)
         for rule in self.rules:
             if level is None or rule.level is level:
-                found[rule.verdict] += 1
-        return found
+                counts[rule.verdict] += 1
+        return counts
 
     def red_rules(self) -> list[RuleResult]:
-        """Rules that make the run fail."""
+        """Return the rules that make the run fail."""
         return [rule for rule in self.rules if is_red(rule, strict=self.strict)]
 
     @property
     def red(self) -> bool:
         """Return whether the run fails (design: "Exit status 1")."""
-        return bool(
-            self.red_rules()
-            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.scenarios)
-            or any(one.verdict in (Verdict.FAIL, Verdict.ERROR) for one in self.races)
-            or any(issue.level is Level.MUST and not issue.known for issue in self.issues)
-            or any("RED" in one["verdict"] for one in self.fuzz)
-        )
+        return bool(self.red_reasons())
+
+    def red_reasons(self) -> list[str]:
+        """Return what makes the run fail: `2 rules`, `1 scenario`, `baseline.stale`."""
+        failing = (Verdict.FAIL, Verdict.ERROR)
+        counts = {
+            "rule": len(self.red_rules()),
+            "scenario": sum(one.verdict in failing for one in self.scenarios),
+            "race": sum(one.verdict in failing for one in self.races),
+            "fuzz run": sum("RED" in fuzz["verdict"] for fuzz in self.fuzz),
+        }
+        issues = [one.id for one in self.issues if one.level is Level.MUST and not one.known]
+        return [
+            *(
+                f"{count} {kind}{'' if count == 1 else 's'}"
+                for kind, count in counts.items()
+                if count
+            ),
+            *dict.fromkeys(issues),
+        ]
 
 
-def gravest(rule: RuleResult) -> Level:
-    """The highest level among the violations; the rule's own level where there are none."""
+def gravest_level(rule: RuleResult) -> Level:
+    """Return the highest level among the violations; the rule's own level if there are none."""
     failed = {proof.row.level for proof in rule.proofs if proof.row.verdict is Verdict.FAIL}
     return next((level for level in Level if level in failed), rule.level)
 

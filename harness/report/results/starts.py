@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class StartReason(StrEnum):
-    """Reasons why there was no process that could be used."""
+    """Reasons why no running process could be used."""
 
     FIRST = "first process"
     FRESH = "server: fresh"
@@ -27,19 +27,19 @@ class StartReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServerStart:
-    """One start of a server: why, and for which scenario."""
+    """One start of a server: its reason, and its scenario."""
 
     reason: StartReason
     scenario: str
 
 
 def by_reason(starts: Sequence[ServerStart]) -> Iterator[tuple[StartReason, list[str]]]:
-    """Return the scenarios of each reason, the most frequent reason first."""
-    found = {reason: list(_of(starts, reason)) for reason in StartReason}
-    for reason in sorted(found, key=lambda one: -len(found[one])):
-        if found[reason]:
-            yield reason, found[reason]
+    """Yield the scenarios of each reason, the most frequent reason first."""
+    scenarios = {reason: list(_scenarios_of(starts, reason)) for reason in StartReason}
+    for reason in sorted(scenarios, key=lambda item: -len(scenarios[item])):
+        if scenarios[reason]:
+            yield reason, scenarios[reason]
 
 
-def _of(starts: Iterable[ServerStart], reason: StartReason) -> Iterator[str]:
-    return (one.scenario for one in starts if one.reason is reason)
+def _scenarios_of(starts: Iterable[ServerStart], reason: StartReason) -> Iterator[str]:
+    return (start.scenario for start in starts if start.reason is reason)

@@ -1,7 +1,7 @@
 """The user's own scenarios on disk, whether or not a run plays them.
 
-A baseline entry may be about scenarios that a run leaves out. So what a run collected is not enough
-to tell whether the entry matches any scenario, or whether all of its scenarios ran.
+A baseline entry may be about scenarios that a run leaves out. So the scenarios that a run collected
+do not tell whether the entry matches any, or whether all of its scenarios ran.
 """
 
 import os
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.families import scenarios_in
+from harness.scenario.families import scenario_paths_in
 from harness.scenario.identity import (
     SUFFIX,
     SUFFIXES,
@@ -22,12 +22,12 @@ from harness.scenario.identity import (
 
 _WILD = frozenset("*?[")
 # Users keep no scenarios there, and such folders are large.
-_ELSEWHERE = frozenset({"node_modules", "__pycache__", "site-packages"})
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """The scenarios of the projects of a run. Make it with `own_of`.
+class UserScenarios:
+    """The scenarios of the projects of a run. Make it with `user_scenarios_of`.
 
     `roots` are the folders to which ids are relative, `folders` those that the run was given.
     """
@@ -35,21 +35,19 @@ class Own:
     roots: tuple[Path, ...]
     folders: tuple[Path, ...]
 
-    def named_by(self, glob: str) -> set[str]:
-        """The ids in the folder that a glob names (`my/*`); for a glob without one (`*`), the ids
-        in the folders of the run.
-        """
+    def ids_in(self, glob: str) -> set[str]:
+        """Return the ids in the folder of a glob (`my/*`), or in the run's folders (`*`)."""
         head = _head(glob)
-        folders = [_there(root / head) for root in self.roots] if head else self.folders
+        folders = [_folder_on_disk(root / head) for root in self.roots] if head else self.folders
         return _ids(folders)
 
-    def everywhere(self) -> set[str]:
-        """All ids of the projects; without a project, those in the folders of the run."""
-        return _ids([*(one for one in self.roots if not _is_top(one)), *self.folders])
+    def all_ids(self) -> set[str]:
+        """Return all ids of the projects; without a project, those in the folders of the run."""
+        return _ids([*(root for root in self.roots if not _is_top(root)), *self.folders])
 
 
-def own_of(paths: Iterable[Path]) -> Own:
-    """The scenarios of a run that was given, or played, these files and folders."""
+def user_scenarios_of(paths: Iterable[Path]) -> UserScenarios:
+    """Return the scenarios of the projects of these files and folders."""
     bundled = bundled_folder()
     roots: dict[Path, None] = {root_of(Path.cwd() / "any"): None}
     folders: dict[Path, None] = {}
@@ -66,11 +64,11 @@ def own_of(paths: Iterable[Path]) -> Own:
         first = real.relative_to(root).parts[:1]
         folders[real if is_folder or _is_top(root) else root.joinpath(*first)] = None
     roots.pop(bundled, None)
-    return Own(tuple(roots), tuple(folders))
+    return UserScenarios(tuple(roots), tuple(folders))
 
 
 def _head(glob: str) -> str:
-    """The leading folders of a glob, up to the first with a wildcard."""
+    """Return the leading folders of a glob, up to the first with a wildcard."""
     folders: list[str] = []
     for part in glob.split("/")[:-1]:
         if not _WILD.isdisjoint(part) or part in ("", ".", ".."):
@@ -79,8 +77,8 @@ def _head(glob: str) -> str:
     return "/".join(folders)
 
 
-def _there(folder: Path) -> Path:
-    """The folder on disk; for the rows of a family, the folder of the family's file."""
+def _folder_on_disk(folder: Path) -> Path:
+    """Return the folder on disk; for the rows of a family, the folder of the family's file."""
     row = row_of_path(folder / f"any{SUFFIX}")
     return folder if row is None else row[0].parent
 
@@ -94,10 +92,12 @@ def _ids(folders: Iterable[Path]) -> set[str]:
     bundled = bundled_folder()
     files = {file for folder in folders for file in _files(folder)}
     own = [file for file in files if not file.is_relative_to(bundled)]
-    return {scenario_id(path) for file in own for path in scenarios_in(file)}
+    return {scenario_id(path) for file in own for path in scenario_paths_in(file)}
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for where, below, names in os.walk(folder):
-        below[:] = [one for one in below if not one.startswith(".") and one not in _ELSEWHERE]
-        yield from (Path(where, name).resolve() for name in names if name.endswith(SUFFIXES))
+    for parent, below, names in os.walk(folder):
+        below[:] = [
+            name for name in below if not name.startswith(".") and name not in _SKIPPED_FOLDERS
+        ]
+        yield from (Path(parent, name).resolve() for name in names if name.endswith(SUFFIXES))

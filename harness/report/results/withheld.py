@@ -9,14 +9,14 @@ from harness.judge.verdict import Verdict
 from harness.report.results.report import NOT_KNOWN, Report, RuleResult, Withheld
 
 
-def say_if_inapplicable(
+def mark_inapplicable(
     result: RuleResult,
     rule: type[Monitor],
     profile: Profile,
     lacks: Sequence[Lack],
     unknown: Collection[str] = (),
 ) -> None:
-    """NOT_APPLICABLE, and why, for a rule that was not exercised and does not apply.
+    """Mark a rule that was not exercised and does not apply as NOT_APPLICABLE, with the reason.
 
     It needs what the target does not declare, or what only this machine cannot provide, or a
     command that the agent does not know (`unknown`).
@@ -40,17 +40,19 @@ def say_if_inapplicable(
         result.reason = gone[withheld[0]]
 
 
-def not_judged(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
-    """For each lack, the rules and scenarios that were not judged because of it."""
+def withheld_results(report: Report, lacks: Sequence[Lack]) -> list[Withheld]:
+    """Return, for each lack, the rules and scenarios that were not judged because of it."""
     return [
         Withheld(
             lack.capability,
             lack.program,
             lack.cause,
             lack.advice,
-            tuple(one.id for one in report.scenarios if one.withheld == lack.capability),
-            tuple(one.id for one in report.races if one.withheld == lack.capability),
-            tuple(one.id for one in report.rules if one.withheld == lack.capability),
+            tuple(
+                scenario.id for scenario in report.scenarios if scenario.withheld == lack.capability
+            ),
+            tuple(race.id for race in report.races if race.withheld == lack.capability),
+            tuple(rule.id for rule in report.rules if rule.withheld == lack.capability),
         )
         for lack in lacks
     ]

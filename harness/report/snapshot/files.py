@@ -10,9 +10,9 @@
     end: quiescent
     # check: 1f02a9c4…
 
-The last line holds four digits for each line before it, so that an edit by hand is told with its
-line: a transcript is what a server said, and nobody may mistake an edit for that. `order: free` is
-that of a transcript whose order differs from play to play.
+The last line holds four digits for each line before it, so that an edit by hand is reported with
+its line: a transcript is a server's output, and an edit must not pass for that. `order: free` marks
+a transcript whose order differs from play to play.
 """
 
 import json
@@ -37,7 +37,7 @@ _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 
 
 class SnapshotError(HarnessError):
-    """A file is no snapshot of ours; the text says in which line, and what to do."""
+    """A file is not a valid snapshot; the text has the line, and what to do."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"{line}: {problem}")
@@ -46,21 +46,21 @@ class SnapshotError(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A kept transcript, and of which scenario on which target it is."""
+    """A kept transcript, with its scenario and target."""
 
     scenario: str
     target: str
     transcript: Transcript
 
 
-def written(snapshot: Snapshot) -> str:
-    """The text of a snapshot's file."""
-    lines = list(_lines(snapshot))
-    return "\n".join([*lines, f"{_CHECK}{''.join(map(_digits, lines))}"]) + "\n"
+def format_snapshot(snapshot: Snapshot) -> str:
+    """Return the text of a snapshot's file."""
+    lines = list(_snapshot_lines(snapshot))
+    return "\n".join([*lines, f"{_CHECK}{''.join(map(_line_checksum, lines))}"]) + "\n"
 
 
-def read(content: bytes) -> Snapshot:
-    """The snapshot in a file. Raises `SnapshotError` for a file that we did not write so."""
+def parse_snapshot(content: bytes) -> Snapshot:
+    """Parse the snapshot in a file. Raises `SnapshotError` for a file that we did not write."""
     try:
         lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -74,11 +74,11 @@ def read(content: bytes) -> Snapshot:
             f"a snapshot of version {title[1]}; this harness reads version {VERSION}: "
             "use the harness that wrote it, or remove the file and keep it anew",
         )
-    _check(lines)
-    return _parsed(lines)
+    _verify_lines(lines)
+    return _parse(lines)
 
 
-def _lines(snapshot: Snapshot) -> Iterator[str]:
+def _snapshot_lines(snapshot: Snapshot) -> Iterator[str]:
     transcript = snapshot.transcript
     yield f"# harness transcript, version {VERSION}"
     yield f"# scenario: {snapshot.scenario}"
@@ -93,28 +93,28 @@ def _lines(snapshot: Snapshot) -> Iterator[str]:
     yield f"end: {transcript.end}"
 
 
-def _digits(line: str) -> str:
+def _line_checksum(line: str) -> str:
     return f"{zlib.crc32(line.encode('utf-8', 'surrogatepass')) & 0xFFFF:04x}"
 
 
-def _check(lines: Sequence[str]) -> None:
-    """Raise `SnapshotError` for the first line that is not as it was written."""
+def _verify_lines(lines: Sequence[str]) -> None:
+    """Raise `SnapshotError` for the first line that was changed."""
     for number, line in enumerate(lines, 1):
         if line.startswith(_MARKERS):
             raise SnapshotError(number, "a merge left this: remove the file and keep it anew")
     last = max(number for number, line in enumerate(lines) if line or not number)
-    found = lines[last].removeprefix(_CHECK) if lines[last].startswith(_CHECK) else None
-    if found is None:
+    digits = lines[last].removeprefix(_CHECK) if lines[last].startswith(_CHECK) else None
+    if digits is None:
         raise SnapshotError(last + 1, 'cut off: the last line, "# check: …", is not there')
-    expected = [found[at : at + 4] for at in range(0, len(found), 4)]
+    expected = [digits[at : at + 4] for at in range(0, len(digits), 4)]
     for number, line in enumerate(lines[:last]):
-        if number >= len(expected) or _digits(line) != expected[number]:
+        if number >= len(expected) or _line_checksum(line) != expected[number]:
             raise SnapshotError(number + 1, "edited by hand: it is not as it was kept")
     if len(expected) != last or lines[last + 1 :] != [""]:
         raise SnapshotError(last + 1, "edited by hand: lines are missing, or were added")
 
 
-def _parsed(lines: Sequence[str]) -> Snapshot:
+def _parse(lines: Sequence[str]) -> Snapshot:
     head: dict[str, str] = {}
     messages: list[Message] = []
     end, client = "", 0
@@ -122,8 +122,8 @@ def _parsed(lines: Sequence[str]) -> Snapshot:
         if line.startswith("# "):
             name, _, value = line[2:].partition(": ")
             head[name] = value
-        elif found := _CLIENT.fullmatch(line):
-            client = int(found[1])
+        elif client_match := _CLIENT.fullmatch(line):
+            client = int(client_match[1])
         elif line.startswith("end: "):
             end = line.removeprefix("end: ")
         elif line:
@@ -136,12 +136,12 @@ def _parsed(lines: Sequence[str]) -> Snapshot:
 
 
 def _message(line: str, number: int, client: int) -> Message:
-    arrow, _, rest = line.partition(" ")
-    place, rest = rest.startswith(_PLACE), rest.removeprefix(_PLACE)
-    many, rest = rest.startswith(_ANY_NUMBER), rest.removeprefix(_ANY_NUMBER)
-    garbled, rest = rest.startswith(_GARBLED), rest.removeprefix(_GARBLED)
+    arrow, _, body = line.partition(" ")
+    place, body = body.startswith(_PLACE), body.removeprefix(_PLACE)
+    many, body = body.startswith(_ANY_NUMBER), body.removeprefix(_ANY_NUMBER)
+    garbled, body = body.startswith(_GARBLED), body.removeprefix(_GARBLED)
     try:
-        value: Any = json.loads(rest)
+        value: Any = json.loads(body)
     except (ValueError, RecursionError):
         value = None
         arrow = ""

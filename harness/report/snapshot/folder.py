@@ -1,8 +1,8 @@
-"""The folder of a user's snapshots: what was accepted, what is pending, what is unused.
+"""The folder of a user's snapshots: accepted, pending and unused ones.
 
     DIR/<target>/<scenario>.transcript              accepted: belongs into the repository
-    DIR/.pending/<target>/<scenario>.transcript     what a run said instead
-    DIR/.pending/<target>/<scenario>.unused         no whole run plays it: why, in one line
+    DIR/.pending/<target>/<scenario>.transcript     the different transcript of a run
+    DIR/.pending/<target>/<scenario>.unused         no whole run plays it: the reason in one line
 
 A file is written beside its place and moved there, so that a full disk or a kill leaves the former
 one whole. Each scenario has files of its own: any number of workers write at the same time.
@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from harness.errors import UsageError
-from harness.report.snapshot.files import Snapshot, SnapshotError, read, written
+from harness.report.snapshot.files import Snapshot, SnapshotError, format_snapshot, parse_snapshot
 
 SUFFIX, UNUSED = ".transcript", ".unused"
 PENDING = ".pending"
@@ -33,8 +33,8 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A snapshot that waits for a decision, with what is accepted and what is pending.
+class WaitingSnapshot:
+    """A snapshot that waits for a decision, with its accepted and pending versions.
 
     `problem` is why a file of it cannot be read, or why it is unused.
     """
@@ -42,8 +42,8 @@ class Waiting:
     target: str
     scenario: str
     state: State
-    accepted: Snapshot | None = None
-    pending: Snapshot | None = None
+    accepted_snapshot: Snapshot | None = None
+    pending_snapshot: Snapshot | None = None
     problem: str = ""
 
     @property
@@ -52,8 +52,8 @@ class Waiting:
         return f"{self.target}/{self.scenario}"
 
 
-class Folder:
-    """One folder of snapshots. Whatever it does raises `OSError` where the disk refuses."""
+class SnapshotFolder:
+    """One folder of snapshots. All methods raise `OSError` if the disk fails."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,11 +63,11 @@ class Folder:
         return self.path / target / f"{scenario}{SUFFIX}"
 
     def pending_file(self, target: str, scenario: str, suffix: str = SUFFIX) -> Path:
-        """Return the path of a pending one, or with `UNUSED` of the note that nobody plays it."""
+        """Return the path of a pending snapshot, or with `UNUSED` of the note that it is unused."""
         return self.path / PENDING / target / f"{scenario}{suffix}"
 
     def prepare(self) -> None:
-        """Make the folder. Raises `UsageError` where it cannot be made, or written to."""
+        """Make the folder. Raises `UsageError` if it cannot be made, or written to."""
         try:
             pending = self.path / PENDING
             pending.mkdir(parents=True, exist_ok=True)
@@ -75,100 +75,105 @@ class Folder:
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise UsageError(f"{self.path} cannot be written: name a folder that is yours")
         except OSError as error:
-            shown = error.filename or self.path
-            why = f"{error.strerror}; name a folder that can be written"
-            raise UsageError(f"{shown} cannot be written: {why}") from error
+            path = error.filename or self.path
+            reason = f"{error.strerror}; name a folder that can be written"
+            raise UsageError(f"{path} cannot be written: {reason}") from error
 
-    def accepted(self, target: str, scenario: str) -> Snapshot | None:
-        """The accepted snapshot, None for none. Raises `SnapshotError`."""
+    def load_accepted(self, target: str, scenario: str) -> Snapshot | None:
+        """Return the accepted snapshot, None for none. Raises `SnapshotError`."""
         return _read(self.accepted_file(target, scenario))
 
-    def pending(self, target: str, scenario: str) -> Snapshot | None:
-        """The pending snapshot, None for none. Raises `SnapshotError`."""
+    def load_pending(self, target: str, scenario: str) -> Snapshot | None:
+        """Return the pending snapshot, None for none. Raises `SnapshotError`."""
         return _read(self.pending_file(target, scenario))
 
     def keep_pending(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot for review, in place of an earlier one; it is in use."""
-        self._used(snapshot.target, snapshot.scenario)
+        """Store a snapshot for review, in place of an earlier one, and mark it as used."""
+        self._mark_used(snapshot.target, snapshot.scenario)
         file = self.pending_file(snapshot.target, snapshot.scenario)
-        _write(file, written(snapshot))
+        _write(file, format_snapshot(snapshot))
 
     def forget_pending(self, target: str, scenario: str) -> None:
-        """Nothing of it waits: it was played, and is as accepted."""
-        self._used(target, scenario)
+        """Remove a pending snapshot whose scenario was played as accepted."""
+        self._mark_used(target, scenario)
         _remove(self.pending_file(target, scenario), self.path / PENDING)
 
-    def _used(self, target: str, scenario: str) -> None:
+    def _mark_used(self, target: str, scenario: str) -> None:
         _remove(self.pending_file(target, scenario, UNUSED), self.path / PENDING)
 
-    def note_unused(self, target: str, scenario: str, why: str) -> None:
-        """Note that a whole run played no such scenario."""
-        _write(self.pending_file(target, scenario, UNUSED), f"{why}\n")
+    def note_unused(self, target: str, scenario: str, reason: str) -> None:
+        """Note why no whole run plays the scenario of a snapshot."""
+        _write(self.pending_file(target, scenario, UNUSED), f"{reason}\n")
 
-    def accept(self, one: Waiting) -> None:
-        """The pending one is the accepted one from now on; an unused one is removed."""
-        if one.state is State.UNUSED:
-            _remove(self.accepted_file(one.target, one.scenario), self.path)
-            _remove(self.pending_file(one.target, one.scenario, UNUSED), self.path / PENDING)
+    def accept(self, snapshot: WaitingSnapshot) -> None:
+        """Make the pending version the accepted one; remove an unused snapshot."""
+        if snapshot.state is State.UNUSED:
+            _remove(self.accepted_file(snapshot.target, snapshot.scenario), self.path)
+            _remove(
+                self.pending_file(snapshot.target, snapshot.scenario, UNUSED), self.path / PENDING
+            )
             return
-        if one.pending is None:
-            raise UsageError(f"{one.name}: {one.problem}; nothing can be accepted")
-        _write(self.accepted_file(one.target, one.scenario), written(one.pending))
-        self.forget_pending(one.target, one.scenario)
+        if snapshot.pending_snapshot is None:
+            raise UsageError(f"{snapshot.name}: {snapshot.problem}; nothing can be accepted")
+        _write(
+            self.accepted_file(snapshot.target, snapshot.scenario),
+            format_snapshot(snapshot.pending_snapshot),
+        )
+        self.forget_pending(snapshot.target, snapshot.scenario)
 
-    def reject(self, one: Waiting) -> None:
-        """The accepted one stays; of an unused one the note is removed."""
-        self.forget_pending(one.target, one.scenario)
+    def reject(self, snapshot: WaitingSnapshot) -> None:
+        """Keep the accepted version; of an unused snapshot remove the note."""
+        self.forget_pending(snapshot.target, snapshot.scenario)
 
-    def names(self) -> list[tuple[str, str]]:
-        """Target and scenario of each accepted snapshot."""
-        return sorted(self._found(self.path, SUFFIX))
+    def accepted_names(self) -> list[tuple[str, str]]:
+        """Return target and scenario of each accepted snapshot."""
+        return sorted(self._find_files(self.path, SUFFIX))
 
-    def waiting(self) -> list[Waiting]:
-        """Return the snapshots that wait for a decision, and those that cannot be read, by name."""
-        pending = set(self._found(self.path / PENDING, SUFFIX))
-        unused = set(self._found(self.path / PENDING, UNUSED))
-        found: list[Waiting] = []
-        for target, scenario in sorted({*pending, *unused, *self.names()}):
-            one = self._one(target, scenario, (target, scenario) in unused)
-            if one is not None:
-                found.append(one)
-        return found
+    def waiting_snapshots(self) -> list[WaitingSnapshot]:
+        """Return the snapshots that wait for a decision, and unreadable ones, by name."""
+        pending = set(self._find_files(self.path / PENDING, SUFFIX))
+        unused = set(self._find_files(self.path / PENDING, UNUSED))
+        snapshots: list[WaitingSnapshot] = []
+        for target, scenario in sorted({*pending, *unused, *self.accepted_names()}):
+            snapshot = self._waiting_snapshot(target, scenario, (target, scenario) in unused)
+            if snapshot is not None:
+                snapshots.append(snapshot)
+        return snapshots
 
-    def _one(self, target: str, scenario: str, unused: bool) -> Waiting | None:
+    def _waiting_snapshot(self, target: str, scenario: str, unused: bool) -> WaitingSnapshot | None:
         problem, accepted, pending = "", None, None
         try:
-            pending = self.pending(target, scenario)
+            pending = self.load_pending(target, scenario)
         except SnapshotError as error:
             problem = f"{self.pending_file(target, scenario)}:{error}"
         try:
-            accepted = self.accepted(target, scenario)
+            accepted = self.load_accepted(target, scenario)
         except SnapshotError as error:
             problem = f"{self.accepted_file(target, scenario)}:{error}"
             if pending is not None:
-                return Waiting(target, scenario, State.CHANGED, None, pending, problem)
+                return WaitingSnapshot(target, scenario, State.CHANGED, None, pending, problem)
         if problem:
-            return Waiting(target, scenario, State.DAMAGED, accepted, pending, problem)
+            return WaitingSnapshot(target, scenario, State.DAMAGED, accepted, pending, problem)
         if pending is not None:
             state = State.NEW if accepted is None else State.CHANGED
-            return Waiting(target, scenario, state, accepted, pending)
+            return WaitingSnapshot(target, scenario, state, accepted, pending)
         if unused and accepted is not None:
             note = self.pending_file(target, scenario, UNUSED)
-            why = note.read_text("utf-8", "replace").strip()
-            return Waiting(target, scenario, State.UNUSED, accepted, None, why)
+            reason = note.read_text("utf-8", "replace").strip()
+            return WaitingSnapshot(target, scenario, State.UNUSED, accepted, None, reason)
         return None
 
-    def _found(self, root: Path, suffix: str) -> Iterator[tuple[str, str]]:
-        """Give the files of a folder: the first folder is the target, the rest the scenario."""
+    def _find_files(self, root: Path, suffix: str) -> Iterator[tuple[str, str]]:
+        """Yield the files of a folder: the first folder is the target, the rest the scenario."""
         for file in root.rglob(f"*{suffix}") if root.is_dir() else ():
-            target, *rest = file.relative_to(root).parts
-            if rest and target != PENDING:
-                yield target, "/".join(rest).removesuffix(suffix)
+            target, *parts = file.relative_to(root).parts
+            if parts and target != PENDING:
+                yield target, "/".join(parts).removesuffix(suffix)
 
 
 def _read(file: Path) -> Snapshot | None:
     try:
-        return read(file.read_bytes())
+        return parse_snapshot(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -189,7 +194,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _remove(file: Path, root: Path) -> None:
-    """Remove a file, and the folders that are empty then, up to a folder."""
+    """Remove a file, and its empty parent folders up to `root`."""
     file.unlink(missing_ok=True)
     folder = file.parent
     while folder != root and folder.is_relative_to(root):

@@ -1,4 +1,4 @@
-"""The review of what waits, in a terminal: one snapshot after the other, one key each."""
+"""The review of waiting snapshots, in a terminal: one after the other, one key each."""
 
 import re
 from collections import Counter
@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.errors import UsageError
-from harness.report.snapshot.changes import headline, meaning
-from harness.report.snapshot.folder import Folder, State, Waiting
+from harness.report.snapshot.changes import describe_changes, headline
+from harness.report.snapshot.folder import SnapshotFolder, State, WaitingSnapshot
 from harness.report.snapshot.message import Transcript
-from harness.report.snapshot.sides import Line, Mark, compared, unified
+from harness.report.snapshot.sides import Line, Mark, diff_lines, unified_lines
 
 _NARROW = 100
-"""Columns from which on both sides stand beside each other."""
+"""The least columns for showing both sides beside each other."""
 _SENTENCES, _LINES = 8, 200
 _STYLES = {
     Mark.HEAD: "bold cyan",
@@ -25,7 +25,7 @@ _STYLES = {
     Mark.NEW: "green",
     Mark.LEFT_OUT: "dim italic",
 }
-# How often, and in which messages; what it changed stays.
+# The parts of a sentence about how often and in which messages, to be removed.
 _COUNTS = re.compile(r"^(?:one|\d+) (?=messages? )|(?<=message)s|(?: in [^:]*)? \(\d+ messages\)$")
 _KEYS = "a accept  r reject  s skip  A accept all alike  d diff  ? help  q quit"
 _HELP = """\
@@ -38,80 +38,82 @@ d  the difference alone, as one text, for a narrow terminal or to copy
 q  quit: the rest goes on waiting"""
 
 
-def sentences(one: Waiting) -> list[str]:
+def describe_snapshot(snapshot: WaitingSnapshot) -> list[str]:
     """Return sentences about a snapshot, to be read before the difference."""
-    before, after = _sides(one)
-    if one.state is State.DAMAGED:
-        return [one.problem]
-    if one.state is State.UNUSED:
-        return [f"no whole run plays it: {one.problem}"]
-    return [one.problem] if one.problem else meaning(before, after)
+    before, after = _sides(snapshot)
+    if snapshot.state is State.DAMAGED:
+        return [snapshot.problem]
+    if snapshot.state is State.UNUSED:
+        return [f"no whole run plays it: {snapshot.problem}"]
+    return [snapshot.problem] if snapshot.problem else describe_changes(before, after)
 
 
-def difference(one: Waiting) -> list[Line]:
-    """The lines that differ; none of what cannot be read."""
-    return [] if one.state is State.DAMAGED else list(compared(*_sides(one)))
+def difference_lines(snapshot: WaitingSnapshot) -> list[Line]:
+    """Return the lines that differ; none if a file cannot be read."""
+    return [] if snapshot.state is State.DAMAGED else list(diff_lines(*_sides(snapshot)))
 
 
-def _sides(one: Waiting) -> tuple[Transcript | None, Transcript | None]:
+def _sides(snapshot: WaitingSnapshot) -> tuple[Transcript | None, Transcript | None]:
     return (
-        one.accepted.transcript if one.accepted else None,
-        one.pending.transcript if one.pending else None,
+        snapshot.accepted_snapshot.transcript if snapshot.accepted_snapshot else None,
+        snapshot.pending_snapshot.transcript if snapshot.pending_snapshot else None,
     )
 
 
-def counted(waiting: Sequence[Waiting]) -> str:
+def count_by_state(waiting: Sequence[WaitingSnapshot]) -> str:
     """Return the number that wait, by kind."""
-    counts = Counter(one.state for one in waiting)
+    counts = Counter(snapshot.state for snapshot in waiting)
     return ", ".join(f"{counts[state]} {state}" for state in State if counts[state])
 
 
 class Review:
-    """One review. `key` waits for a key and gives it, "" where no more will come."""
+    """One review. `key` waits for a key and returns it, "" at the end of input."""
 
     def __init__(
-        self, folder: Folder, key: Callable[[], str], console: Console | None = None
+        self, folder: SnapshotFolder, key: Callable[[], str], console: Console | None = None
     ) -> None:
         self._folder, self._key = folder, key
         self._console = console or Console(highlight=False, markup=False, emoji=False)
-        self._done: Counter[str] = Counter()
-        self._alike: list[frozenset[str]] = []
+        self._decisions: Counter[str] = Counter()
+        self._accepted_topics: list[frozenset[str]] = []
 
-    def run(self, waiting: Sequence[Waiting]) -> str:
-        """Go through all of them; a line that says what became of them."""
-        for number, one in enumerate(waiting, 1):
-            if topic(one) in self._alike:
-                self._accept(one)
+    def run(self, waiting: Sequence[WaitingSnapshot]) -> str:
+        """Review all of them; return a line with the decisions."""
+        for number, snapshot in enumerate(waiting, 1):
+            if topic(snapshot) in self._accepted_topics:
+                self._accept(snapshot)
                 continue
-            title = f"{number} of {len(waiting)}: {one.state} {one.name}"
+            title = f"{number} of {len(waiting)}: {snapshot.state} {snapshot.name}"
             self._console.print(Rule(Text(title, "bold"), align="left"))
-            show(self._console, one)
-            self._console.print(Text(f"{one.name}: {headline(sentences(one))}", "yellow"))
-            if not self._decided(one):
-                self._done["left waiting"] += len(waiting) - number + 1
+            show_changes(self._console, snapshot)
+            self._console.print(
+                Text(f"{snapshot.name}: {headline(describe_snapshot(snapshot))}", "yellow")
+            )
+            if not self._decide(snapshot):
+                self._decisions["left waiting"] += len(waiting) - number + 1
                 break
-        done = ", ".join(f"{count} {what}" for what, count in self._done.items())
+        done = ", ".join(f"{count} {what}" for what, count in self._decisions.items())
         return done or "nothing waits"
 
-    def _decided(self, one: Waiting) -> bool:
-        """Ask until there is an answer; whether to go on."""
+    def _decide(self, snapshot: WaitingSnapshot) -> bool:
+        """Ask until there is an answer; return whether to go on."""
         while True:
             self._console.print(Text(f"{_KEYS} > ", "bold"), end="")
             key = self._key()
             self._console.print(Text(key if key.isprintable() else ""))
             match key.lower():
                 case "a":
-                    if not self._accept(one):
+                    if not self._accept(snapshot):
                         continue
                     if key == "A":
-                        self._alike.append(topic(one))
+                        self._accepted_topics.append(topic(snapshot))
                 case "r":
-                    self._folder.reject(one)
-                    self._done["rejected"] += 1
+                    self._folder.reject(snapshot)
+                    self._decisions["rejected"] += 1
                 case "s":
-                    self._done["left waiting"] += 1
+                    self._decisions["left waiting"] += 1
                 case "d":
-                    _show_unified(self._console, difference(one))
+                    _show_unified(self._console, difference_lines(snapshot))
                     continue
                 case "q" | "" | "\x03" | "\x04":
                     return False
@@ -120,50 +122,50 @@ class Review:
                     continue
             return True
 
-    def _accept(self, one: Waiting) -> bool:
+    def _accept(self, snapshot: WaitingSnapshot) -> bool:
         try:
-            self._folder.accept(one)
+            self._folder.accept(snapshot)
         except UsageError as error:
             self._console.print(Text(str(error), "red"))
             return False
-        self._done["removed" if one.state is State.UNUSED else "accepted"] += 1
+        self._decisions["removed" if snapshot.state is State.UNUSED else "accepted"] += 1
         return True
 
 
-def topic(one: Waiting) -> frozenset[str]:
-    """Return the meanings of a snapshot's changes, however often they are in it."""
-    words = {_COUNTS.sub("", sentence) for sentence in sentences(one)}
-    return frozenset({str(one.state), *({"new"} if one.state is State.NEW else words)})
+def topic(snapshot: WaitingSnapshot) -> frozenset[str]:
+    """Return the meanings of a snapshot's changes, without their numbers."""
+    words = {_COUNTS.sub("", sentence) for sentence in describe_snapshot(snapshot)}
+    return frozenset({str(snapshot.state), *({"new"} if snapshot.state is State.NEW else words)})
 
 
-def show(console: Console, one: Waiting) -> None:
+def show_changes(console: Console, snapshot: WaitingSnapshot) -> None:
     """Print the changes in sentences, then line by line, both sides if there is room."""
-    told = sentences(one)
-    for sentence in told[:_SENTENCES]:
+    lines_of_meaning = describe_snapshot(snapshot)
+    for sentence in lines_of_meaning[:_SENTENCES]:
         console.print(Text(f"  {sentence}", "yellow"))
-    if len(told) > _SENTENCES:
-        console.print(Text(f"  … {len(told) - _SENTENCES} more", "yellow"))
-    lines = difference(one)
-    one_side = one.accepted is None or one.pending is None
+    if len(lines_of_meaning) > _SENTENCES:
+        console.print(Text(f"  … {len(lines_of_meaning) - _SENTENCES} more", "yellow"))
+    lines = difference_lines(snapshot)
+    one_side = snapshot.accepted_snapshot is None or snapshot.pending_snapshot is None
     if one_side:
-        # A whole transcript, of which the beginning of each message says enough.
-        _show_unified(console, lines, whole=False)
+        # In a whole transcript, the beginning of each message is enough.
+        _show_unified(console, lines, wraps=False)
     elif console.width < _NARROW:
         _show_unified(console, lines)
     else:
         _show_sides(console, lines)
 
 
-def _show_unified(console: Console, lines: Sequence[Line], *, whole: bool = True) -> None:
+def _show_unified(console: Console, lines: Sequence[Line], *, wraps: bool = True) -> None:
     styles = {"-": "red", "+": "green", "@": "bold cyan"}
-    shown = list(unified(lines))
-    for text in shown[:_LINES]:
+    text_lines = list(unified_lines(lines))
+    for text in text_lines[:_LINES]:
         line = Text(text, styles.get(text[:1], "dim"))
-        if whole:
+        if wraps:
             console.print(line, soft_wrap=True)
         else:
             console.print(line, no_wrap=True, overflow="ellipsis")
-    _say_rest(console, len(shown))
+    _print_rest(console, len(text_lines))
 
 
 def _show_sides(console: Console, lines: Sequence[Line]) -> None:
@@ -180,10 +182,10 @@ def _show_sides(console: Console, lines: Sequence[Line]) -> None:
             style = _STYLES[line.mark]
             table.add_row(Text(line.before, style), Text(line.after, style))
     console.print(table)
-    _say_rest(console, len(lines))
+    _print_rest(console, len(lines))
 
 
-def _say_rest(console: Console, number: int) -> None:
+def _print_rest(console: Console, number: int) -> None:
     if number > _LINES:
-        rest = f"… {number - _LINES} lines more; the files have all of it"
-        console.print(Text(rest, "dim italic"))
+        words = f"… {number - _LINES} lines more; the files have all of it"
+        console.print(Text(words, "dim italic"))

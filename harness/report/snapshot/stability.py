@@ -1,6 +1,6 @@
-"""The common part of several plays of one scenario: the transcript that each shows again.
+"""The common part of several plays of one scenario: the transcript that each play repeats.
 
-Where the order of messages differs, it is not kept.
+If the order of messages differs, it is not kept.
 """
 
 import re
@@ -11,247 +11,260 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from harness.protocol.values import arr, obj, text
-from harness.report.snapshot.message import VARIES, Message, Transcript, dumped, labels
+from harness.report.snapshot.message import VARIES, Message, Transcript, dump_json, message_labels
 
 _NUMBERED = re.compile(r"<([a-z]+) \d+>")
 
 Kind = tuple[int, bool, str]
-"""The client, whether it sent the message, and what the message is called."""
+"""The client, whether it sent the message, and the label of the message."""
 _MAX_LOOSE_KINDS = 6
-# So many kinds of messages may have no place before no order is kept at all.
+# The kinds of messages without a place, beyond which no order is kept at all.
 
 
-def common(plays: Sequence[Transcript]) -> Transcript:
-    """Return the messages that all plays have, of which there is at least one."""
+def common_transcript(plays: Sequence[Transcript]) -> Transcript:
+    """Return the common messages of all plays; there must be at least one play."""
     first = plays[0]
-    if all(_text(one) == _text(first) for one in plays):
+    if all(_text_lines(play) == _text_lines(first) for play in plays):
         return first
-    loose = None if first.free else _loose_kinds([_kinds_of(one) for one in plays])
+    loose = None if first.free else _loose_kinds([_kinds_of(play) for play in plays])
     if loose is None:
-        return _common_free([freed(one) for one in plays])
-    split = [floated(one, loose) for one in plays]
-    fixed = [[one for one in play.messages if not one.any_place] for play in split]
+        return _common_free([without_order(play) for play in plays])
+    split = [move_placeless(play, loose) for play in plays]
+    fixed = [[message for message in play.messages if not message.any_place] for play in split]
     messages = [_common_message(row) for row in zip(*fixed, strict=True)]
-    groups = [_groups(one, placed=False) for one in split]
+    groups = [_groups(play, placed=False) for play in split]
     return Transcript((*messages, *_common_groups(groups)), _common_end(plays))
 
 
-def floating(transcript: Transcript) -> set[Kind]:
-    """The kinds of messages that have no place."""
+def placeless_kinds(transcript: Transcript) -> set[Kind]:
+    """Return the kinds of messages without a place."""
     kinds = zip(transcript.messages, _kinds_of(transcript), strict=True)
     return {kind for message, kind in kinds if message.any_place}
 
 
-def floated(transcript: Transcript, kinds: Collection[Kind]) -> Transcript:
-    """The transcript with these kinds of messages at its end, as they are without a place."""
+def move_placeless(transcript: Transcript, kinds: Collection[Kind]) -> Transcript:
+    """Return the transcript with these kinds of messages moved to its end, without a place."""
     if transcript.free or not kinds:
         return transcript
-    found = list(zip(transcript.messages, _kinds_of(transcript), strict=True))
-    fixed = [message for message, kind in found if kind not in kinds]
-    loose = [(kind, _placeless(message, kind)) for message, kind in found if kind in kinds]
+    messages = list(zip(transcript.messages, _kinds_of(transcript), strict=True))
+    fixed = [message for message, kind in messages if kind not in kinds]
+    loose = [(kind, _placeless(message, kind)) for message, kind in messages if kind in kinds]
     loose.sort(key=lambda item: (item[0], item[1].line))
     return replace(transcript, messages=(*fixed, *(message for _, message in loose)))
 
 
 def _placeless(message: Message, kind: Kind) -> Message:
-    unnumbered = replace(message, value=_unnumbered(message.value), any_place=True)
+    unnumbered = replace(message, value=_strip_all_numbers(message.value), any_place=True)
     return _with_its_request(unnumbered, kind[2])
 
 
 def _loose_kinds(plays: Sequence[list[Kind]]) -> set[Kind] | None:
-    """The fewest kinds without which all plays have one order, about; None where they are many."""
+    """Return few kinds without which all plays have one order; None if they are many."""
     loose: set[Kind] = set()
     while True:
-        left = [[kind for kind in play if kind not in loose] for play in plays]
+        remaining = [[kind for kind in play if kind not in loose] for play in plays]
         moved: Counter[Kind] = Counter()
-        for play in left[1:]:
-            matcher = SequenceMatcher(None, left[0], play, autojunk=False)
+        for play in remaining[1:]:
+            matcher = SequenceMatcher(None, remaining[0], play, autojunk=False)
             for tag, i1, i2, j1, j2 in matcher.get_opcodes():
                 if tag != "equal":
-                    moved.update({*left[0][i1:i2], *play[j1:j2]})
+                    moved.update({*remaining[0][i1:i2], *play[j1:j2]})
         if not moved:
             return loose
-        # Of those that moved most often the rarest, since it takes the least order with it.
-        often = Counter(left[0])
-        kind = min(moved, key=lambda one: (-moved[one], often[one], one))
+        # Of the kinds that moved most often, drop the rarest, which loses the least order.
+        often = Counter(remaining[0])
+        kind = min(moved, key=lambda item: (-moved[item], often[item], item))
         client, sent, label = kind
-        # An answer stands just behind its request, and goes where it goes.
+        # An answer stands just behind its request, and moves with it.
         method = label.removeprefix("answer to ").removeprefix("refusal of ")
         loose |= {kind} | {
             (client, not sent, f"{of} {method}") for of in ("answer to", "refusal of")
         }
         if method != label:
             loose.add((client, not sent, method))
-        if len(loose & {one for play in plays for one in play}) > _MAX_LOOSE_KINDS:
+        if len(loose & {kind for play in plays for kind in play}) > _MAX_LOOSE_KINDS:
             return None
 
 
 def _kinds_of(transcript: Transcript) -> list[Kind]:
-    names = labels(transcript.messages)
+    names = message_labels(transcript.messages)
     return [
-        (one.client, one.sent, name) for one, name in zip(transcript.messages, names, strict=True)
+        (message.client, message.is_sent, name)
+        for message, name in zip(transcript.messages, names, strict=True)
     ]
 
 
-def _text(transcript: Transcript) -> list[str]:
-    """All of it; as values, true would equal 1."""
-    lines = [f"{one.client} {one.line}" for one in transcript.messages]
+def _text_lines(transcript: Transcript) -> list[str]:
+    """Return all of it as text, since as values true would equal 1."""
+    lines = [f"{message.client} {message.line}" for message in transcript.messages]
     return [*lines, transcript.end, str(transcript.free)]
 
 
-def freed(transcript: Transcript) -> Transcript:
-    """The transcript without its order, and without the numbers that come from it."""
+def without_order(transcript: Transcript) -> Transcript:
+    """Return the transcript without its order, and without the numbers that come from it."""
     if transcript.free:
         return transcript
     messages = [
-        replace(one, value=_unnumbered(one.value), any_place=False) for one in transcript.messages
+        replace(message, value=_strip_all_numbers(message.value), any_place=False)
+        for message in transcript.messages
     ]
-    return Transcript(_sorted(messages, transcript.messages), transcript.end, free=True)
+    return Transcript(_sort(messages, transcript.messages), transcript.end, free=True)
 
 
-def shows(kept: Transcript, played: Transcript) -> bool:
-    """Return whether a play is as a kept transcript says, `<varies>` being equal to everything."""
-    if kept.end not in (played.end, VARIES):
+def matches(expected: Transcript, played: Transcript) -> bool:
+    """Return whether a play matches an expected transcript; `<varies>` matches everything."""
+    if expected.end not in (played.end, VARIES):
         return False
-    if kept.free:
-        return _groups_agree(_groups(kept), _groups(freed(played)))
-    split = floated(played, floating(kept))
-    fixed, given = ([one for one in play.messages if not one.any_place] for play in (kept, split))
+    if expected.free:
+        return _groups_match(_groups(expected), _groups(without_order(played)))
+    split = move_placeless(played, placeless_kinds(expected))
+    fixed, played_fixed = (
+        [message for message in play.messages if not message.any_place]
+        for play in (expected, split)
+    )
     return (
-        len(fixed) == len(given)
-        and all(map(_agrees, fixed, given))
-        and _groups_agree(_groups(kept, placed=False), _groups(split, placed=False))
+        len(fixed) == len(played_fixed)
+        and all(map(_messages_match, fixed, played_fixed))
+        and _groups_match(_groups(expected, placed=False), _groups(split, placed=False))
     )
 
 
-def _groups_agree(asked: dict[Kind, list[Message]], given: dict[Kind, list[Message]]) -> bool:
-    optional = {kind for kind, ones in asked.items() if ones[0].any_number}
-    return set(given) <= set(asked) and all(
-        _group_agrees(asked[kind], given.get(kind, []))
-        for kind in asked
-        if kind in given or kind not in optional
+def _groups_match(expected: dict[Kind, list[Message]], played: dict[Kind, list[Message]]) -> bool:
+    optional = {kind for kind, ones in expected.items() if ones[0].any_number}
+    return set(played) <= set(expected) and all(
+        _group_matches(expected[kind], played.get(kind, []))
+        for kind in expected
+        if kind in played or kind not in optional
     )
 
 
-def same_value(kept: Any, played: Any) -> bool:
-    """Return whether two values are the same, `<varies>` being equal to everything.
-
-    1 is not true.
-    """
-    if isinstance(kept, str) and isinstance(played, str):
-        # A name without a number is that of any of its kind.
-        return kept in (VARIES, played) or kept == _plain(played)
-    if isinstance(kept, str) and kept == VARIES:
+def same_value(expected: Any, played: Any) -> bool:
+    """Return whether two values are the same; `<varies>` equals everything, and 1 is not true."""
+    if isinstance(expected, str) and isinstance(played, str):
+        # A name without a number matches any of its kind.
+        return expected in (VARIES, played) or expected == _strip_numbers(played)
+    if isinstance(expected, str) and expected == VARIES:
         return True
-    if isinstance(kept, dict) and isinstance(played, dict):
-        one, other = obj(kept), obj(played)  # pyright: ignore[reportUnknownArgumentType]
-        return one.keys() == other.keys() and all(
-            same_value(value, other[name]) for name, value in one.items()
+    if isinstance(expected, dict) and isinstance(played, dict):
+        expected_members, played_members = obj(expected), obj(played)  # pyright: ignore[reportUnknownArgumentType]
+        return expected_members.keys() == played_members.keys() and all(
+            same_value(value, played_members[name]) for name, value in expected_members.items()
         )
-    if isinstance(kept, list) and isinstance(played, list):
-        ours, theirs = arr(kept), arr(played)  # pyright: ignore[reportUnknownArgumentType]
-        return len(ours) == len(theirs) and all(map(same_value, ours, theirs))
+    if isinstance(expected, list) and isinstance(played, list):
+        expected_elements, played_elements = arr(expected), arr(played)  # pyright: ignore[reportUnknownArgumentType]
+        return len(expected_elements) == len(played_elements) and all(
+            map(same_value, expected_elements, played_elements)
+        )
     # By their text: 1 is not true, and not 1.0 either.
-    return dumped(kept) == dumped(played)
+    return dump_json(expected) == dump_json(played)
 
 
-def _agrees(kept: Message, played: Message) -> bool:
+def _messages_match(expected: Message, played: Message) -> bool:
     return (
-        (kept.sent, kept.client, kept.garbled) == (played.sent, played.client, played.garbled)
-    ) and same_value(kept.value, played.value)
+        (expected.is_sent, expected.client, expected.is_garbled)
+        == (played.is_sent, played.client, played.is_garbled)
+    ) and same_value(expected.value, played.value)
 
 
-def _group_agrees(kept: list[Message], played: list[Message]) -> bool:
-    """Return whether each message has a kept one of its own, those without `<varies>` first."""
-    if kept[0].any_number:
-        return all(any(_agrees(one, message) for one in kept) for message in played)
-    left = sorted(kept, key=lambda one: VARIES in one.line)
+def _group_matches(expected: list[Message], played: list[Message]) -> bool:
+    """Return whether each message matches an expected one of its own, exact ones first."""
+    if expected[0].any_number:
+        return all(any(_messages_match(kept, message) for kept in expected) for message in played)
+    unmatched = sorted(expected, key=lambda message: VARIES in message.line)
     for message in played:
-        found = next((one for one in left if _agrees(one, message)), None)
-        if found is None:
+        match = next((kept for kept in unmatched if _messages_match(kept, message)), None)
+        if match is None:
             return False
-        left.remove(found)
-    return not left
+        unmatched.remove(match)
+    return not unmatched
 
 
 def _common_free(plays: Sequence[Transcript]) -> Transcript:
-    messages = _common_groups([_groups(one) for one in plays])
+    messages = _common_groups([_groups(play) for play in plays])
     return Transcript(tuple(messages), _common_end(plays), free=True)
 
 
 def _common_groups(groups: Sequence[dict[Kind, list[Message]]]) -> list[Message]:
-    """The messages of each kind, where they have no order."""
+    """Return the messages of each kind, if they have no order."""
     messages: list[Message] = []
     for kind in dict.fromkeys(kind for group in groups for kind in group):
-        found = [group.get(kind, []) for group in groups]
-        if len({len(one) for one in found}) == 1:
-            messages += _paired(found)
+        messages_by_play = [group.get(kind, []) for group in groups]
+        if len({len(messages_of_play) for messages_of_play in messages_by_play}) == 1:
+            messages += _pair(messages_by_play)
         else:
-            every = [message for one in found for message in one]
-            messages.append(replace(_common_message(every), any_number=True))
+            all_messages = [
+                message for messages_of_play in messages_by_play for message in messages_of_play
+            ]
+            messages.append(replace(_common_message(all_messages), any_number=True))
     return messages
 
 
-def _paired(groups: Sequence[list[Message]]) -> list[Message]:
-    """Messages of one kind: those that every play has, then the others in the order of their text.
+def _pair(groups: Sequence[list[Message]]) -> list[Message]:
+    """Pair messages of one kind: those that every play has, then the others by their text.
 
-    Pairing all in the order of their text would set those beside each other that are next to one
-    that differs.
+    Pairing all of them by their text would mispair the neighbours of one that differs.
     """
-    rest = [list(group) for group in groups]
+    remaining = [list(group) for group in groups]
     paired: list[Message] = []
     for message in groups[0]:
-        if all(message in group for group in rest):
+        if all(message in group for group in remaining):
             paired.append(message)
-            for group in rest:
+            for group in remaining:
                 group.remove(message)
-    return paired + [_common_message(row) for row in zip(*rest, strict=True)]
+    return paired + [_common_message(row) for row in zip(*remaining, strict=True)]
 
 
 def _common_message(row: Sequence[Message]) -> Message:
     value = row[0].value
-    for other in row[1:]:
-        value = _common_value(value, other.value)
+    for message in row[1:]:
+        value = _common_value(value, message.value)
     return replace(row[0], value=value)
 
 
-def _common_value(one: Any, other: Any) -> Any:
-    if same_value(one, other):
-        return one
-    if isinstance(one, str) and isinstance(other, str) and _plain(one) == _plain(other):
-        return _plain(one)
-    if isinstance(one, dict) and isinstance(other, dict):
-        ours, theirs = obj(one), obj(other)  # pyright: ignore[reportUnknownArgumentType]
-        if ours.keys() == theirs.keys():
-            return {name: _common_value(value, theirs[name]) for name, value in ours.items()}
-    if isinstance(one, list) and isinstance(other, list):
-        first, second = arr(one), arr(other)  # pyright: ignore[reportUnknownArgumentType]
-        if len(first) == len(second):
-            return list(map(_common_value, first, second))
+def _common_value(first: Any, second: Any) -> Any:
+    if same_value(first, second):
+        return first
+    if (
+        isinstance(first, str)
+        and isinstance(second, str)
+        and _strip_numbers(first) == _strip_numbers(second)
+    ):
+        return _strip_numbers(first)
+    if isinstance(first, dict) and isinstance(second, dict):
+        first_members, second_members = obj(first), obj(second)  # pyright: ignore[reportUnknownArgumentType]
+        if first_members.keys() == second_members.keys():
+            return {
+                name: _common_value(value, second_members[name])
+                for name, value in first_members.items()
+            }
+    if isinstance(first, list) and isinstance(second, list):
+        first_elements, second_elements = arr(first), arr(second)  # pyright: ignore[reportUnknownArgumentType]
+        if len(first_elements) == len(second_elements):
+            return list(map(_common_value, first_elements, second_elements))
     return VARIES
 
 
 def _common_end(plays: Sequence[Transcript]) -> str:
-    return plays[0].end if len({one.end for one in plays}) == 1 else VARIES
+    return plays[0].end if len({play.end for play in plays}) == 1 else VARIES
 
 
 def _groups(transcript: Transcript, *, placed: bool = True) -> dict[Kind, list[Message]]:
-    """The messages by kind; without `placed` only those that have no place."""
-    found: dict[Kind, list[Message]] = defaultdict(list)
+    """Return the messages by kind; without `placed` only those without a place."""
+    messages_by_kind: dict[Kind, list[Message]] = defaultdict(list)
     for message, kind in zip(transcript.messages, _kinds_of(transcript), strict=True):
         if placed or message.any_place:
-            found[kind].append(message)
-    return found
+            messages_by_kind[kind].append(message)
+    return messages_by_kind
 
 
-def _sorted(messages: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...]:
-    """In the order of clients, then of what they are called, then of their text.
+def _sort(messages: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...]:
+    """Sort by client, then by label, then by text.
 
     Requests have the name of their method in place of a number, and so have their answers.
     """
-    found = list(zip(messages, labels(before), strict=True))
-    found.sort(key=lambda item: (item[0].client, not item[0].sent, item[1], item[0].line))
-    return tuple(_with_its_request(message, label) for message, label in found)
+    labelled = list(zip(messages, message_labels(before), strict=True))
+    labelled.sort(key=lambda item: (item[0].client, not item[0].is_sent, item[1], item[0].line))
+    return tuple(_with_its_request(message, label) for message, label in labelled)
 
 
 def _with_its_request(message: Message, label: str) -> Message:
@@ -263,14 +276,16 @@ def _with_its_request(message: Message, label: str) -> Message:
     return replace(message, value={**value, "id": f"<request {method}>"})
 
 
-def _unnumbered(value: Any) -> Any:
+def _strip_all_numbers(value: Any) -> Any:
     if isinstance(value, dict):
         members = obj(value)  # pyright: ignore[reportUnknownArgumentType]
-        return {_plain(name): _unnumbered(one) for name, one in members.items()}
+        return {
+            _strip_numbers(name): _strip_all_numbers(member) for name, member in members.items()
+        }
     if isinstance(value, list):
-        return [_unnumbered(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
-    return _plain(value) if isinstance(value, str) else value
+        return [_strip_all_numbers(element) for element in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+    return _strip_numbers(value) if isinstance(value, str) else value
 
 
-def _plain(words: str) -> str:
+def _strip_numbers(words: str) -> str:
     return _NUMBERED.sub(r"<\1>", words)

@@ -1,6 +1,6 @@
 """Snapshots that wait for review, as Markdown: for a pull request, or the summary of a CI job.
 
-Servers wrote the words in it: nothing of them is read as Markdown or HTML, or names a person.
+It contains words of servers: they must not be read as Markdown or HTML, or mention a person.
 """
 
 import re
@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from harness.report.snapshot.changes import headline
-from harness.report.snapshot.folder import State, Waiting
-from harness.report.snapshot.review import counted, difference, sentences
-from harness.report.snapshot.sides import unified
+from harness.report.snapshot.folder import State, WaitingSnapshot
+from harness.report.snapshot.review import count_by_state, describe_snapshot, difference_lines
+from harness.report.snapshot.sides import unified_lines
 
 _MAX_DIFFERENCES, _LINES = 50, 60
-"""So many snapshots are shown with their difference, and so many lines of each."""
+"""The snapshots that are shown with their difference, and the lines of each."""
 _TITLES = {
     State.CHANGED: "Changed",
     State.NEW: "New",
@@ -22,16 +22,16 @@ _TITLES = {
 }
 
 
-def markdown(waiting: Sequence[Waiting], accepted: int) -> Iterator[str]:
-    """The lines of the page; `accepted` is the number of all accepted snapshots."""
+def markdown(waiting: Sequence[WaitingSnapshot], accepted: int) -> Iterator[str]:
+    """Yield the lines of the page; `accepted` is the number of all accepted snapshots."""
     yield "## Snapshots"
     yield ""
     if not waiting:
         yield f"Nothing waits for review: {accepted} snapshot(s) are as accepted."
         return
-    yield f"{counted(waiting)}, of {accepted} accepted."
+    yield f"{count_by_state(waiting)}, of {accepted} accepted."
     for state, title in _TITLES.items():
-        group = [one for one in waiting if one.state is state]
+        group = [snapshot for snapshot in waiting if snapshot.state is state]
         if not group:
             continue
         yield from (
@@ -41,11 +41,12 @@ def markdown(waiting: Sequence[Waiting], accepted: int) -> Iterator[str]:
             "| snapshot | what it means |",
             "|---|---|",
         )
-        for one in group:
-            yield f"| {code(one.name)} | {code(headline(sentences(one)))} |"
-    changed = [one for one in waiting if one.state is State.CHANGED]
-    for one in changed[:_MAX_DIFFERENCES]:
-        yield from _details(one)
+        for snapshot in group:
+            sentence = headline(describe_snapshot(snapshot))
+            yield f"| {format_code(snapshot.name)} | {format_code(sentence)} |"
+    changed = [snapshot for snapshot in waiting if snapshot.state is State.CHANGED]
+    for snapshot in changed[:_MAX_DIFFERENCES]:
+        yield from _details(snapshot)
     if len(changed) > _MAX_DIFFERENCES:
         yield from (
             "",
@@ -53,20 +54,20 @@ def markdown(waiting: Sequence[Waiting], accepted: int) -> Iterator[str]:
         )
 
 
-def _details(one: Waiting) -> Iterator[str]:
-    lines = list(unified(difference(one)))
+def _details(snapshot: WaitingSnapshot) -> Iterator[str]:
+    lines = list(unified_lines(difference_lines(snapshot)))
     runs = [len(run) for line in lines for run in re.findall("`+", line)]
     fence = "`" * max(3, 1 + max(runs, default=0))
-    yield from ("", "<details>", f"<summary>{_html(one.name)}</summary>", "")
-    yield from (f"- {code(sentence)}" for sentence in sentences(one))
+    yield from ("", "<details>", f"<summary>{_html(snapshot.name)}</summary>", "")
+    yield from (f"- {format_code(sentence)}" for sentence in describe_snapshot(snapshot))
     yield from ("", f"{fence}diff", *islice(lines, _LINES), fence)
     if len(lines) > _LINES:
         yield f"… {len(lines) - _LINES} lines more"
     yield from ("", "</details>")
 
 
-def code(words: str) -> str:
-    """Words as code, which a table can hold."""
+def format_code(words: str) -> str:
+    """Return words as code that fits into a table."""
     runs = [len(run) for run in re.findall("`+", words)]
     fence = "`" * (1 + max(runs, default=0))
     space = " " if words.startswith("`") or words.endswith("`") else ""

@@ -1,4 +1,4 @@
-"""Parts of a text that are of one machine or moment, and the names that stand for them."""
+"""Parts of a text that depend on the machine or the moment, and the names that replace them."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 MAX_TEXT_CHARACTERS: Final = 2000
-"""So many characters of a text are kept, and then a digest of the whole."""
+"""Longer texts are shortened to half of this, with a digest of the whole."""
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-f]{32,64}\b")
 _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d[T ]\d\d[:-]\d\d[:-]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?(?![\d-])"
@@ -25,9 +25,7 @@ _SINCE, _UNTIL = 1_500_000_000, 2_500_000_000
 
 
 def is_moment(value: Any, member: str) -> bool:
-    """Return whether a number is a time, by the name of its member or since it is a date of our
-    years.
-    """
+    """Return whether a number is a time, by the name of its member or as a date of our years."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if _MOMENT.fullmatch(member):
@@ -36,7 +34,7 @@ def is_moment(value: Any, member: str) -> bool:
 
 
 class Texts:
-    """The names for one transcript; random ids are numbered in the order in which they come."""
+    """The names for one transcript; random ids are numbered in the order of their appearance."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -48,23 +46,23 @@ class Texts:
         }
         self._folders = sorted(machine.items(), key=lambda item: -len(item[0]))
 
-    def named(self, text: str) -> str:
-        """The text with names for what is of this machine or moment."""
+    def replace_names(self, text: str) -> str:
+        """Return the text with names for parts that depend on the machine or the moment."""
         text = _ROLLOUT.sub("<date>/rollout-", text)
         for folder, name in self._folders:
             if folder in text:
                 text = re.sub(rf"(?<![\w/]){re.escape(folder)}(?![\w.-])", name, text)
-        text = _UUID.sub(lambda match: self._id(match[0]), text)
+        text = _UUID.sub(lambda match: self._id_name(match[0]), text)
         text = _TIME.sub("<time>", text)
         text = _ADDRESS.sub(r"\1:<port>", text)
         return _PROGRAM.sub(r"\1", text)
 
-    def _id(self, found: str) -> str:
-        return self._ids.setdefault(found.lower(), f"<id {len(self._ids) + 1}>")
+    def _id_name(self, uuid: str) -> str:
+        return self._ids.setdefault(uuid.lower(), f"<id {len(self._ids) + 1}>")
 
 
-def cut(text: str) -> str:
-    """The text, or where it is very long its beginning, its length and a digest of it."""
+def shorten(text: str) -> str:
+    """Return the text, or of a very long one its beginning, its length and a digest."""
     if len(text) <= MAX_TEXT_CHARACTERS:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -1,1 +1,1 @@
-"""A scenario made of a trace: recorded between others, or left by a run."""
+"""Scenarios made from traces: recordings of other programs, and runs of the harness."""

@@ -4,21 +4,23 @@ from typing import Any, Final
 
 from harness.protocol.values import dig, obj, text
 from harness.scenario.from_trace.story import Story
-from harness.scenario.from_trace.told_items import Workshop
+from harness.scenario.from_trace.told_items import Conversion
 from harness.trace.frame import Direction, Frame, Kind
 
-_NEEDED: Final = {
+_NEEDS_OF_QUESTION: Final = {
     "item/commandExecution/requestApproval": ("command-approval",),
     "item/fileChange/requestApproval": ("file-change-approval",),
     "item/tool/call": ("dynamic-tools",),
 }
-_REFUSED: Final = -32000
+_DEFAULT_ERROR_CODE: Final = -32000
 
 
-def answer_body(story: Story, shop: Workshop, answer: Frame, question: Frame) -> dict[str, Any]:
-    """The `answer` step for an answer; a `result` stands in it as it was sent."""
+def answer_body(
+    story: Story, conversion: Conversion, answer: Frame, question: Frame
+) -> dict[str, Any]:
+    """Return the `answer` step for an answer; a `result` stands in it as it was sent."""
     body: dict[str, Any] = {"to": question.method}
-    if where := _which(story, shop, answer, question):
+    if where := _where_of_question(story, conversion, answer, question):
         body["where"] = where
     if was_answered(story, question, answer.seq):
         body["again"] = True
@@ -27,7 +29,7 @@ def answer_body(story: Story, shop: Workshop, answer: Frame, question: Frame) ->
         error = obj(answer.failure)
         code = error.get("code")
         body["error"] = {
-            "code": code if type(code) is int else _REFUSED,
+            "code": code if type(code) is int else _DEFAULT_ERROR_CODE,
             "message": text(error.get("message")) or "refused",
         }
     elif result.keys() == {"decision"}:
@@ -36,57 +38,59 @@ def answer_body(story: Story, shop: Workshop, answer: Frame, question: Frame) ->
         body["result"] = answer.result
     if answer.deliberate:
         body["deliberate"] = True
-    shop.needs |= dict.fromkeys(_NEEDED.get(question.method, ()))
+    conversion.needs |= dict.fromkeys(_NEEDS_OF_QUESTION.get(question.method, ()))
     return body
 
 
 def question_of(story: Story, answer: Frame) -> Frame | None:
-    """The last request of the server with the id of an answer, None where there is none."""
-    asked = [
-        one
-        for one in _questions(story, answer.connection)
-        if one.id == answer.id and one.seq < answer.seq
+    """Return the last request of the server with the id of an answer, None if there is none."""
+    questions = [
+        question
+        for question in _questions(story, answer.connection)
+        if question.id == answer.id and question.seq < answer.seq
     ]
-    return asked[-1] if asked else None
+    return questions[-1] if questions else None
 
 
 def was_answered(story: Story, question: Frame, before: int) -> bool:
     """Return whether the client had answered a request of the server before a frame."""
     return any(
-        one.direction is Direction.TO_TARGET
-        and one.kind in (Kind.RESPONSE, Kind.ERROR)
-        and one.connection == question.connection
-        and one.id == question.id
-        and question.seq < one.seq < before
-        for one in story.frames
+        frame.direction is Direction.TO_TARGET
+        and frame.kind in (Kind.RESPONSE, Kind.ERROR)
+        and frame.connection == question.connection
+        and frame.id == question.id
+        and question.seq < frame.seq < before
+        for frame in story.frames
     )
 
 
-def _which(story: Story, shop: Workshop, answer: Frame, question: Frame) -> dict[str, Any] | None:
-    """Return what tells a request from others of its kind that were open too, or None."""
-    alike = [
-        one
-        for one in _questions(story, answer.connection)
-        if one.method == question.method
-        and one is not question
-        and one.seq < answer.seq
-        and not was_answered(story, one, answer.seq)
+def _where_of_question(
+    story: Story, conversion: Conversion, answer: Frame, question: Frame
+) -> dict[str, Any] | None:
+    """Return the `where` that distinguishes a request from other open ones, None if none does."""
+    open_questions = [
+        other
+        for other in _questions(story, answer.connection)
+        if other.method == question.method
+        and other is not question
+        and other.seq < answer.seq
+        and not was_answered(story, other, answer.seq)
     ]
-    if not alike:
+    if not open_questions:
         return None
     command = dig(question.params, "command")
-    others = [dig(one.params, "command") for one in alike]
-    if isinstance(command, str | list) and command not in others:
+    other_commands = [dig(other.params, "command") for other in open_questions]
+    if isinstance(command, str | list) and command not in other_commands:
         return {"command": command}
-    shop.note(f"several {question.method} were open; they are answered in order")
+    conversion.add_note(f"several {question.method} were open; they are answered in order")
     return None
 
 
 def _questions(story: Story, connection: str) -> list[Frame]:
     return [
-        one
-        for one in story.frames
-        if one.kind is Kind.REQUEST
-        and one.direction is Direction.FROM_TARGET
-        and one.connection == connection
+        frame
+        for frame in story.frames
+        if frame.kind is Kind.REQUEST
+        and frame.direction is Direction.FROM_TARGET
+        and frame.connection == connection
     ]

@@ -3,75 +3,77 @@
 from collections.abc import Callable
 from typing import Any
 
-from harness.scenario.client_steps import MAIN
-from harness.scenario.from_trace.given import Given
-from harness.scenario.from_trace.told_items import Workshop
+from harness.scenario.client_steps import MAIN_CONNECTION
+from harness.scenario.from_trace.given import TraceHead
+from harness.scenario.from_trace.told_items import Conversion
 
 Step = dict[str, Any]
 
 
-class Lines:
+class ConnectionNames:
     """The names of connections. `add` writes a step down."""
 
-    def __init__(self, given: Given, shop: Workshop, add: Callable[[Step], object]) -> None:
-        self._given = given
-        self._shop = shop
+    def __init__(
+        self, head: TraceHead, conversion: Conversion, add: Callable[[Step], object]
+    ) -> None:
+        self._head = head
+        self._conversion = conversion
         self._add = add
         self._names: dict[str, str] = {}
-        self._gone: set[str] = set()
-        self._restarts = False
+        self._closed: set[str] = set()
+        self._needs_restart = False
 
     def __contains__(self, connection: str) -> bool:
         return connection in self._names
 
-    def is_gone(self, connection: str) -> bool:
+    def is_closed(self, connection: str) -> bool:
         """Return whether the client ended a connection."""
-        return connection in self._gone
+        return connection in self._closed
 
-    def on(self, connection: str) -> Step:
-        """The `on` of a step; a further connection is opened by its first message."""
+    def on_of(self, connection: str) -> Step:
+        """Return the `on` of a step; a further connection is opened by its first message."""
         if connection not in self._names:
             self._open(connection)
-        return self.told(connection)
+        return self.on_of_open(connection)
 
-    def told(self, connection: str) -> Step:
-        """The `on` of a step on a connection that was opened before, or on the first."""
-        name = self._names.get(connection, MAIN)
-        return {} if name == MAIN else {"on": name}
+    def on_of_open(self, connection: str) -> Step:
+        """Return the `on` of a step on a connection that was opened before, or on the first."""
+        name = self._names.get(connection, MAIN_CONNECTION)
+        return {} if name == MAIN_CONNECTION else {"on": name}
 
-    def first(self, connection: str) -> None:
-        """Give the first connection what is told before anything was said."""
+    def name_first(self, connection: str) -> None:
+        """Let the first connection own frames of the server that precede any of the client."""
         if not self._names:
-            self._names[connection] = MAIN
+            self._names[connection] = MAIN_CONNECTION
 
-    def server_ended(self) -> None:
-        """Whoever speaks next speaks with another process."""
-        self._restarts = True
+    def note_server_end(self) -> None:
+        """Note that the server ended: the next connection is to another process."""
+        self._needs_restart = True
 
-    def end(self, connection: str) -> bool:
-        """Note that the client ended a connection; gives whether it was open."""
-        if connection not in self._names or connection in self._gone:
+    def note_end(self, connection: str) -> bool:
+        """Note that the client ended a connection; return whether it was open."""
+        if connection not in self._names or connection in self._closed:
             return False
-        self._gone.add(connection)
+        self._closed.add(connection)
         return True
 
-    def disconnect(self, connection: str) -> None:
+    def add_disconnect(self, connection: str) -> None:
         """Write down that the client ended a connection."""
         name = self._names[connection]
-        self._add({"disconnect": True if name == MAIN else name})
+        self._add({"disconnect": True if name == MAIN_CONNECTION else name})
 
     def _open(self, connection: str) -> None:
-        if self._given.exact:
-            self._names[connection] = self._given.connection
+        if self._head.has_steps:
+            self._names[connection] = self._head.connection
             return
-        # A server whose only client has left ends, unless it listens for others.
-        left = bool(self._names) and self._gone.issuperset(self._names)
-        if not self._names or self._restarts or left:
-            if self._restarts or left:
+        # A server ends with its only client, unless it listens for others.
+        all_gone = bool(self._names) and self._closed.issuperset(self._names)
+        if not self._names or self._needs_restart or all_gone:
+            if self._needs_restart or all_gone:
                 self._add({"restart": True})
-                self._restarts = False
-            self._names[connection] = MAIN
+                self._needs_restart = False
+            self._names[connection] = MAIN_CONNECTION
             return
         self._names[connection] = connection
-        self._shop.needs["several-clients"] = None
+        self._conversion.needs["several-clients"] = None
         self._add({"connect": connection})

@@ -6,43 +6,43 @@ from harness.protocol.values import dig, text
 from harness.scenario.from_trace.story import Story
 from harness.trace.frame import Direction, Frame, Kind
 
-# What the player says by itself at the beginning of a connection.
-GREETING: Final = ("initialize", "initialized")
+# The player sends these itself at the beginning of a connection.
+GREETING_METHODS: Final = ("initialize", "initialized")
 
 
-def spoke_before(story: Story, frame: Frame) -> bool:
-    """Return whether the client said anything on the connection before, but for the greeting."""
+def has_spoken_before(story: Story, frame: Frame) -> bool:
+    """Return whether the client sent more than the greeting on the connection before."""
     return any(
-        one.connection == frame.connection
-        and one.direction is Direction.TO_TARGET
-        and one.seq < frame.seq
-        and one.method not in GREETING
-        for one in story.frames
+        earlier.connection == frame.connection
+        and earlier.direction is Direction.TO_TARGET
+        and earlier.seq < frame.seq
+        and earlier.method not in GREETING_METHODS
+        for earlier in story.frames
     )
 
 
-def went_on_before(story: Story, request: Frame, answer: Frame) -> bool:
-    """Return whether the client said something else on the connection before the answer came."""
+def sent_more_before(story: Story, request: Frame, answer: Frame) -> bool:
+    """Return whether the client sent another message on the connection before the answer."""
     return any(
-        one.direction is Direction.TO_TARGET
-        and one.connection == request.connection
-        and request.seq < one.seq < answer.seq
-        for one in story.frames
+        frame.direction is Direction.TO_TARGET
+        and frame.connection == request.connection
+        and request.seq < frame.seq < answer.seq
+        for frame in story.frames
     )
 
 
-def overlaps_an_earlier_one(story: Story, request: Frame) -> bool:
+def overlaps_earlier_request(story: Story, request: Frame) -> bool:
     """Return whether an earlier request about the same thread was not answered yet."""
     thread = text(dig(request.params, "threadId"))
     if not thread:
         return False
     earlier = (
-        one
-        for one in story.frames
-        if one.kind is Kind.REQUEST
-        and one.direction is Direction.TO_TARGET
-        and one.seq < request.seq
-        and text(dig(one.params, "threadId")) == thread
+        frame
+        for frame in story.frames
+        if frame.kind is Kind.REQUEST
+        and frame.direction is Direction.TO_TARGET
+        and frame.seq < request.seq
+        and text(dig(frame.params, "threadId")) == thread
     )
-    answers = (story.answer(one) for one in earlier)
-    return any(one is None or one.seq > request.seq for one in answers)
+    answers = (story.answer_to(frame) for frame in earlier)
+    return any(answer is None or answer.seq > request.seq for answer in answers)

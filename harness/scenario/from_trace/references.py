@@ -1,46 +1,47 @@
-"""Values that the server gave and the client said again: names for them in a scenario.
+"""Names for values of the server that the client sent back.
 
-A name is given only where it is used.
+A value gets a name only if it is used.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.protocol.values import arr, obj
 
-# Members whose texts a client says again, as it got them.
+# Members whose texts a client sends back as it got them.
 _IDS: Final = ("id", "threadId", "turnId", "itemId", "reviewThreadId", "nextCursor", "path")
-# Numbers and shorter texts are no ids that one could know again.
+# Numbers and shorter texts are not unique enough to be ids.
 _MIN_ID_CHARACTERS: Final = 3
 _MAX_PATH_DEPTH: Final = 6
 
 
 class References:
-    """The values that came back so far, and where each of them stands."""
+    """The values received so far, each with its path."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Callable[[], str], str]] = {}
+        self._sources: dict[str, tuple[Callable[[], str], str]] = {}
 
-    def learn(self, alias: Callable[[], str], value: Any) -> None:
-        """Note the ids of what came back; `alias` gives its name, once that is needed."""
-        for path, found in _ids(value, ()):
-            self._known.setdefault(found, (alias, ".".join(path)))
+    def add_values(self, alias: Callable[[], str], value: Any) -> None:
+        """Add the ids in a result; `alias` is called for its name if one of them is used."""
+        for path, identifier in _ids(value, ()):
+            self._sources.setdefault(identifier, (alias, ".".join(path)))
 
     def knows(self, value: str) -> bool:
-        """Return whether a text is a value that came back."""
-        return value in self._known
+        """Return whether a text is a value received earlier."""
+        return value in self._sources
 
-    def named(self, value: Any) -> Any:
-        """A value with names in the place of what came back."""
+    def with_names(self, value: Any) -> Any:
+        """Return a value with references in place of values received earlier."""
         if isinstance(value, str):
-            found = self._known.get(value)
-            if found is not None:
-                return f"${found[0]()}.{found[1]}"
+            source = self._sources.get(value)
+            if source is not None:
+                return f"${source[0]()}.{source[1]}"
             return f"${value}" if value.startswith("$") else value
         if isinstance(value, list):
-            return [self.named(one) for one in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
+            return [self.with_names(inner) for inner in arr(value)]  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, dict):
-            return {key: self.named(one) for key, one in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
+            return {key: self.with_names(inner) for key, inner in obj(value).items()}  # pyright: ignore[reportUnknownArgumentType]
         return value
 
 
@@ -48,11 +49,26 @@ def _ids(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], s
     if len(path) > _MAX_PATH_DEPTH:
         return
     if isinstance(value, list):
-        for number, one in enumerate(arr(value)):  # pyright: ignore[reportUnknownArgumentType]
-            yield from _ids(one, (*path, str(number)))
+        for number, inner in enumerate(arr(value)):  # pyright: ignore[reportUnknownArgumentType]
+            yield from _ids(inner, (*path, str(number)))
     elif isinstance(value, dict):
-        for key, one in obj(value).items():  # pyright: ignore[reportUnknownArgumentType]
-            if isinstance(one, str) and key in _IDS and len(one) >= _MIN_ID_CHARACTERS:
-                yield (*path, key), one
+        for key, inner in obj(value).items():  # pyright: ignore[reportUnknownArgumentType]
+            if isinstance(inner, str) and key in _IDS and len(inner) >= _MIN_ID_CHARACTERS:
+                yield (*path, key), inner
             elif "." not in key and not key.startswith("$"):
-                yield from _ids(one, (*path, key))
+                yield from _ids(inner, (*path, key))
+
+
+@dataclass(slots=True)
+class ConversionState:
+    """State while the client's messages are turned into steps, one after the other."""
+
+    steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    setup: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    in_setup: bool = False
+    threads: dict[str, str] = field(default_factory=dict[str, str])
+    turns: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    ended_turns: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    unanswered_requests: dict[str, int] = field(default_factory=dict[str, int])
+    last_seq: int = -1
+    open_gate: str = ""

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from harness.protocol.values import arr, dig, obj, text
 from harness.scenario.from_trace.story import texts_of
-from harness.scenario.from_trace.told_items import Workshop, unwrapped
+from harness.scenario.from_trace.told_items import Conversion, command_in_shell
 from harness.trace.frame import parse
 
-_RUNS: Final = ("exec_command", "shell_command", "shell", "local_shell", "container.exec")
+_SHELL_TOOLS: Final = ("exec_command", "shell_command", "shell", "local_shell", "container.exec")
 _STATUS: Final = {"in_progress": "inProgress"}
 
 
@@ -20,81 +20,91 @@ def is_call(item: Any) -> bool:
     )
 
 
-def said_text(item: Any) -> str:
-    """The text of a message."""
+def message_text(item: Any) -> str:
+    """Return the text of a message."""
     return "".join(texts_of(obj(item).get("content")))
 
 
-def part_of(item: Any, shop: Workshop) -> dict[str, Any] | None:
-    """The part of a reply that an output item other than a message comes from."""
-    said = obj(item)
-    match said.get("type"):
+def part_of_output_item(item: Any, conversion: Conversion) -> dict[str, Any] | None:
+    """Return the part of a reply that an output item other than a message comes from."""
+    output = obj(item)
+    match output.get("type"):
         case "reasoning":
-            shop.needs["reasoning"] = None
+            conversion.needs["reasoning"] = None
             body: dict[str, Any] = {}
-            if summary := texts_of(said.get("summary")):
+            if summary := texts_of(output.get("summary")):
                 body["summary"] = summary
-            if raw := texts_of(said.get("content")):
+            if raw := texts_of(output.get("content")):
                 body["raw"] = raw
             return {"reasoning": body}
         case "function_call":
-            arguments = obj(parse(text(said.get("arguments")).encode()))
-            return _called(text(said.get("namespace")), text(said.get("name")), arguments, shop)
+            arguments = obj(parse(text(output.get("arguments")).encode()))
+            return _tool_call_part(
+                text(output.get("namespace")), text(output.get("name")), arguments, conversion
+            )
         case "local_shell_call":
-            command = unwrapped(dig(said, "action", "command"))
-            return _called("", "shell", {"command": command}, shop)
+            command = command_in_shell(dig(output, "action", "command"))
+            return _tool_call_part("", "shell", {"command": command}, conversion)
         case "custom_tool_call":
-            name, given = text(said.get("name")), text(said.get("input"))
+            name, input_text = text(output.get("name")), text(output.get("input"))
             if name == "apply_patch":
-                shop.needs["file-change"] = None
-                return {"patch": {"text": shop.local(given)}}
-            shop.note(f"the model called the tool {name} with free text; its reply lacks that call")
+                conversion.needs["file-change"] = None
+                return {"patch": {"text": conversion.relative(input_text)}}
+            conversion.add_note(
+                f"the model called the tool {name} with free text; its reply lacks that call"
+            )
             return None
         case "web_search_call":
-            shop.needs["web-search"] = None
-            action = obj(said.get("action"))
+            conversion.needs["web-search"] = None
+            action = obj(output.get("action"))
             if text(action.get("url")):
                 return {"web_search": {"url": text(action.get("url"))}}
             return {"web_search": {"query": text(action.get("query")) or "?"}}
         case kind:
-            shop.note(f"the model said an item of the type {kind}, which no part of a reply makes")
+            conversion.add_note(
+                f"the model said an item of the type {kind}, which no part of a reply makes"
+            )
             return None
 
 
-def _called(namespace: str, name: str, arguments: Any, shop: Workshop) -> dict[str, Any]:
-    if name in _RUNS:
-        shop.needs["command-execution"] = None
-        return {"run": _run(arguments, shop)}
+def _tool_call_part(
+    namespace: str, name: str, arguments: Any, conversion: Conversion
+) -> dict[str, Any]:
+    if name in _SHELL_TOOLS:
+        conversion.needs["command-execution"] = None
+        return {"run": _run_body(arguments, conversion)}
     if name == "update_plan":
-        shop.needs["plan-update"] = None
+        conversion.needs["plan-update"] = None
         steps = [
             {
-                "step": text(obj(one).get("step")),
-                "status": _STATUS.get(text(obj(one).get("status")), text(obj(one).get("status"))),
+                "step": text(obj(step).get("step")),
+                "status": _STATUS.get(text(obj(step).get("status")), text(obj(step).get("status"))),
             }
-            for one in arr(arguments.get("plan"))
+            for step in arr(arguments.get("plan"))
         ]
-        why = text(arguments.get("explanation"))
-        return {"update_plan": {"steps": steps, **({"explanation": why} if why else {})}}
+        explanation = text(arguments.get("explanation"))
+        return {
+            "update_plan": {"steps": steps, **({"explanation": explanation} if explanation else {})}
+        }
     if name == "apply_patch":
-        shop.needs["file-change"] = None
-        return {"patch": {"text": shop.local(text(arguments.get("input")))}}
+        conversion.needs["file-change"] = None
+        return {"patch": {"text": conversion.relative(text(arguments.get("input")))}}
     if name == "view_image":
-        return shop.part_of_image(text(arguments.get("path")))
+        return conversion.part_of_image(text(arguments.get("path")))
     server, tool = namespace.removeprefix("mcp__"), name
     if name.startswith("mcp__"):
         server, _, tool = name.removeprefix("mcp__").partition("__")
-    given = {"arguments": dict(arguments)} if arguments else {}
+    arguments_member = {"arguments": dict(arguments)} if arguments else {}
     if server:
-        shop.needs["mcp-tools"] = None
-        return {"mcp_call": {"server": server, "tool": tool, **given}}
-    shop.needs["dynamic-tools"] = None
-    return {"dynamic_call": {"tool": tool, **given}}
+        conversion.needs["mcp-tools"] = None
+        return {"mcp_call": {"server": server, "tool": tool, **arguments_member}}
+    conversion.needs["dynamic-tools"] = None
+    return {"dynamic_call": {"tool": tool, **arguments_member}}
 
 
-def _run(arguments: Any, shop: Workshop) -> Any:
+def _run_body(arguments: Any, conversion: Conversion) -> Any:
     raw = arguments.get("cmd", arguments.get("command"))
-    command = shop.local(unwrapped(raw) if not isinstance(raw, str) else raw)
+    command = conversion.relative(command_in_shell(raw) if not isinstance(raw, str) else raw)
     body: dict[str, Any] = {"command": command}
     if arguments.get("tty") is True:
         body["tty"] = True

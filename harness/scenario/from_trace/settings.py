@@ -14,26 +14,28 @@ _SANDBOXES: Final = {
 }
 
 
-def common_settings(story: Story, *, recorded: bool) -> dict[str, Any]:
+def common_settings(story: Story, *, is_recording: bool) -> dict[str, Any]:
     """Return the common settings; of a recording without the model, which is the target's."""
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for frame in story.frames:
-        answer = story.answer(frame) if frame.method == "thread/start" else None
+        answer = story.answer_to(frame) if frame.method == "thread/start" else None
         if answer is None or answer.kind is not Kind.RESPONSE:
             continue
         row = {
             name: obj(frame.params).get(name) or setting_of(name, answer.result)
             for name in SETTINGS
         }
-        if recorded:
+        if is_recording:
             row.pop("model")
-        found.append({k: v for k, v in row.items() if isinstance(v, str)})
-    first = found[0] if found else {}
-    return {k: v for k, v in first.items() if all(one.get(k) == v for one in found)}
+        rows.append({k: v for k, v in row.items() if isinstance(v, str)})
+    first = rows[0] if rows else {}
+    return {
+        k: v for k, v in first.items() if all(row_of_thread.get(k) == v for row_of_thread in rows)
+    }
 
 
 def setting_of(name: str, result: Any) -> Any:
-    """Return a thread's setting as the server tells it, None if it does not."""
+    """Return a thread's setting as the server reports it, None if it does not."""
     if name == "approvalPolicy":
         return text(dig(result, name)) or None
     if name == "sandbox":

@@ -12,38 +12,38 @@ from harness.trace.surfaces import EXEC
 from harness.trace.trace import Trace
 
 _MAX_TITLE_CHARACTERS: Final = 60
-_UNTOLD: Final = ("initialize", "initialized")
+_HANDSHAKE_METHODS: Final = ("initialize", "initialized")
 
 
 def title_of(trace: Trace) -> str:
-    """Return a title: of a run its scenario's id, of a recording the first words said in it."""
+    """Return a title with the scenario's id of a run, or the first text of a recording."""
     if trace.header.target != TARGET and trace.header.scenario:
         name = trace.header.scenario.removesuffix(f"@{EXEC}")
         return f"What was played as {name} happens again"
-    said = next(filter(None, _said(trace)), "")
-    if said:
-        return f"The session that began with '{_short(said)}' happens again"
+    first_text = next(filter(None, _user_texts(trace)), "")
+    if first_text:
+        return f"The session that began with '{_shorten(first_text)}' happens again"
     methods = dict.fromkeys(
         frame.method
         for frame in trace.frames
         if frame.direction is Direction.TO_TARGET
         and frame.kind is Kind.REQUEST
-        and frame.method not in _UNTOLD
+        and frame.method not in _HANDSHAKE_METHODS
     )
-    asked = _short(", ".join(methods))
+    method_names = _shorten(", ".join(methods))
     return (
-        f"A client that asks for {asked} is answered again"
-        if asked
+        f"A client that asks for {method_names} is answered again"
+        if method_names
         else "What was recorded happens again"
     )
 
 
-def _said(trace: Trace) -> Iterator[str]:
+def _user_texts(trace: Trace) -> Iterator[str]:
     """Give the user's texts, in order, without a player's own mark before them."""
     for mark in trace.marks_of(ProgramStarted):
-        last = mark.body.argv[-1]
-        if " " in last:  # A prompt, which also may come by its standard input.
-            yield last
+        last_word = mark.body.argv[-1]
+        if " " in last_word:  # A prompt, which also may come by its standard input.
+            yield last_word
     for frame in trace.frames:
         if frame.direction is not Direction.TO_TARGET:
             continue
@@ -53,9 +53,9 @@ def _said(trace: Trace) -> Iterator[str]:
             yield " ".join(" ".join(texts_of(dig(frame.params, "input"))).split())
 
 
-def _short(words: str) -> str:
-    """Words that fit into a title, cut between two of them where that can be done."""
-    plain = "".join(one if one.isprintable() else " " for one in words)
+def _shorten(words: str) -> str:
+    """Cut words to the length of a title, between two of them if possible."""
+    plain = "".join(char if char.isprintable() else " " for char in words)
     if len(plain) <= _MAX_TITLE_CHARACTERS:
         return plain
     cut = plain[:_MAX_TITLE_CHARACTERS]

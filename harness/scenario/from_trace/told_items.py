@@ -1,6 +1,6 @@
-"""The words that the model must have said for an item: the item as a part of a reply.
+"""Parts of a reply that the model must have sent for the items of a trace.
 
-What an item does not tell is noted.
+Data that an item lacks is noted.
 """
 
 import os
@@ -10,218 +10,231 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.protocol.values import arr, dig, obj, text
-from harness.scenario.from_trace.story import PLAN, Made, Story, approved, texts_of
+from harness.scenario.from_trace.story import PLAN, Product, Story, approval_request_of, texts_of
 
 _SHELLS: Final = ("sh", "bash", "zsh", "dash", "ash")
 # An image of two pixels, for a file that was looked at and is not in the trace.
-_IMAGE: Final = (
+_TINY_IMAGE_BASE64: Final = (
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEklEQVR4nGP4z8DAAMIM/4EAAB/uBfsL2WiLAAAAAElF"
     "TkSuQmCC"
 )
-_LINE: Final = "not in the trace\n"
+_UNKNOWN_LINE: Final = "not in the trace\n"
 Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a file: old and new lines of each of its `places`, and where it was `moved`."""
+    """A change of a file: old and new lines of each hunk, and the path that it was moved to."""
 
     path: str
     kind: str
     diff: str
-    places: list[tuple[str, str]]
-    moved: str
+    hunks: list[tuple[str, str]]
+    new_path: str
 
 
 @dataclass(slots=True)
-class Workshop:
-    """Products of a trace's items: parts, files that must be there, and notes."""
+class Conversion:
+    """The results of converting a trace: required files, servers, capabilities and notes."""
 
     story: Story
-    note: Note
-    on_request: bool = False
+    add_note: Note
+    asks_on_request: bool = False
     files: dict[str, Any] = field(default_factory=dict[str, Any])
-    made_files: dict[str, str] = field(default_factory=dict[str, str])
+    result_files: dict[str, str] = field(default_factory=dict[str, str])
     servers: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     needs: dict[str, None] = field(default_factory=dict[str, None])
 
-    def local(self, value: str) -> str:
-        """A text without the recorded working folder: what is in it is named from there."""
+    def relative(self, value: str) -> str:
+        """Return a text with paths relative to the recorded working folder."""
         for cwd in self.story.cwds:
             value = value.replace(f"{cwd}/", "").replace(cwd, ".")
         return value
 
-    def part(self, made: Made) -> dict[str, Any] | None:
-        """The part of a reply that an item comes from, None where there is none."""
-        value = made.value
-        match made.type:
+    def part_of_product(self, product: Product) -> dict[str, Any] | None:
+        """Return the part of a reply that an item comes from, None if there is none."""
+        value = product.value
+        match product.type:
             case "commandExecution":
-                return self._run(made)
+                return self._run_part(product)
             case "fileChange":
-                return self._patch(value)
+                return self._patch_part(value)
             case "mcpToolCall":
-                return self._mcp(value)
+                return self._mcp_part(value)
             case "dynamicToolCall":
                 self.needs["dynamic-tools"] = None
-                given = dict(obj(value.get("arguments")))
-                return {"dynamic_call": {"tool": text(value.get("tool")), "arguments": given}}
+                arguments = dict(obj(value.get("arguments")))
+                return {"dynamic_call": {"tool": text(value.get("tool")), "arguments": arguments}}
             case "imageView":
                 return self.part_of_image(text(value.get("path")))
             case "webSearch":
-                return self._search(value)
+                return self._search_part(value)
             case kind if kind == PLAN:
-                return self._plan(value)
+                return self._plan_part(value)
             case "exitedReviewMode":
                 self.needs["review"] = None
                 return {"review": {"explanation": text(value.get("review")) or "Reviewed."}}
             case kind:
-                self.note(f"an item of the type {kind}: no part of a reply is known to make one")
+                self.add_note(
+                    f"an item of the type {kind}: no part of a reply is known to make one"
+                )
                 return None
 
-    def _run(self, made: Made) -> dict[str, Any]:
+    def _run_part(self, product: Product) -> dict[str, Any]:
         self.needs["command-execution"] = None
-        command = self.local(unwrapped(made.value.get("command")))
-        question = approved(self.story, made)
+        command = self.relative(command_in_shell(product.value.get("command")))
+        question = approval_request_of(self.story, product)
         if question is not None:
             self.needs["command-approval"] = None
-            if self.on_request:
+            if self.asks_on_request:
                 reason = text(dig(question.params, "reason"))
-                more = {"reason": reason} if reason else {}
-                return {"run": {"command": command, "escalate": True, **more}}
-        output = text(made.value.get("aggregatedOutput"))
-        self._file_that_was_read(command, output, made.value.get("exitCode"))
+                reason_member = {"reason": reason} if reason else {}
+                return {"run": {"command": command, "escalate": True, **reason_member}}
+        output = text(product.value.get("aggregatedOutput"))
+        self._add_file_that_was_read(command, output, product.value.get("exitCode"))
         return {"run": command}
 
-    def _file_that_was_read(self, command: str, output: str, status: Any) -> None:
-        """`cat NAME` prints a file whole: the trace shows what is in it."""
+    def _add_file_that_was_read(self, command: str, output: str, status: Any) -> None:
+        """Add the file that `cat NAME` printed: its output is the content."""
         try:
             words = shlex.split(command)
         except ValueError:
             return
         match words:
-            case ["cat", name] if status == 0 and _inside(name):
-                if name not in self.made_files:
+            case ["cat", name] if status == 0 and _is_inside(name):
+                if name not in self.result_files:
                     self.files.setdefault(name, output)
             case _:
                 pass
 
-    def _patch(self, value: Any) -> dict[str, Any]:
+    def _patch_part(self, value: Any) -> dict[str, Any]:
         self.needs["file-change"] = None
-        if not self.story.tells_files:
-            return self._untold(value)
+        if not self.story.has_file_contents:
+            return self._patch_without_contents(value)
         body: dict[str, Any] = {}
-        changes = [self._change(one) for one in map(obj, arr(value.get("changes")))]
-        for one in changes:
-            match one.kind:
+        changes = [self._read_change(change) for change in map(obj, arr(value.get("changes")))]
+        for change in changes:
+            match change.kind:
                 case "add":
-                    body.setdefault("add", {})[one.path] = one.diff
-                    self._after(value, one.path, one.diff)
+                    body.setdefault("add", {})[change.path] = change.diff
+                    self._set_result_file(value, change.path, change.diff)
                 case "delete":
-                    body.setdefault("delete", []).append(one.path)
-                    self._before(one.path, one.diff)
-                    self._after(value, one.path, "absent")
+                    body.setdefault("delete", []).append(change.path)
+                    self._require_file(change.path, change.diff)
+                    self._set_result_file(value, change.path, "absent")
                 case _:
-                    self._update(body, value, one)
-        if any(one.moved or len(one.places) > 1 for one in changes):
+                    self._add_update(body, value, change)
+        if any(change.new_path or len(change.hunks) > 1 for change in changes):
             return {"patch": {"text": patch_text(changes)}}
         if not body:
-            self.note("a patch whose changes the trace does not tell; it adds a file instead")
+            self.add_note("a patch whose changes the trace does not tell; it adds a file instead")
             body = {"add": {"unknown.txt": "?\n"}}
         return {"patch": body}
 
-    def _untold(self, value: Any) -> dict[str, Any]:
-        """A patch of which only the files are told."""
-        self.note("what was written into files is not in the events; here it is a line of its own")
+    def _patch_without_contents(self, value: Any) -> dict[str, Any]:
+        """Return a patch with invented contents: only its files are reported."""
+        self.add_note(
+            "what was written into files is not in the events; here it is a line of its own"
+        )
         body: dict[str, Any] = {}
         for change in map(obj, arr(value.get("changes"))):
-            path, kind = self.local(text(change.get("path"))), text(change.get("kind"))
+            path, kind = self.relative(text(change.get("path"))), text(change.get("kind"))
             if kind == "add":
-                body.setdefault("add", {})[path] = _LINE
+                body.setdefault("add", {})[path] = _UNKNOWN_LINE
                 continue
-            if path not in self.made_files:
-                self.files.setdefault(path, _LINE)
+            if path not in self.result_files:
+                self.files.setdefault(path, _UNKNOWN_LINE)
             if kind == "delete":
                 body.setdefault("delete", []).append(path)
             else:
-                body.setdefault("update", {})[path] = {"old": _LINE, "new": f"still {_LINE}"}
-        return {"patch": body or {"add": {"unknown.txt": _LINE}}}
+                body.setdefault("update", {})[path] = {
+                    "old": _UNKNOWN_LINE,
+                    "new": f"still {_UNKNOWN_LINE}",
+                }
+        return {"patch": body or {"add": {"unknown.txt": _UNKNOWN_LINE}}}
 
-    def _change(self, told: Mapping[str, Any]) -> Change:
-        kind = told.get("kind")
-        word, diff = text(obj(kind).get("type")) or text(kind), text(told.get("diff"))
+    def _read_change(self, change: Mapping[str, Any]) -> Change:
+        kind = change.get("kind")
+        kind_word, diff = text(obj(kind).get("type")) or text(kind), text(change.get("diff"))
         moved = text(obj(kind).get("movePath")) or text(obj(kind).get("move_path"))
-        places = [] if word in ("add", "delete") else places_of(diff)
-        return Change(self.local(text(told.get("path"))), word, diff, places, self.local(moved))
+        places = [] if kind_word in ("add", "delete") else hunks_of(diff)
+        return Change(
+            self.relative(text(change.get("path"))), kind_word, diff, places, self.relative(moved)
+        )
 
-    def _update(self, body: dict[str, Any], value: Any, change: Change) -> None:
+    def _add_update(self, body: dict[str, Any], value: Any, change: Change) -> None:
         path = change.path
-        if not change.places and not change.moved:
-            self.note(f"the change of {path} is not in the trace")
+        if not change.hunks and not change.new_path:
+            self.add_note(f"the change of {path} is not in the trace")
             return
-        old, new = ("".join(one[side] for one in change.places) for side in (0, 1))
+        old, new = ("".join(position[side] for position in change.hunks) for side in (0, 1))
         body.setdefault("update", {})[path] = {"old": old, "new": new}
-        known = self.made_files.get(path, "")
-        if not known or any(one not in known for one, _ in change.places):
-            there = text(self.files.get(path))
-            if any(one not in there for one, _ in change.places):
-                self._before(path, old)
-            known = text(self.files.get(path))
-        for before, after in change.places:
-            known = known.replace(before, after, 1)
-        self._after(value, change.moved or path, known)
-        if change.moved:
-            self._after(value, path, "absent")
+        content = self.result_files.get(path, "")
+        if not content or any(lines not in content for lines, _ in change.hunks):
+            initial = text(self.files.get(path))
+            if any(lines not in initial for lines, _ in change.hunks):
+                self._require_file(path, old)
+            content = text(self.files.get(path))
+        for before, after in change.hunks:
+            content = content.replace(before, after, 1)
+        self._set_result_file(value, change.new_path or path, content)
+        if change.new_path:
+            self._set_result_file(value, path, "absent")
 
-    def _before(self, path: str, content: str) -> None:
-        """A file that must be there; of a file that was changed its changed lines are known."""
-        if path in self.made_files:
+    def _require_file(self, path: str, content: str) -> None:
+        """Require a file in the workspace; of a changed file only the changed lines are known."""
+        if path in self.result_files:
             return
-        there = self.files.get(path)
-        if there is None or (isinstance(there, str) and content not in there):
-            self.files[path] = (there or "") + content
+        initial = self.files.get(path)
+        if initial is None or (isinstance(initial, str) and content not in initial):
+            self.files[path] = (initial or "") + content
 
-    def _after(self, value: Any, path: str, content: str) -> None:
+    def _set_result_file(self, value: Any, path: str, content: str) -> None:
         if value.get("status") == "completed":
-            self.made_files[path] = content
+            self.result_files[path] = content
 
-    def _mcp(self, value: Any) -> dict[str, Any]:
+    def _mcp_part(self, value: Any) -> dict[str, Any]:
         self.needs["mcp-tools"] = None
         server, tool = text(value.get("server")), text(value.get("tool"))
-        says = "\n".join(filter(None, texts_of(dig(value, "result", "content"))))
-        fails = value.get("status") == "failed"
-        if fails:
-            says = says or text(dig(value, "error", "message"))
-        made: Any = {"says": says, "fails": True} if fails else says
+        output = "\n".join(filter(None, texts_of(dig(value, "result", "content"))))
+        has_failed = value.get("status") == "failed"
+        if has_failed:
+            output = output or text(dig(value, "error", "message"))
+        result: Any = {"says": output, "fails": True} if has_failed else output
         structured = dig(value, "result", "structuredContent")
-        if obj(structured) and not fails:
-            made = {"says": says, "structured": dict(obj(structured))}
+        if obj(structured) and not has_failed:
+            result = {"says": output, "structured": dict(obj(structured))}
         tools = self.servers.setdefault(server, {"tools": {}})["tools"]
-        if tools.setdefault(tool, made) != made:
-            self.note(f"the MCP tool {server}.{tool} gave several results; here it gives the first")
+        if tools.setdefault(tool, result) != result:
+            self.add_note(
+                f"the MCP tool {server}.{tool} gave several results; here it gives the first"
+            )
         arguments = value.get("arguments")
-        given = {"arguments": dict(obj(arguments))} if obj(arguments) else {}
-        return {"mcp_call": {"server": server, "tool": tool, **given}}
+        arguments_member = {"arguments": dict(obj(arguments))} if obj(arguments) else {}
+        return {"mcp_call": {"server": server, "tool": tool, **arguments_member}}
 
-    def part_of_image(self, shown: str) -> dict[str, Any]:
-        """The model looked at an image file."""
+    def part_of_image(self, path: str) -> dict[str, Any]:
+        """Return the part that looks at an image file."""
         self.needs["image-view"] = None
-        self.image(shown)
-        return {"view_image": {"path": self.local(shown)}}
+        self.require_image(path)
+        return {"view_image": {"path": self.relative(path)}}
 
-    def image(self, shown: str) -> None:
-        """An image that must be there."""
-        path = self.local(shown)
-        if _inside(path) and path not in self.files:
-            self.files[path] = {"base64": _IMAGE}
-            self.note(f"what was in the image {path} is not in the trace; here it has two pixels")
+    def require_image(self, recorded_path: str) -> None:
+        """Require an image in the workspace."""
+        path = self.relative(recorded_path)
+        if _is_inside(path) and path not in self.files:
+            self.files[path] = {"base64": _TINY_IMAGE_BASE64}
+            self.add_note(
+                f"what was in the image {path} is not in the trace; here it has two pixels"
+            )
 
-    def folder(self, name: str) -> None:
-        """A folder that must be there."""
-        path = self.local(name)
-        if _inside(path):
+    def require_folder(self, name: str) -> None:
+        """Require a folder in the workspace."""
+        path = self.relative(name)
+        if _is_inside(path):
             self.files.setdefault(f"{path}/.keep", "")
 
-    def _search(self, value: Any) -> dict[str, Any]:
+    def _search_part(self, value: Any) -> dict[str, Any]:
         self.needs["web-search"] = None
         action = obj(value.get("action"))
         url, pattern = text(action.get("url")), text(action.get("pattern"))
@@ -229,17 +242,19 @@ class Workshop:
             return {"web_search": {"url": url, **({"pattern": pattern} if pattern else {})}}
         return {"web_search": {"query": text(value.get("query")) or text(action.get("query"))}}
 
-    def _plan(self, value: Any) -> dict[str, Any]:
+    def _plan_part(self, value: Any) -> dict[str, Any]:
         self.needs["plan-update"] = None
         steps = [
-            {"step": text(obj(one).get("step")), "status": text(obj(one).get("status"))}
-            for one in arr(value.get("plan"))
+            {"step": text(obj(entry).get("step")), "status": text(obj(entry).get("status"))}
+            for entry in arr(value.get("plan"))
         ]
-        why = text(value.get("explanation"))
-        return {"update_plan": {"steps": steps, **({"explanation": why} if why else {})}}
+        explanation = text(value.get("explanation"))
+        return {
+            "update_plan": {"steps": steps, **({"explanation": explanation} if explanation else {})}
+        }
 
 
-def unwrapped(command: Any) -> str:
+def command_in_shell(command: Any) -> str:
     """Return the command within `bash -lc '…'`, as a text or as words."""
     if isinstance(command, str):
         try:
@@ -256,48 +271,48 @@ def unwrapped(command: Any) -> str:
     return words[2] if in_shell else plain
 
 
-def places_of(diff: str) -> list[tuple[str, str]]:
-    """The old and the new lines of each place of a unified diff."""
-    found: list[tuple[list[str], list[str]]] = []
-    # Some servers say behind the diff where the file went.
+def hunks_of(diff: str) -> list[tuple[str, str]]:
+    """Return the old and the new lines of each place of a unified diff."""
+    hunks: list[tuple[list[str], list[str]]] = []
+    # Some servers append the new path of a moved file to the diff.
     for line in diff.partition("\n\nMoved to: ")[0].splitlines():
         if line.startswith("@@"):
-            found.append(([], []))
+            hunks.append(([], []))
             continue
-        if not found and line.startswith(("--- ", "+++ ", "diff ", "index ")):
+        if not hunks and line.startswith(("--- ", "+++ ", "diff ", "index ")):
             continue
         if line.startswith("\\"):
             continue
-        if not found:
-            found.append(([], []))
-        old, new = found[-1]
+        if not hunks:
+            hunks.append(([], []))
+        old, new = hunks[-1]
         if not line.startswith("+"):
             old.append(line[1:])
         if not line.startswith("-"):
             new.append(line[1:])
-    return [(_lines(old), _lines(new)) for old, new in found if old or new]
+    return [(_join_lines(old), _join_lines(new)) for old, new in hunks if old or new]
 
 
 def patch_text(changes: Iterable[Change]) -> str:
-    """Changes as the text of a patch, for what `add`, `update` and `delete` cannot say."""
+    """Return changes as a patch text, for what `add`, `update` and `delete` cannot express."""
     lines = ["*** Begin Patch"]
-    for one in changes:
-        name = {"add": "Add", "delete": "Delete"}.get(one.kind, "Update")
-        lines.append(f"*** {name} File: {one.path}")
-        if one.kind == "add":
-            lines += [f"+{line}" for line in one.diff.splitlines()]
-        if one.moved:
-            lines.append(f"*** Move to: {one.moved}")
-        for old, new in one.places:
+    for change in changes:
+        name = {"add": "Add", "delete": "Delete"}.get(change.kind, "Update")
+        lines.append(f"*** {name} File: {change.path}")
+        if change.kind == "add":
+            lines += [f"+{line}" for line in change.diff.splitlines()]
+        if change.new_path:
+            lines.append(f"*** Move to: {change.new_path}")
+        for old, new in change.hunks:
             lines.append("@@")
             lines += [f"-{line}" for line in old.splitlines()]
             lines += [f"+{line}" for line in new.splitlines()]
     return "\n".join([*lines, "*** End Patch", ""])
 
 
-def _lines(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _inside(path: str) -> bool:
+def _is_inside(path: str) -> bool:
     return bool(path) and not path.startswith(("/", "-", "~")) and ".." not in path.split("/")

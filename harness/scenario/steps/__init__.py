@@ -1,18 +1,18 @@
 """Players of the client's steps: a module per family, found by walking.
 
-What a step may hold is `client_steps`; who calls these functions is the player.
+`client_steps` defines the steps; the player calls these functions.
 """
 
 import importlib
 import pkgutil
 from functools import cache
 
-from harness.scenario.steps.context import Play, registered
+from harness.scenario.steps.context import Play, registered_players
 
 
 @cache
 def plays_by_step() -> dict[type, Play]:
-    """The function that plays each class of step."""
+    """Return the function that plays each class of step."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return registered()
+    return registered_players()

@@ -15,37 +15,37 @@ from harness.scenario.steps.context import StepContext, plays
 
 @plays(ConnectStep)
 async def connect(context: StepContext, step: ConnectStep) -> None:
-    """A further connection."""
-    context.waits_for(f"connection {step.connect}")
+    """Open a further connection."""
+    context.set_target(f"connection {step.connect}")
     await context.connections.connect(step.connect)
 
 
 @plays(DisconnectStep)
 async def disconnect(context: StepContext, step: DisconnectStep) -> None:
-    """The end of a connection."""
-    context.waits_for("the end of the connection")
+    """End a connection."""
+    context.set_target("the end of the connection")
     await context.connections.disconnect(step.name)
 
 
 @plays(KillStep)
 async def kill(context: StepContext, step: KillStep) -> None:
-    """The server is killed."""
-    context.waits_for("the end of the killed server")
+    """Kill the server."""
+    context.set_target("the end of the killed server")
     await context.connections.kill()
 
 
 @plays(RestartStep)
 async def restart(context: StepContext, step: RestartStep) -> None:
-    """The server ends and starts again over the same home."""
-    context.waits_for("the restarted server")
+    """Stop the server and start it again over the same home."""
+    context.set_target("the restarted server")
     await context.connections.restart()
 
 
 @plays(ModelListensStep)
 async def model_listens(context: StepContext, step: ModelListensStep) -> None:
-    """The model's address takes connections or refuses them."""
-    context.waits_for("the model's address")
-    await context.connections.model_listens(listening=step.model_listens)
+    """Let the model's address accept connections, or refuse them."""
+    context.set_target("the model's address")
+    await context.connections.set_model_listening(listening=step.model_listens)
 
 
 @plays(SlowReaderStep)

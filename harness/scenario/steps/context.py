@@ -1,4 +1,4 @@
-"""The surroundings of a step, and the registry of the functions that play steps."""
+"""The context of a step, and the registry of the functions that play steps."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -16,9 +16,9 @@ from harness.client.target.profile import Bounds, fill
 from harness.errors import HarnessError, TargetGone
 from harness.model.model import ScriptedModel
 from harness.protocol.values import dig, obj, text
-from harness.scenario.client_steps import MAIN, Answers, gives
-from harness.scenario.references import UnknownValue, resolved
-from harness.scenario.steps.awaited import ANSWER, NOTHING, Awaited
+from harness.scenario.client_steps import MAIN_CONNECTION, Answers, result_has
+from harness.scenario.references import UnknownValue, resolve_references
+from harness.scenario.steps.awaited import ANSWER, NO_TARGET, WaitTarget
 from harness.trace.frame import Frame, Kind
 
 
@@ -30,25 +30,25 @@ class Cast:
     turns: dict[str, str] = field(default_factory=dict[str, str])
     thread_of: dict[str, str] = field(default_factory=dict[str, str])
 
-    def note(self, alias: str, request: Frame, answer: Frame) -> None:
-        """Note the thread or turn that the answer to a request gives the alias, if any."""
+    def add_answer(self, alias: str, request: Frame, answer: Frame) -> None:
+        """Add the thread or turn in the answer to a request under the alias, if there is one."""
         result = answer.result
         thread_id, turn_id = (text(dig(result, name, "id")) for name in ("thread", "turn"))
-        if thread_id and gives(request.method, "thread"):
+        if thread_id and result_has(request.method, "thread"):
             self.threads[alias] = thread_id
-        if turn_id and gives(request.method, "turn"):
+        if turn_id and result_has(request.method, "turn"):
             self.turns[alias] = turn_id
-            asked_of = text(dig(request.params, "threadId"))
+            requested_thread = text(dig(request.params, "threadId"))
             # A review may run on a thread of its own.
-            self.thread_of[alias] = text(dig(result, "reviewThreadId")) or asked_of
+            self.thread_of[alias] = text(dig(result, "reviewThreadId")) or requested_thread
 
 
-class UnmetKind(StrEnum):
+class FailureKind(StrEnum):
     """Reasons why a step could not be done.
 
-    TIMEOUT: what it waited for did not come within its bound. REFUSED: the server answered, and not
-    as the step expects. CRASH: the server closed the connection. OTHER_END: a turn ended in another
-    way than the step expects. NOT_OFFERED: the target lacks a capability. NOT_REACHED: a race's
+    TIMEOUT: the target of its wait did not come within its bound. REFUSED: the server's answer is
+    not the expected one. CRASH: the server closed the connection. OTHER_END: a turn ended with
+    another status than expected. NOT_OFFERED: the target lacks a capability. NOT_REACHED: a race's
     turn ended before it came to the position.
     """
 
@@ -61,9 +61,9 @@ class UnmetKind(StrEnum):
 
 
 class StepFailed(HarnessError):
-    """A step cannot be done, and why; `capability` is what the target lacks, "" for none."""
+    """A step that cannot be done; `capability` is what the target lacks, "" for none."""
 
-    def __init__(self, kind: UnmetKind, message: str, *, capability: str = "") -> None:
+    def __init__(self, kind: FailureKind, message: str, *, capability: str = "") -> None:
         super().__init__(message)
         self.kind = kind
         self.capability = capability
@@ -73,11 +73,11 @@ class Connections(Protocol):
     """The connections of a scenario, by their names in the file, and the process behind them."""
 
     def peer(self, name: str) -> Peer:
-        """The connection of that name."""
+        """Return the connection of that name."""
         ...
 
     async def connect(self, name: str) -> None:
-        """Open a further connection. Raises `StepFailed` where the target allows one only."""
+        """Open a further connection. Raises `StepFailed` if the target allows only one."""
         ...
 
     async def disconnect(self, name: str) -> None:
@@ -92,8 +92,8 @@ class Connections(Protocol):
         """End the server if it runs, and start it again over the same home."""
         ...
 
-    async def model_listens(self, *, listening: bool) -> None:
-        """Return whether the model's address takes connections or refuses them."""
+    async def set_model_listening(self, *, listening: bool) -> None:
+        """Let the model's address accept connections, or refuse them."""
         ...
 
 
@@ -104,32 +104,32 @@ class OneConnection:
         self._peer = peer
 
     def peer(self, name: str) -> Peer:
-        """The one connection."""
+        """Return the only connection."""
         return self._peer
 
     async def connect(self, name: str) -> None:
-        """Never possible."""
+        """Raise `StepFailed`: this is never possible."""
         message = f"there is no second connection for {name!r}: the target offers one only"
-        raise StepFailed(UnmetKind.NOT_OFFERED, message, capability="several-clients")
+        raise StepFailed(FailureKind.NOT_OFFERED, message, capability="several-clients")
 
     async def disconnect(self, name: str) -> None:
         """End the connection."""
         await self._peer.transport.aclose()
 
     async def kill(self) -> None:
-        """Never possible."""
-        raise StepFailed(UnmetKind.REFUSED, "there is no process behind this connection")
+        """Raise `StepFailed`: this is never possible."""
+        raise StepFailed(FailureKind.REFUSED, "there is no process behind this connection")
 
     async def restart(self) -> None:
-        """Never possible."""
-        raise StepFailed(UnmetKind.REFUSED, "there is no process behind this connection")
+        """Raise `StepFailed`: this is never possible."""
+        raise StepFailed(FailureKind.REFUSED, "there is no process behind this connection")
 
-    async def model_listens(self, *, listening: bool) -> None:
-        """Never possible."""
-        raise StepFailed(UnmetKind.REFUSED, "the model's address is not ours")
+    async def set_model_listening(self, *, listening: bool) -> None:
+        """Raise `StepFailed`: this is never possible."""
+        raise StepFailed(FailureKind.REFUSED, "the model's address is not ours")
 
 
-def _nothing() -> str:
+def _no_text() -> str:
     return ""
 
 
@@ -137,9 +137,9 @@ def _nothing() -> str:
 class StepContext:
     """The state of one run of the client's side.
 
-    `values` holds what came back under each alias, `sent` the requests whose answers are still to
-    be waited for, `taken` the frames that a wait has had, `awaited` what the step waits for now,
-    `tasks` what runs beside the steps; `came` tells what came instead of what is awaited.
+    `values` holds the result of each alias, `unanswered_requests` the requests that a later step
+    waits for, `taken_frames` the frames that a wait has taken, `target` the current wait's target,
+    `tasks` the tasks beside the steps; `describe_nearest` describes the nearest message.
     """
 
     connections: Connections
@@ -150,18 +150,18 @@ class StepContext:
     thread_params: dict[str, Any]
     markers: dict[str, str]
     turn_params: dict[str, Any] = field(default_factory=dict[str, Any])
-    places: dict[str, str] = field(default_factory=dict[str, str])
+    placeholders: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    sent: dict[str, tuple[Peer, Frame, Answers]] = field(
+    unanswered_requests: dict[str, tuple[Peer, Frame, Answers]] = field(
         default_factory=dict[str, tuple[Peer, Frame, Answers]]
     )
-    taken: set[int] = field(default_factory=set[int])
-    awaited: Awaited = NOTHING
-    came: Callable[[], str] = _nothing
+    taken_frames: set[int] = field(default_factory=set[int])
+    target: WaitTarget = NO_TARGET
+    describe_nearest: Callable[[], str] = _no_text
     tasks: TaskGroup | None = None
 
-    def beside(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Do this beside the steps, until the last of them; the end of the server ends it."""
+    def run_beside_steps(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run a task beside the steps, until the last of them or the end of the server."""
 
         async def run() -> None:
             with contextlib.suppress(TargetGone):
@@ -171,84 +171,90 @@ class StepContext:
             raise RuntimeError("no step is being played")
         self.tasks.start_soon(run)
 
-    def peer(self, name: str = MAIN) -> Peer:
-        """The connection of that name."""
+    def peer(self, name: str = MAIN_CONNECTION) -> Peer:
+        """Return the connection of that name."""
         return self.connections.peer(name)
 
     def thread(self, alias: str) -> str:
-        """The id of the thread of that alias."""
+        """Return the id of the thread of that alias."""
         return self._id(self.cast.threads, alias, "thread")
 
     def turn(self, alias: str) -> str:
-        """The id of the turn of that alias."""
+        """Return the id of the turn of that alias."""
         return self._id(self.cast.turns, alias, "turn")
 
     @staticmethod
-    def _id(ids: dict[str, str], alias: str, what: str) -> str:
+    def _id(ids: dict[str, str], alias: str, kind: str) -> str:
         if alias not in ids:
-            message = f"the answer that names {what} {alias} has no {what}.id"
-            raise StepFailed(UnmetKind.REFUSED, message)
+            message = f"the answer that names {kind} {alias} has no {kind}.id"
+            raise StepFailed(FailureKind.REFUSED, message)
         return ids[alias]
 
-    def resolved(self, value: Any) -> Any:
-        """The value with its placeholders and references replaced: by places, by what came back."""
+    def resolve(self, value: Any) -> Any:
+        """Return the value with its placeholders and references replaced."""
         try:
-            return resolved(fill(value, self.places), self.values)
+            return resolve_references(fill(value, self.placeholders), self.values)
         except UnknownValue as error:
-            raise StepFailed(UnmetKind.REFUSED, str(error)) from error
+            raise StepFailed(FailureKind.REFUSED, str(error)) from error
 
-    async def ask(self, on: str, method: str, params: Any, *, alias: str | None = None) -> Frame:
+    async def request(
+        self, on: str, method: str, params: Any, *, alias: str | None = None
+    ) -> Frame:
         """Send a request that must be answered by a result."""
         peer = self.peer(on)
         request = await peer.send_request(method, params)
-        return await self.answer_to(peer, request, "result", alias)
+        return await self.wait_for_answer(peer, request, "result", alias)
 
-    async def answer_to(
+    async def wait_for_answer(
         self, peer: Peer, request: Frame, expect: Answers, alias: str | None
     ) -> Frame:
         """Wait for the answer to a request; it must be what the step expects."""
-        self.waits_for(ANSWER)
+        self.set_target(ANSWER)
         answer = await peer.wait_for_answer(request)
         method = request.method or "the request"
         if answer.kind is Kind.ERROR and expect == "result":
             message = text(obj(answer.failure).get("message")) or "no message"
-            raise StepFailed(UnmetKind.REFUSED, f"{method} was answered by an error: {message}")
+            raise StepFailed(FailureKind.REFUSED, f"{method} was answered by an error: {message}")
         if answer.kind is not Kind.ERROR and expect == "error":
             raise StepFailed(
-                UnmetKind.REFUSED, f"{method} was answered by a result; expected an error"
+                FailureKind.REFUSED, f"{method} was answered by a result; expected an error"
             )
         if alias is not None:
             self.values[alias] = answer.failure if answer.kind is Kind.ERROR else answer.result
-            self.cast.note(alias, request, answer)
+            self.cast.add_answer(alias, request, answer)
         return answer
 
-    def waits_for(self, what: Awaited | str, came: Callable[[], str] = _nothing) -> None:
-        """Note what is waited for now, and what tells of the nearest that came instead.
+    def set_target(
+        self, target: WaitTarget | str, describe_nearest: Callable[[], str] = _no_text
+    ) -> None:
+        """Set the target of the current wait, and the function that describes the nearest message.
 
-        A `str` is its own kind: its words are the same wherever the same is waited for.
+        A `str` is its own kind: it is the same in every scenario that waits for the same thing.
         """
-        self.awaited = what if isinstance(what, Awaited) else Awaited.plainly(what)
-        self.came = came
+        self.target = target if isinstance(target, WaitTarget) else WaitTarget.of_words(target)
+        self.describe_nearest = describe_nearest
 
-    async def take(
+    async def take_frame(
         self,
         on: str,
         matches: Predicate,
-        what: Awaited | str,
-        came: Callable[[], str] = _nothing,
+        target: WaitTarget | str,
+        describe_nearest: Callable[[], str] = _no_text,
     ) -> Frame:
         """Wait for a frame that no other wait has taken."""
-        self.waits_for(what, came)
-        taken = self.taken
+        self.set_target(target, describe_nearest)
+        taken_frames = self.taken_frames
         frame = await self.peer(on).inbox.wait(
-            lambda frame: frame.seq not in taken and matches(frame)
+            lambda frame: frame.seq not in taken_frames and matches(frame)
         )
-        taken.add(frame.seq)
+        taken_frames.add(frame.seq)
         return frame
 
-    async def or_gone(self, wait: Callable[[], Awaitable[None]], what: Awaited | str) -> None:
-        """Wait for something outside the connection, but not beyond its end."""
-        self.waits_for(what)
+    async def wait_unless_gone(
+        self, wait: Callable[[], Awaitable[None]], target: WaitTarget | str
+    ) -> None:
+        """Wait for something outside the connection; raise `TargetGone` if it ends first."""
+        self.set_target(target)
         peer = self.peer()
         async with anyio.create_task_group() as tasks:
 
@@ -281,6 +287,6 @@ def plays(step: type) -> Callable[[P], P]:
     return register
 
 
-def registered() -> dict[type, Play]:
+def registered_players() -> dict[type, Play]:
     """Return the players registered so far."""
     return dict(_PLAYS)

@@ -9,69 +9,69 @@ from harness.scenario.client_steps import (
     StartTurnStep,
     SteerStep,
 )
-from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
+from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 
 
 @plays(StartThreadStep)
 async def start_thread(context: StepContext, step: StartThreadStep) -> None:
-    """thread/start with the scenario's settings, the profile's and the step's parameters."""
+    """Send thread/start with the scenario's settings, the profile's and the step's parameters."""
     body = step.start_thread
-    params = {"cwd": str(context.cwd), **context.thread_params, **context.resolved(body.params)}
-    await context.ask(body.on, "thread/start", params, alias=body.alias)
+    params = {"cwd": str(context.cwd), **context.thread_params, **context.resolve(body.params)}
+    await context.request(body.on, "thread/start", params, alias=body.alias)
     if body.alias not in context.cast.threads:
-        raise StepFailed(UnmetKind.REFUSED, "the answer to thread/start has no thread.id")
+        raise StepFailed(FailureKind.REFUSED, "the answer to thread/start has no thread.id")
 
 
 @plays(StartTurnStep)
 async def start_turn(context: StepContext, step: StartTurnStep) -> None:
-    """turn/start; the first input of a thread that shares the model carries its marker."""
+    """Send turn/start; the first input of a thread that shares the model carries its marker."""
     body = step.start_turn
     thread_id = context.thread(body.thread)
-    given = [_text(body.text)] if body.input is None else context.resolved(body.input)
+    inputs = [_text_input(body.text)] if body.input is None else context.resolve(body.input)
     marker = context.markers.pop(body.thread, "")
     if marker:
-        given = [_text(marker), *given]
-    params = {"threadId": thread_id, "input": given, **context.turn_params}
-    params |= context.resolved(body.params)
-    await context.ask(body.on, "turn/start", params, alias=body.alias)
+        inputs = [_text_input(marker), *inputs]
+    params = {"threadId": thread_id, "input": inputs, **context.turn_params}
+    params |= context.resolve(body.params)
+    await context.request(body.on, "turn/start", params, alias=body.alias)
     if body.alias not in context.cast.turns:
-        raise StepFailed(UnmetKind.REFUSED, "the answer to turn/start has no turn.id")
+        raise StepFailed(FailureKind.REFUSED, "the answer to turn/start has no turn.id")
 
 
 @plays(InterruptStep)
 async def interrupt(context: StepContext, step: InterruptStep) -> None:
-    """turn/interrupt"""
+    """Send turn/interrupt."""
     alias = step.interrupt.turn
     turn_id = context.turn(alias)
     params = {"threadId": context.cast.thread_of[alias], "turnId": turn_id}
-    await context.ask(step.interrupt.on, "turn/interrupt", params)
+    await context.request(step.interrupt.on, "turn/interrupt", params)
 
 
 @plays(SteerStep)
 async def steer(context: StepContext, step: SteerStep) -> None:
-    """turn/steer with the turn as its precondition."""
+    """Send turn/steer with the turn as its precondition."""
     body = step.steer
     turn_id = context.turn(body.turn)
     params = {
         "threadId": context.cast.thread_of[body.turn],
-        "input": [_text(body.text)],
+        "input": [_text_input(body.text)],
         "expectedTurnId": turn_id,
-        **context.resolved(body.params),
+        **context.resolve(body.params),
     }
     peer = context.peer(body.on)
     request = await peer.send_request("turn/steer", params)
-    await context.answer_to(peer, request, body.expect, body.alias)
+    await context.wait_for_answer(peer, request, body.expect, body.alias)
 
 
 @plays(ReadThreadStep)
 async def read_thread(context: StepContext, step: ReadThreadStep) -> None:
-    """thread/read"""
+    """Send thread/read."""
     body = step.read_thread
     params: dict[str, Any] = {"threadId": context.thread(body.thread)}
     if body.include_turns:
         params["includeTurns"] = True
-    await context.ask(body.on, "thread/read", params)
+    await context.request(body.on, "thread/read", params)
 
 
-def _text(value: str | None) -> dict[str, Any]:
+def _text_input(value: str | None) -> dict[str, Any]:
     return {"type": "text", "text": value}

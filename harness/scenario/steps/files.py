@@ -1,7 +1,6 @@
 """The files of the server: a look at one, a search of its home, and files that it is to read.
 
-What a file must be is for rules to say. A server may run on another machine, or keep no files: then
-nothing is found.
+Rules judge the files. A server may run on another machine, or keep no files: then nothing is found.
 """
 
 import contextlib
@@ -15,81 +14,81 @@ from harness.scenario.client_steps import (
     SearchHomeStep,
     WriteFileStep,
 )
-from harness.scenario.home_files import look, search, written
-from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
+from harness.scenario.home_files import look_at_file, search_home, written_file_mark
+from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 from harness.trace.marks import FileSeen, FileWritten, Place
 from harness.trace.trace import Trace
 
 
 @plays(LookAtStep)
 async def look_at(context: StepContext, step: LookAtStep) -> None:
-    """Note whether a file is there; a path that is null, or no text, is not looked at.
+    """Note whether a file exists; a path that is not a text is ignored.
 
-    Nothing is awaited in between: the mark stands where the look was taken.
+    There is no await in between: the mark has the position of the look.
     """
-    path = context.resolved(step.look_at.path)
+    path = context.resolve(step.look_at.path)
     recorder = context.peer().recorder
     if not isinstance(path, str) or not path:
         return
-    home = _home(recorder.trace)
+    home = _home_of(recorder.trace)
     absolute = path if home is None else str(home / path)
-    seen = [one.body for one in recorder.trace.marks_of(FileSeen) if one.body.path == absolute]
-    former = next((body for body in reversed(seen) if body.exists), None)
-    recorder.mark(look(absolute, former, home))
+    looks = [mark.body for mark in recorder.trace.marks_of(FileSeen) if mark.body.path == absolute]
+    last_seen = next((body for body in reversed(looks) if body.exists), None)
+    recorder.mark(look_at_file(absolute, last_seen, home))
 
 
 @plays(SearchHomeStep)
-async def search_home(context: StepContext, step: SearchHomeStep) -> None:
+async def play_search_home(context: StepContext, step: SearchHomeStep) -> None:
     """Note which files below the home have the texts."""
-    texts = [one for one in context.resolved(step.search_home.texts) if isinstance(one, str)]
+    texts = [text for text in context.resolve(step.search_home.texts) if isinstance(text, str)]
     recorder = context.peer().recorder
-    home = _home(recorder.trace)
+    home = _home_of(recorder.trace)
     if home is not None:
-        recorder.mark(search(home, tuple(one for one in texts if one)))
+        recorder.mark(search_home(home, tuple(filter(None, texts))))
 
 
 @plays(WriteFileStep)
 async def write_file(context: StepContext, step: WriteFileStep) -> None:
-    """Write a file whole, with the folders above it; what is there is replaced."""
-    path = _ours(context, step.write_file.path)
-    with _failing():
+    """Write a file with its parent folders; an existing one is replaced."""
+    path = _writable_path(context, step.write_file.path)
+    with _raise_step_failed():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(step.write_file.content)
-    mark = written(str(path), step.write_file.content)
+    mark = written_file_mark(str(path), step.write_file.content)
     context.peer().recorder.mark(mark)
     context.model.watch(mark)
 
 
 @plays(RemoveFileStep)
 async def remove_file(context: StepContext, step: RemoveFileStep) -> None:
-    """Remove a file; its folder stays, and what is not there need not be removed."""
-    path = _ours(context, step.remove_file.path)
-    with _failing():
+    """Remove a file if it exists; its folder stays."""
+    path = _writable_path(context, step.remove_file.path)
+    with _raise_step_failed():
         path.unlink(missing_ok=True)
     context.peer().recorder.mark(FileWritten(path=str(path), exists=False))
 
 
 @contextlib.contextmanager
-def _failing() -> Generator[None]:
+def _raise_step_failed() -> Generator[None]:
     """End the script if the disk refuses."""
     try:
         yield
     except OSError as error:
-        raise StepFailed(UnmetKind.REFUSED, str(error)) from error
+        raise StepFailed(FailureKind.REFUSED, str(error)) from error
 
 
-def _ours(context: StepContext, named: str) -> Path:
-    """An absolute path below the workspace or the home, which alone may be written to."""
-    path = Path(os.path.normpath(str(context.cwd / context.resolved(named))))
-    home = _home(context.peer().recorder.trace)
+def _writable_path(context: StepContext, path_text: str) -> Path:
+    """Return an absolute path below the workspace or the home; others raise `StepFailed`."""
+    path = Path(os.path.normpath(str(context.cwd / context.resolve(path_text))))
+    home = _home_of(context.peer().recorder.trace)
     for folder in (context.cwd, home):
         if folder is not None and path != folder and path.is_relative_to(folder):
             return path
     message = f"{path} is neither below the workspace nor below the home; no other file is written"
-    raise StepFailed(UnmetKind.REFUSED, message)
+    raise StepFailed(FailureKind.REFUSED, message)
 
 
-def _home(trace: Trace) -> Path | None:
-    """The home of the server of this trace, None where nobody noted it."""
+def _home_of(trace: Trace) -> Path | None:
+    """Return the home of the server of this trace, None if no mark names it."""
     places = trace.marks_of(Place)
     return Path(places[-1].body.home) if places and places[-1].body.home else None

@@ -3,40 +3,44 @@
 from typing import Any
 
 from harness.scenario.client_steps import AnswerStep, NotifyStep, RequestStep, SendRawStep
-from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.paths import describe_expected, describe_nearest, has_values
 from harness.scenario.player import StepFailed
-from harness.scenario.steps.context import StepContext, UnmetKind, plays
+from harness.scenario.steps.context import FailureKind, StepContext, plays
 from harness.trace.frame import Frame, Kind
 
 
 @plays(RequestStep)
 async def request(context: StepContext, step: RequestStep) -> None:
-    """A request, and its answer unless the step goes on without."""
+    """Send a request, and wait for its answer unless the step does not."""
     body = step.request
     peer = context.peer(body.on)
-    params = context.resolved(body.params)
+    params = context.resolve(body.params)
     sent = await peer.send_request(body.method, params, deliberate=body.deliberate)
     if body.wait:
-        answer = await context.answer_to(peer, sent, body.expect, body.alias)
-        where = context.resolved(body.where)
-        if answer.kind is Kind.RESPONSE and not fits(answer.result, where):
-            wanted = described(f"{body.method} was answered by a result; expected one", where)
-            raise StepFailed(UnmetKind.REFUSED, f"{wanted}; {nearest_of([answer.result], where)}")
+        answer = await context.wait_for_answer(peer, sent, body.expect, body.alias)
+        expected = context.resolve(body.where)
+        if answer.kind is Kind.RESPONSE and not has_values(answer.result, expected):
+            expectation = describe_expected(
+                f"{body.method} was answered by a result; expected one", expected
+            )
+            raise StepFailed(
+                FailureKind.REFUSED, f"{expectation}; {describe_nearest([answer.result], expected)}"
+            )
     else:
-        context.sent[body.alias or ""] = (peer, sent, body.expect)
+        context.unanswered_requests[body.alias or ""] = (peer, sent, body.expect)
 
 
 @plays(NotifyStep)
 async def notify(context: StepContext, step: NotifyStep) -> None:
-    """A notification."""
+    """Send a notification."""
     body = step.notify
-    params = context.resolved(body.params)
+    params = context.resolve(body.params)
     await context.peer(body.on).notify(body.method, params, deliberate=body.deliberate)
 
 
 @plays(SendRawStep)
 async def send_raw(context: StepContext, step: SendRawStep) -> None:
-    """Bytes as they are; nobody is blamed for them."""
+    """Send bytes as they are; no rule blames the client for them."""
     await context.peer(step.send_raw.on).send_raw(step.send_raw.raw)
 
 
@@ -45,44 +49,50 @@ async def answer(context: StepContext, step: AnswerStep) -> None:
     """Answer a server request that is not answered yet (or is, for `again`), or each to come."""
     body = step.answer
     peer = context.peer(body.on)
-    where = context.resolved(body.where)
+    conditions = context.resolve(body.where)
 
-    def asks(frame: Frame) -> bool:
+    def has_method(frame: Frame) -> bool:
         return frame.kind is Kind.REQUEST and frame.method == body.to
 
-    def is_asked(frame: Frame) -> bool:
+    def is_question(frame: Frame) -> bool:
         return (
-            asks(frame)
-            and any(one is frame for one in peer.questions.values()) is not body.again
-            and fits(frame.params, where)
+            has_method(frame)
+            and any(open_question is frame for open_question in peer.questions.values())
+            is not body.again
+            and has_values(frame.params, conditions)
         )
 
-    def came() -> str:
-        asked = [frame.params for frame in filter(asks, peer.inbox.frames)]
-        but = "is not answered yet" if body.again else "was answered already"
-        return nearest_of(asked, where, within=("params",), but=but)
+    def describe_nearest_question() -> str:
+        params_of_questions = [frame.params for frame in filter(has_method, peer.inbox.frames)]
+        fate_of_match = "is not answered yet" if body.again else "was answered already"
+        return describe_nearest(
+            params_of_questions, conditions, within=("params",), fate_of_match=fate_of_match
+        )
 
     async def answer_next() -> None:
-        question = await peer.inbox.wait(is_asked)
-        while not is_asked(question):  # another standing answer was woken by it and was first
-            question = await peer.inbox.wait(is_asked)
+        question = await peer.inbox.wait(is_question)
+        while not is_question(question):  # another standing answer was woken by it and was first
+            question = await peer.inbox.wait(is_question)
         if body.alias is not None:
             context.values[body.alias] = question.params
         if body.error is not None:
             await peer.refuse(question, body.error.message, code=body.error.code)
             return
-        decided = "decision" in body.model_fields_set
-        result: Any = {"decision": body.decision} if decided else body.result
+        has_decision = "decision" in body.model_fields_set
+        result: Any = {"decision": body.decision} if has_decision else body.result
         deliberate = body.deliberate or body.again
-        await peer.answer(question, context.resolved(result), deliberate=deliberate)
+        await peer.answer(question, context.resolve(result), deliberate=deliberate)
 
     async def answer_each() -> None:
         while True:
             await answer_next()
 
     if body.standing:
-        context.beside(answer_each)
+        context.run_beside_steps(answer_each)
         return
-    which = "an answered" if body.again else "the"
-    context.waits_for(described(f"{which} server request {body.to}", where), came)
+    article = "an answered" if body.again else "the"
+    context.set_target(
+        describe_expected(f"{article} server request {body.to}", conditions),
+        describe_nearest_question,
+    )
     await answer_next()

@@ -1,4 +1,4 @@
-"""The steps of a race: come to a position, act there, see what becomes of it."""
+"""The steps of a race: reach a position, act there, check the result."""
 
 import contextlib
 import json
@@ -10,8 +10,8 @@ import anyio
 from harness.client.inbox import Predicate
 from harness.errors import TargetGone
 from harness.protocol.values import dig, text
-from harness.scenario.client_steps import MAIN, StartTurn
-from harness.scenario.positions import GATE, Position, Sight
+from harness.scenario.client_steps import MAIN_CONNECTION, StartTurn
+from harness.scenario.positions import RACE_GATE, Position, Sight
 from harness.scenario.races import (
     Act,
     ActStep,
@@ -22,123 +22,132 @@ from harness.scenario.races import (
     SettleStep,
 )
 from harness.scenario.steps.awaited import model_call
-from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
+from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 from harness.scenario.steps.waits import ends_turn
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import RaceActs
 
-ADDED = "Mind the heron by the lock."
-"""What is added by a steer: words that nothing else in a scenario has."""
-SECOND, REVIVED = "race-second", "race-revived"
-ATTACHED = "race-attached"
+ADDED_TEXT = "Mind the heron by the lock."
+"""The input of a steer: words that nothing else in a scenario has."""
+SECOND_TURN, REVIVED_TURN = "race-second", "race-revived"
+ATTACHED_CONNECTION = "race-attached"
 
 
 @plays(BeginStep)
 async def begin(context: StepContext, step: BeginStep) -> None:
-    """turn/start, whose answer is not waited for."""
+    """Send turn/start without waiting for its answer."""
     body = step.begin.turn
     peer = context.peer(body.on)
     request = await peer.send_request("turn/start", turn_params(context, body))
-    context.sent[body.alias] = (peer, request, "any")
+    context.unanswered_requests[body.alias] = (peer, request, "any")
 
 
 def turn_params(context: StepContext, body: StartTurn) -> dict[str, Any]:
     """Return the params of turn/start; a raced scenario has one thread, so no marker."""
-    given = [{"type": "text", "text": body.text}] if body.input is None else body.input
-    params = {"threadId": context.thread(body.thread), "input": context.resolved(given)}
-    return params | context.turn_params | context.resolved(body.params)
+    inputs = [{"type": "text", "text": body.text}] if body.input is None else body.input
+    params = {"threadId": context.thread(body.thread), "input": context.resolve(inputs)}
+    return params | context.turn_params | context.resolve(body.params)
 
 
 @plays(ReachStep)
 async def reach(context: StepContext, step: ReachStep) -> None:
-    """Wait until all that is to be seen there was seen; a turn that ends first never gets there."""
+    """Wait for all sights of a position; raise `StepFailed` if the turn ends first."""
     position: Position = step.reach.position
     thread_id = context.thread(step.reach.thread)
-    seen, gone = False, False
+    reached, connection_ended = False, False
     async with anyio.create_task_group() as tasks:
 
-        async def until_its_end() -> None:
+        async def watch_end_of_turn() -> None:
             with contextlib.suppress(TargetGone):
-                await context.peer().inbox.wait(partial(_ends, thread_id))
+                await context.peer().inbox.wait(partial(_ends_turn_of, thread_id))
                 tasks.cancel_scope.cancel()
 
-        if position.before_end:
-            tasks.start_soon(until_its_end)
+        if position.is_before_end:
+            tasks.start_soon(watch_end_of_turn)
         try:
             for sight in position.sights:
-                await _seen(context, thread_id, sight)
-            seen = True
+                await _wait_for_sight(context, thread_id, sight)
+            reached = True
         except TargetGone:
-            gone = True
+            connection_ended = True
         tasks.cancel_scope.cancel()
-    if gone:
+    if connection_ended:
         raise TargetGone("the server closed the connection")
-    if not seen:
-        raise StepFailed(UnmetKind.NOT_REACHED, f"the turn ended before {position.name}")
+    if not reached:
+        raise StepFailed(FailureKind.NOT_REACHED, f"the turn ended before {position.name}")
 
 
-async def _seen(context: StepContext, thread_id: str, sight: Sight) -> None:
+async def _wait_for_sight(context: StepContext, thread_id: str, sight: Sight) -> None:
     inbox = context.peer().inbox
-    match sight.what:
+    match sight.kind:
         case "gate":
-            await context.or_gone(partial(context.model.gates.reached, GATE), "the model's stream")
+            await context.wait_unless_gone(
+                partial(context.model.gates.wait_until_reached, RACE_GATE), "the model's stream"
+            )
         case "pipe":
             name = sight.method
-            await context.or_gone(partial(context.model.gates.reached, name), f"the pipe {name}")
+            await context.wait_unless_gone(
+                partial(context.model.gates.wait_until_reached, name), f"the pipe {name}"
+            )
         case "model-end":
-            ended = partial(context.model.called, sight.nth, ended=True)
-            await context.or_gone(ended, model_call(sight.nth, ended=True))
+            wait_for_end = partial(context.model.wait_for_call, sight.nth, until_ended=True)
+            await context.wait_unless_gone(wait_for_end, model_call(sight.nth, until_ended=True))
         case "turn-end":
-            context.waits_for("the end of the turn")
-            await inbox.wait(partial(_ends, thread_id))
+            context.set_target("the end of the turn")
+            await inbox.wait(partial(_ends_turn_of, thread_id))
         case "message":
-            context.waits_for(f"{sight.method} ({sight.nth})")
-            await inbox.wait(_nth(sight.nth, partial(_is_told, thread_id, sight.method)))
+            context.set_target(f"{sight.method} ({sight.nth})")
+            await inbox.wait(
+                _nth_match(sight.nth, partial(_is_message_of, thread_id, sight.method))
+            )
         case "started" | "completed":
-            context.waits_for(f"{sight.method} {sight.nth} {sight.what}")
-            told = partial(_shows, thread_id, "item/started", sight.method)
-            begun = await inbox.wait(_nth(sight.nth, told))
-            if sight.what == "completed":
-                item = text(dig(begun.params, "item", "id"))
-                await inbox.wait(partial(_completes, thread_id, item))
+            context.set_target(f"{sight.method} {sight.nth} {sight.kind}")
+            item_started = partial(_shows_item, thread_id, "item/started", sight.method)
+            started = await inbox.wait(_nth_match(sight.nth, item_started))
+            if sight.kind == "completed":
+                item = text(dig(started.params, "item", "id"))
+                await inbox.wait(partial(_completes_item, thread_id, item))
 
 
-def _nth(number: int, matches: Predicate) -> Predicate:
-    """The `number`-th frame that matches; an inbox asks about each frame once, in order."""
+def _nth_match(number: int, matches: Predicate) -> Predicate:
+    """Return the `number`-th frame that matches; an inbox asks about each frame once, in order."""
     count = 0
 
-    def counted(frame: Frame) -> bool:
+    def is_nth(frame: Frame) -> bool:
         nonlocal count
         matched = matches(frame)
         count += matched
         return matched and count == number
 
-    return counted
+    return is_nth
 
 
-def _is_told(thread_id: str, method: str, frame: Frame) -> bool:
-    asked = frame.kind in (Kind.NOTIFICATION, Kind.REQUEST) and frame.from_target
-    if not asked or frame.method != method or dig(frame.params, "threadId") != thread_id:
+def _is_message_of(thread_id: str, method: str, frame: Frame) -> bool:
+    is_message = frame.kind in (Kind.NOTIFICATION, Kind.REQUEST) and frame.from_target
+    if not is_message or frame.method != method or dig(frame.params, "threadId") != thread_id:
         return False
-    # Of errors those that announce another try are meant.
+    # Only errors that announce a retry count.
     return method != "error" or dig(frame.params, "willRetry") is True
 
 
-def _shows(thread_id: str, method: str, kind: str, frame: Frame) -> bool:
-    return _is_told(thread_id, method, frame) and dig(frame.params, "item", "type") == kind
+def _shows_item(thread_id: str, method: str, kind: str, frame: Frame) -> bool:
+    return _is_message_of(thread_id, method, frame) and dig(frame.params, "item", "type") == kind
 
 
-def _completes(thread_id: str, item: str, frame: Frame) -> bool:
-    return _is_told(thread_id, "item/completed", frame) and dig(frame.params, "item", "id") == item
+def _completes_item(thread_id: str, item: str, frame: Frame) -> bool:
+    return (
+        _is_message_of(thread_id, "item/completed", frame)
+        and dig(frame.params, "item", "id") == item
+    )
 
 
-def _ends(thread_id: str, frame: Frame) -> bool:
-    return _is_told(thread_id, "turn/completed", frame)
+def _ends_turn_of(thread_id: str, frame: Frame) -> bool:
+    return _is_message_of(thread_id, "turn/completed", frame)
 
 
 @plays(ActStep)
 async def act(context: StepContext, step: ActStep) -> None:
-    """The action itself."""
+    """Perform the action of the race."""
     body = step.act
     context.peer().recorder.mark(RaceActs(body.action))
     match body.action:
@@ -153,109 +162,113 @@ async def act(context: StepContext, step: ActStep) -> None:
         case "attach":
             await _attach(context, body)
         case "disconnect":
-            context.waits_for("the end of the server's output after the end of its input")
-            await context.connections.disconnect(MAIN)
+            context.set_target("the end of the server's output after the end of its input")
+            await context.connections.disconnect(MAIN_CONNECTION)
         case "kill":
-            context.waits_for("the end of the killed server")
+            context.set_target("the end of the killed server")
             await context.connections.kill()
 
 
 async def _attach(context: StepContext, body: Act) -> None:
-    """A further client opens the thread; where there is one connection, the same client again.
+    """Resume the thread on a further connection, or on the same one if there is no other.
 
     Resuming a thread that is loaded may be refused.
     """
-    on = ATTACHED
-    context.waits_for("a further connection")
+    on = ATTACHED_CONNECTION
+    context.set_target("a further connection")
     try:
         await context.connections.connect(on)
-    except StepFailed as failed:
-        if failed.kind is not UnmetKind.NOT_OFFERED:
+    except StepFailed as error:
+        if error.kind is not FailureKind.NOT_OFFERED:
             raise
-        on = MAIN
+        on = MAIN_CONNECTION
     peer = context.peer(on)
     request = await peer.send_request("thread/resume", {"threadId": context.thread(body.thread)})
-    context.waits_for("the answer to thread/resume")
-    await context.answer_to(peer, request, "any", None)
+    context.set_target("the answer to thread/resume")
+    await context.wait_for_answer(peer, request, "any", None)
 
 
 @plays(AgainStep)
-async def again(context: StepContext, step: AgainStep) -> None:
-    """The killed server starts again over the same home."""
-    context.waits_for("the restarted server")
+async def restart_killed(context: StepContext, step: AgainStep) -> None:
+    """Start the killed server again over the same home."""
+    context.set_target("the restarted server")
     await context.connections.restart()
 
 
 @plays(ReviveStep)
 async def revive(context: StepContext, step: ReviveStep) -> None:
-    """A thread of the killed server is read and resumed, and takes a turn.
+    """Read and resume a thread of the killed server, and start a turn on it.
 
-    A server that keeps no threads may refuse each of these; what it shows is the rules' business.
-    The rest of the script is left out: the thread may have other settings now.
+    A server that keeps no threads may refuse each of these; the rules judge what it shows.
+    The rest of the script is skipped: the thread may have other settings now.
     """
     context.model.skip_script()
-    named = {"threadId": context.thread(step.revive.thread)}
-    await _try(context, "thread/read", {**named, "includeTurns": True})
-    if not await _try(context, "thread/resume", named):
+    thread_param = {"threadId": context.thread(step.revive.thread)}
+    await _is_answered_by_result(context, "thread/read", {**thread_param, "includeTurns": True})
+    if not await _is_answered_by_result(context, "thread/resume", thread_param):
         return
-    given = [{"type": "text", "text": "Go on where you were."}]
-    params = {**named, "input": given, **context.turn_params}
-    if await _try(context, "turn/start", params, REVIVED):
-        context.waits_for("the end of the turn of the thread that was resumed")
-        ends = partial(ends_turn, named["threadId"], context.turn(REVIVED))
+    inputs = [{"type": "text", "text": "Go on where you were."}]
+    params = {**thread_param, "input": inputs, **context.turn_params}
+    if await _is_answered_by_result(context, "turn/start", params, REVIVED_TURN):
+        context.set_target("the end of the turn of the thread that was resumed")
+        ends = partial(ends_turn, thread_param["threadId"], context.turn(REVIVED_TURN))
         await context.peer().inbox.wait(ends)
-        await _try(context, "thread/read", {**named, "includeTurns": True})
+        await _is_answered_by_result(context, "thread/read", {**thread_param, "includeTurns": True})
 
 
-async def _try(
+async def _is_answered_by_result(
     context: StepContext, method: str, params: dict[str, Any], alias: str | None = None
 ) -> bool:
     """Return whether a request was answered by a result."""
     peer = context.peer()
     request = await peer.send_request(method, params)
-    answer = await context.answer_to(peer, request, "any", alias)
+    answer = await context.wait_for_answer(peer, request, "any", alias)
     return answer.kind is Kind.RESPONSE
 
 
 async def _interrupt(context: StepContext, body: Act) -> None:
     params = {"threadId": context.thread(body.thread), "turnId": context.turn(body.turn)}
-    accepted = await _try(context, "turn/interrupt", params)
-    if body.certain and not accepted:
-        raise StepFailed(UnmetKind.REFUSED, "turn/interrupt is refused, though the turn is running")
+    accepted = await _is_answered_by_result(context, "turn/interrupt", params)
+    if body.turn_is_running and not accepted:
+        raise StepFailed(
+            FailureKind.REFUSED, "turn/interrupt is refused, though the turn is running"
+        )
     if accepted:
-        # The model is still held: the turn must end without it.
-        context.waits_for("the end of the interrupted turn")
-        await context.peer().inbox.wait(partial(_ends, params["threadId"]))
+        # The model's stream is still held: the turn must end without it.
+        context.set_target("the end of the interrupted turn")
+        await context.peer().inbox.wait(partial(_ends_turn_of, params["threadId"]))
 
 
 async def _steer(context: StepContext, body: Act) -> None:
     params = {
         "threadId": context.thread(body.thread),
-        "input": [{"type": "text", "text": ADDED}],
+        "input": [{"type": "text", "text": ADDED_TEXT}],
         "expectedTurnId": context.turn(body.turn),
     }
-    accepted = await _try(context, "turn/steer", params)
-    if body.certain and not accepted:
-        raise StepFailed(UnmetKind.REFUSED, "turn/steer is refused, though the turn is running")
-    if body.ended and accepted:
-        raise StepFailed(UnmetKind.REFUSED, "turn/steer is accepted, though the turn has ended")
+    accepted = await _is_answered_by_result(context, "turn/steer", params)
+    if body.turn_is_running and not accepted:
+        raise StepFailed(FailureKind.REFUSED, "turn/steer is refused, though the turn is running")
+    if body.turn_has_ended and accepted:
+        raise StepFailed(FailureKind.REFUSED, "turn/steer is accepted, though the turn has ended")
     context.values["steered"] = accepted
 
 
 async def _second_turn(context: StepContext, body: Act) -> None:
-    given = [{"type": "text", "text": "A second turn."}]
-    params = {"threadId": context.thread(body.thread), "input": given, **context.turn_params}
-    accepted = await _try(context, "turn/start", params, SECOND)
-    if body.ended and not accepted:
-        raise StepFailed(UnmetKind.REFUSED, "turn/start is refused, though no turn is running")
+    inputs = [{"type": "text", "text": "A second turn."}]
+    params = {"threadId": context.thread(body.thread), "input": inputs, **context.turn_params}
+    accepted = await _is_answered_by_result(context, "turn/start", params, SECOND_TURN)
+    if body.turn_has_ended and not accepted:
+        raise StepFailed(FailureKind.REFUSED, "turn/start is refused, though no turn is running")
 
 
 async def _answer(context: StepContext, body: Act) -> None:
-    """Decline what is asked, or answer once more what was answered."""
+    """Decline an open question, or answer the last one a second time."""
     peer = context.peer()
-    asked = [one for one in peer.inbox.frames if one.kind is Kind.REQUEST]
-    unanswered = [one for one in asked if any(one is open_ for open_ in peer.questions.values())]
-    question = (unanswered or asked)[-1]
+    questions = [frame for frame in peer.inbox.frames if frame.kind is Kind.REQUEST]
+    unanswered = [
+        frame for frame in questions if any(frame is open_ for open_ in peer.questions.values())
+    ]
+    question = (unanswered or questions)[-1]
     await peer.answer(question, _denial(question), deliberate=not unanswered)
 
 
@@ -267,38 +280,40 @@ def _denial(question: Frame) -> dict[str, Any]:
 
 @plays(SettleStep)
 async def settle(context: StepContext, step: SettleStep) -> None:
-    """Wait for the ends of the turns; an accepted input has then reached the model, once.
+    """Wait for the ends of the turns; an accepted input must have reached the model once.
 
-    In a turn that failed or was interrupted it need not have come so far.
+    In a turn that failed or was interrupted it may not have come so far.
     """
     body = step.settle
-    if body.turn in context.sent:
-        peer, request, expect = context.sent[body.turn]
-        await context.answer_to(peer, request, expect, body.turn)
+    if body.turn in context.unanswered_requests:
+        peer, request, expect = context.unanswered_requests[body.turn]
+        await context.wait_for_answer(peer, request, expect, body.turn)
     inbox = context.peer().inbox
     statuses: dict[str, str] = {}
-    for alias in (body.turn, SECOND):
+    for alias in (body.turn, SECOND_TURN):
         turn_id = context.cast.turns.get(alias, "")
         if turn_id:
-            context.waits_for(f"the end of {alias}")
+            context.set_target(f"the end of {alias}")
             thread = context.cast.thread_of[alias]
             end = await inbox.wait(partial(ends_turn, thread, turn_id))
             statuses[alias] = text(dig(end.params, "turn", "status"))
     if "steered" in context.values:
-        whole = statuses.get(body.turn) == "completed"
-        _check_added(context, accepted=bool(context.values["steered"]), whole=whole)
+        turn_completed = statuses.get(body.turn) == "completed"
+        _check_added_input(
+            context, accepted=bool(context.values["steered"]), turn_completed=turn_completed
+        )
 
 
-def _check_added(context: StepContext, *, accepted: bool, whole: bool) -> None:
+def _check_added_input(context: StepContext, *, accepted: bool, turn_completed: bool) -> None:
     inputs = [json.dumps(call.body.get("input")) for call in context.model.calls]
-    counts = [one.count(ADDED) for one in inputs]
+    counts = [text.count(ADDED_TEXT) for text in inputs]
     if not accepted and any(counts):
-        raise StepFailed(UnmetKind.REFUSED, "the input of a refused turn/steer reached the model")
-    if accepted and whole and not any(counts):
+        raise StepFailed(FailureKind.REFUSED, "the input of a refused turn/steer reached the model")
+    if accepted and turn_completed and not any(counts):
         raise StepFailed(
-            UnmetKind.REFUSED, "the input of an accepted turn/steer never reached the model"
+            FailureKind.REFUSED, "the input of an accepted turn/steer never reached the model"
         )
     if accepted and max(counts, default=0) > 1:
         raise StepFailed(
-            UnmetKind.REFUSED, "the input of an accepted turn/steer reached the model twice"
+            FailureKind.REFUSED, "the input of an accepted turn/steer reached the model twice"
         )

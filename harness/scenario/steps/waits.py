@@ -1,21 +1,21 @@
 """Waiting: for the end of a turn, a message, an answer, a gate, a model call; and opening gates.
 
-Nothing waits by the clock.
+No wait depends on time.
 """
 
 from functools import partial
 
 from harness.protocol.values import dig, text
 from harness.scenario.client_steps import OpenStep, Wait, WaitStep
-from harness.scenario.paths import described, fits, nearest_of
+from harness.scenario.paths import describe_expected, describe_nearest, has_values
 from harness.scenario.steps.awaited import (
-    Awaited,
+    WaitTarget,
+    awaited_notification_kind,
     end_of_turn,
     gate,
     model_call,
-    notification_wanted,
 )
-from harness.scenario.steps.context import StepContext, StepFailed, UnmetKind, plays
+from harness.scenario.steps.context import FailureKind, StepContext, StepFailed, plays
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import GateOpened
 
@@ -32,111 +32,120 @@ async def wait(context: StepContext, step: WaitStep) -> None:
     """Wait for the one thing that the step names."""
     body = step.wait
     frame: Frame | None = None
-    match body.what[0]:
+    match body.awaited_kinds[0]:
         case "turn":
-            frame = await _turn(context, body)
+            frame = await _wait_for_turn(context, body)
         case "idle":
-            await _idle(context, body)
+            await _wait_until_idle(context, body)
         case "gate":
             name = body.gate or ""
-            reached = partial(context.model.gates.reached, name)
-            await context.or_gone(reached, gate(name))
+            wait_for_gate = partial(context.model.gates.wait_until_reached, name)
+            await context.wait_unless_gone(wait_for_gate, gate(name))
         case "model":
-            await _model(context, body)
+            await _wait_for_model(context, body)
         case "answer":
-            peer, request, expect = context.sent[body.answer or ""]
-            await context.answer_to(peer, request, expect, body.answer)
+            peer, request, expect = context.unanswered_requests[body.answer or ""]
+            await context.wait_for_answer(peer, request, expect, body.answer)
         case "message":
-            where = context.resolved(body.message)
-            frame = await context.take(
+            expected = context.resolve(body.message)
+            frame = await context.take_frame(
                 body.on,
-                lambda frame: fits(frame.json, where),
-                described("a message", where),
-                lambda: nearest_of([one.json for one in context.peer(body.on).inbox.frames], where),
+                lambda frame: has_values(frame.json, expected),
+                describe_expected("a message", expected),
+                lambda: describe_nearest(
+                    [seen_frame.json for seen_frame in context.peer(body.on).inbox.frames], expected
+                ),
             )
         case _:
-            frame = await _named(context, body)
+            frame = await _wait_for_message(context, body)
     if body.alias is not None and frame is not None:
         context.values[body.alias] = frame.json if body.message is not None else frame.params
 
 
-async def _turn(context: StepContext, body: Wait) -> Frame:
+async def _wait_for_turn(context: StepContext, body: Wait) -> Frame:
     alias = body.turn or ""
     turn_id = context.turn(alias)
-    context.waits_for(end_of_turn(alias))
+    context.set_target(end_of_turn(alias))
     ends = partial(ends_turn, context.cast.thread_of[alias], turn_id)
     frame = await context.peer(body.on).inbox.wait(ends)
     status = text(dig(frame.params, "turn", "status"))
     if body.statuses and status not in body.statuses:
         cause = text(dig(frame.params, "turn", "error", "message"))
         raise StepFailed(
-            UnmetKind.OTHER_END,
+            FailureKind.OTHER_END,
             f"turn {alias} ended as {status or 'nothing'}"
             f"{f' ({cause})' if cause else ''}; expected {' or '.join(body.statuses)}",
         )
     return frame
 
 
-async def _idle(context: StepContext, body: Wait) -> None:
-    """The end of whatever runs on a thread, also of what no step started.
+async def _wait_until_idle(context: StepContext, body: Wait) -> None:
+    """Wait for the end of all turns on a thread, also of those that no step started.
 
-    A turn that began has its end; and where the thread was said to be active, that is over too.
+    If the thread's last reported status is active, wait for another one too.
     """
     thread, inbox = context.thread(body.idle or ""), context.peer(body.on).inbox
-    begun = [
+    turn_ids = [
         text(dig(frame.params, "turn", "id"))
         for frame in inbox.frames
         if frame.method == "turn/started" and dig(frame.params, "threadId") == thread
     ]
-    for turn_id in begun:
-        context.waits_for(end_of_turn(turn_id))
+    for turn_id in turn_ids:
+        context.set_target(end_of_turn(turn_id))
         await inbox.wait(partial(ends_turn, thread, turn_id))
-    told = [at for at, frame in enumerate(inbox.frames) if _status(thread, frame)]
-    if told and _status(thread, inbox.frames[told[-1]]) == "active":
-        context.waits_for("the end of its being active")
+    status_indexes = [
+        index for index, frame in enumerate(inbox.frames) if _thread_status(thread, frame)
+    ]
+    if status_indexes and _thread_status(thread, inbox.frames[status_indexes[-1]]) == "active":
+        context.set_target("the end of its being active")
         await inbox.wait(
-            lambda frame: _status(thread, frame) not in ("", "active"), start=told[-1] + 1
+            lambda frame: _thread_status(thread, frame) not in ("", "active"),
+            start=status_indexes[-1] + 1,
         )
 
 
-def _status(thread: str, frame: Frame) -> str:
-    """The status of a thread that a message tells, "" for none."""
+def _thread_status(thread: str, frame: Frame) -> str:
+    """Return the status of a thread that a message reports, "" for none."""
     if frame.method != "thread/status/changed" or dig(frame.params, "threadId") != thread:
         return ""
     return text(dig(frame.params, "status", "type"))
 
 
-async def _named(context: StepContext, body: Wait) -> Frame:
-    """A notification of one of some methods, or a server request of one."""
-    told = body.notification is not None
-    named = body.notification if body.notification is not None else body.request or ""
-    methods = [named] if isinstance(named, str) else named
-    kind = Kind.NOTIFICATION if told else Kind.REQUEST
-    where = context.resolved(body.where)
+async def _wait_for_message(context: StepContext, body: Wait) -> Frame:
+    """Wait for a notification of one of some methods, or for a server request."""
+    is_notification = body.notification is not None
+    names = body.notification if body.notification is not None else body.request or ""
+    methods = [names] if isinstance(names, str) else names
+    kind = Kind.NOTIFICATION if is_notification else Kind.REQUEST
+    conditions = context.resolve(body.where)
 
-    def named_so(frame: Frame) -> bool:
+    def has_method(frame: Frame) -> bool:
         return frame.kind is kind and frame.method in methods
 
     def matches(frame: Frame) -> bool:
-        return named_so(frame) and fits(frame.params, where)
+        return has_method(frame) and has_values(frame.params, conditions)
 
-    def came() -> str:
-        frames = filter(named_so, context.peer(body.on).inbox.frames)
-        return nearest_of([frame.params for frame in frames], where, within=("params",))
+    def describe_nearest_message() -> str:
+        frames = filter(has_method, context.peer(body.on).inbox.frames)
+        return describe_nearest([frame.params for frame in frames], conditions, within=("params",))
 
-    what = " or ".join(methods) if told else f"the server request {methods[0]}"
-    words = described(what, where)
+    message_words = " or ".join(methods) if is_notification else f"the server request {methods[0]}"
+    words = describe_expected(message_words, conditions)
     single = isinstance(body.notification, str)
-    awaited = Awaited(words, words, notification_wanted(methods[0], where) if single else "")
-    return await context.take(body.on, matches, awaited, came)
+    target = WaitTarget(
+        words, words, awaited_notification_kind(methods[0], conditions) if single else ""
+    )
+    return await context.take_frame(body.on, matches, target, describe_nearest_message)
 
 
-async def _model(context: StepContext, body: Wait) -> None:
-    wanted = body.model
-    if wanted is None:
+async def _wait_for_model(context: StepContext, body: Wait) -> None:
+    model_wait = body.model
+    if model_wait is None:
         return
-    what = model_call(wanted.call, ended=wanted.ended)
-    await context.or_gone(partial(context.model.called, wanted.call, ended=wanted.ended), what)
+    target = model_call(model_wait.call, until_ended=model_wait.ended)
+    await context.wait_unless_gone(
+        partial(context.model.wait_for_call, model_wait.call, until_ended=model_wait.ended), target
+    )
 
 
 def ends_turn(thread: str, turn_id: str, frame: Frame) -> bool:

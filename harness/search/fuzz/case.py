@@ -1,4 +1,4 @@
-"""The common part of the searches: the kinds of cases, and the id of a failure.
+"""Common parts of the searches: the kinds of cases, and the id of a failure.
 
 A case is a scenario document: the plain value of a `*.scenario.yaml` file.
 """
@@ -10,16 +10,16 @@ from typing import Literal, get_args
 
 from harness.errors import UsageError
 from harness.search.fuzz.sessions.turns import Json
-from harness.trace.nearest import unknown
+from harness.trace.nearest import unknown_name
 
 Kind = Literal["inputs", "frames", "sessions"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# The parts of the time that each gets: one session takes as long as several of the others.
+# The share of the time that each kind gets: a session takes as long as several of the others.
 SHARES: dict[Kind, int] = {"inputs": 3, "frames": 2, "sessions": 5}
 
 
 def failure_id(kind: Kind, cause: str, document: Json) -> str:
-    """`frames-scenario-crash-1f2e3d4c`: the same document and cause have the same id."""
+    """Return an id like `frames-scenario-crash-1f2e3d4c`, determined by document and cause."""
     words = re.sub(r"[^a-z0-9]+", "-", cause.lower()).strip("-")[:50].rstrip("-")
     contents = {name: value for name, value in document.items() if name != "title"}
     mark = zlib.crc32(json.dumps([cause, contents], sort_keys=True).encode())
@@ -27,9 +27,9 @@ def failure_id(kind: Kind, cause: str, document: Json) -> str:
 
 
 def kinds_of(words: str) -> list[Kind]:
-    """`inputs,frames` as a list, all kinds of "". Raises `UsageError` for any other word."""
+    """Return the kinds of `inputs,frames`, all for "". Raises `UsageError` for other words."""
     names = dict.fromkeys(name.strip() for name in words.split(",") if name.strip())
     odd = [name for name in names if name not in KINDS]
     if odd:
-        raise UsageError(f"--what: {unknown('kind of case', odd[0], KINDS)}")
+        raise UsageError(f"--what: {unknown_name('kind of case', odd[0], KINDS)}")
     return [kind for kind in KINDS if not names or kind in names]

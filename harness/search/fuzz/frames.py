@@ -1,8 +1,8 @@
-"""Raw frames: cases that send bytes which no client should send, between requests that are right.
+"""Raw frames: cases that send bytes which no client should send, between valid requests.
 
-Nobody is blamed for raw bytes and nothing is owed for them; the requests after them are judged as
-ever, and so is a server that ends or hangs. Each raw frame ends its line, so that it never becomes
-part of a right request. None asks for anything that changes a thread.
+The answers to raw bytes are not judged; the requests after them are, and so is a server that ends
+or hangs. Each raw frame ends its line, so that it never becomes part of a valid request. None
+changes a thread.
 """
 
 import json
@@ -12,17 +12,17 @@ from typing import Any
 from harness.search.fuzz.sessions.chooser import Chooser
 from harness.search.fuzz.sessions.turns import Json
 
-# Deeper than what parsers that recurse take at once; the text has no limit.
+# Deeper than recursive parsers can take; the text has no limit.
 _DEPTHS = (30, 128, 1000, 5000)
 _SIZES = (70_000, 300_000, 1_100_000)
-# A process is not shared by what sends raw bytes: many of them for each start.
+# Raw frames need a process of their own, so many are sent for each start.
 MAX_FRAMES = 24
-_RIGHT: Json = {
+_VALID_REQUEST: Json = {
     "method": "thread/read",
     "params": {"threadId": "$t.thread.id"},
     "expect": "any",
 }
-_SPEAKS: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
+_REPLY_STEP: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
 
 _IDS: tuple[Any, ...] = (
     *(0, -1, 2**31, 2**53 + 1, 2**63, 2**64, 10**30, -(2**63), 1.5, 1e300, -0.0),
@@ -55,43 +55,42 @@ _ANSWERS: tuple[Json, ...] = (
 
 
 def frame_document(choose: Chooser, *, text_only: bool = False) -> Json:
-    """A document: a thread, raw frames with right requests after them, a plain turn.
+    """Return a document: a thread, raw frames with valid requests in between, a plain turn.
 
-    `text_only`: no invalid UTF-8, for a WebSocket, which has to be closed where a text frame holds
-    such bytes (RFC 6455, section 8.1).
+    `text_only` leaves out invalid UTF-8, for which a WebSocket has to be closed (RFC 6455, 8.1).
     """
     client: list[Json] = [{"start_thread": {"as": "t"}}]
     for _ in range(1 + choose.below(MAX_FRAMES)):
         client.append({"send_raw": _raw(choose, text_only=text_only)})
         if choose.chance(30):
-            client.append({"request": dict(_RIGHT)})
+            client.append({"request": dict(_VALID_REQUEST)})
     client.append({"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}})
     client.append({"wait": {"turn": "u", "status": "completed"}})
-    return {"title": "Raw frames", "model": {"t": [_SPEAKS]}, "client": client}
+    return {"title": "Raw frames", "model": {"t": [_REPLY_STEP]}, "client": client}
 
 
 def _raw(choose: Chooser, *, text_only: bool) -> Json:
     kinds: list[tuple[Callable[[Chooser], bytes], int]] = [
         (_line, 4),
-        (_truncated, 2),
-        (_joined, 2),
-        (_no_utf8, 0 if text_only else 2),
-        (_control, 1),
-        (_giant, 1),
-        (_deep, 2),
-        (_twice, 2),
+        (_truncated_line, 2),
+        (_joined_lines, 2),
+        (_invalid_utf8, 0 if text_only else 2),
+        (_control_characters, 1),
+        (_giant_line, 1),
+        (_deep_nesting, 2),
+        (_duplicate_member, 2),
         (_odd_id, 3),
         (_odd_version, 1),
         (_answer, 3),
-        (_blank, 1),
-        (_crlf, 1),
+        (_blank_line, 1),
+        (_odd_line_end, 1),
     ]
-    line_bytes = choose.weighted(kinds)(choose)
+    line_bytes = choose.pick_weighted(kinds)(choose)
     try:
         line = line_bytes.decode()
     except UnicodeDecodeError:
         return {"hex": (line_bytes + b"\n").hex()}
-    # As a text where a reader of the file can see what it is.
+    # As text if that is readable in the file.
     return {"line": line} if line.isprintable() else {"hex": (line_bytes + b"\n").hex()}
 
 
@@ -104,33 +103,35 @@ def _request(choose: Chooser, **more: Any) -> bytes:
 
 
 def _line(choose: Chooser) -> bytes:
-    return choose.one(_LINES).encode()
+    return choose.pick(_LINES).encode()
 
 
-def _truncated(choose: Chooser) -> bytes:
+def _truncated_line(choose: Chooser) -> bytes:
     request = _request(choose)
     return request[: 1 + choose.below(len(request) - 1)]
 
 
-def _joined(choose: Chooser) -> bytes:
-    between = choose.one((b"", b" ", b"\r", b"\x00", b",", b"\x1e"))
+def _joined_lines(choose: Chooser) -> bytes:
+    between = choose.pick((b"", b" ", b"\r", b"\x00", b",", b"\x1e"))
     return between.join(_request(choose) for _ in range(2 + choose.below(2)))
 
 
-def _no_utf8(choose: Chooser) -> bytes:
-    bad = choose.one((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82"))
+def _invalid_utf8(choose: Chooser) -> bytes:
+    bad = choose.pick((b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80", b"\xe2\x82"))
     request = _request(choose, params={"limit": 1, "cursor": "HERE"})
-    return choose.one((bad, bad * 100, request.replace(b"HERE", bad), bad + request, request + bad))
+    return choose.pick(
+        (bad, bad * 100, request.replace(b"HERE", bad), bad + request, request + bad)
+    )
 
 
-def _control(choose: Chooser) -> bytes:
-    odd = choose.one((b"\x00", b"\x1b[2J", b"\x7f", b"\x08", b"\x00" * 1000))
+def _control_characters(choose: Chooser) -> bytes:
+    odd = choose.pick((b"\x00", b"\x1b[2J", b"\x7f", b"\x08", b"\x00" * 1000))
     request = _request(choose, params={"cursor": "HERE"})
-    return choose.one((odd, request.replace(b"HERE", odd), odd + request, request + odd))
+    return choose.pick((odd, request.replace(b"HERE", odd), odd + request, request + odd))
 
 
-def _giant(choose: Chooser) -> bytes:
-    size = choose.one(_SIZES)
+def _giant_line(choose: Chooser) -> bytes:
+    size = choose.pick(_SIZES)
     form = choose.below(4)
     if form == 0:
         return b"a" * size
@@ -141,37 +142,37 @@ def _giant(choose: Chooser) -> bytes:
     return b"[" + b"0," * (size // 2) + b"0]"
 
 
-def _deep(choose: Chooser) -> bytes:
-    depth, closed = choose.one(_DEPTHS), choose.chance(70)
-    opened, end = choose.one(((b"[", b"]"), (b'{"a":', b"}")))
+def _deep_nesting(choose: Chooser) -> bytes:
+    depth, closed = choose.pick(_DEPTHS), choose.chance(70)
+    opened, end = choose.pick(((b"[", b"]"), (b'{"a":', b"}")))
     nest = opened * depth + b"0" + (end * depth if closed else b"")
     if choose.chance(50):
         return nest
     return b'{"id": 930001, "method": "thread/loaded/list", "params": {"cursor": ' + nest + b"}}"
 
 
-def _twice(choose: Chooser) -> bytes:
-    # Not the id: whose answer it would be, nobody could say.
-    name = choose.one(("method", "params", "jsonrpc"))
-    value = choose.one(('"thread/loaded/list"', "{}", "null", "1", '"2.0"'))
+def _duplicate_member(choose: Chooser) -> bytes:
+    # Not the id: its answer could not be matched.
+    name = choose.pick(("method", "params", "jsonrpc"))
+    value = choose.pick(('"thread/loaded/list"', "{}", "null", "1", '"2.0"'))
     return _request(choose)[:-1] + f', "{name}": {value}}}'.encode()
 
 
 def _odd_id(choose: Chooser) -> bytes:
-    return _request(choose, id=choose.one(_IDS))
+    return _request(choose, id=choose.pick(_IDS))
 
 
 def _odd_version(choose: Chooser) -> bytes:
-    return _request(choose, jsonrpc=choose.one(_VERSIONS))
+    return _request(choose, jsonrpc=choose.pick(_VERSIONS))
 
 
 def _answer(choose: Chooser) -> bytes:
-    return json.dumps(choose.one(_ANSWERS)).encode()
+    return json.dumps(choose.pick(_ANSWERS)).encode()
 
 
-def _blank(choose: Chooser) -> bytes:
-    return choose.one((b"", b"\n\n\n", b" " * 5000, b"\r", b"\r\n\r\n", b"\n" * 500))
+def _blank_line(choose: Chooser) -> bytes:
+    return choose.pick((b"", b"\n\n\n", b" " * 5000, b"\r", b"\r\n\r\n", b"\n" * 500))
 
 
-def _crlf(choose: Chooser) -> bytes:
-    return _request(choose) + choose.one((b"\r", b"\r\r", b" \r", b"\r\n"))
+def _odd_line_end(choose: Chooser) -> bytes:
+    return _request(choose) + choose.pick((b"\r", b"\r\r", b" \r", b"\r\n"))

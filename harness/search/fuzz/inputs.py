@@ -1,4 +1,4 @@
-"""Generated requests of every method, with right, nearly right and wrong params, as documents."""
+"""Documents of generated requests, with valid, nearly valid and invalid params."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -7,19 +7,19 @@ from harness.protocol.spec.book import Book
 from harness.protocol.spec.skill_paths import skill_paths
 from harness.search.fuzz.params import Request
 from harness.search.fuzz.sessions.turns import Json
-from harness.search.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN, filled
+from harness.search.fuzz.values import FOLDER, HUGE, HUGE_TEXT, THREAD, TURN, fill_placeholders
 
-# Requests of a case: the silence at its end takes as long as a dozen of them.
+# Many requests per case, since the silence at its end takes as long as a dozen of them.
 MAX_REQUESTS = 40
-_SPEAKS: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
+_REPLY_STEP: Json = {"reply": [{"message": {"deltas": ["o", "k"]}}]}
 _TURNS = ("turn/start", "turn/steer", "thread/compact/start", "review/start")
-# In a document; and as what the book is asked about.
+# Placeholders in a document, and sample values for validation by the book.
 _REFERENCES = {THREAD: "$t.thread.id", TURN: "$u.turn.id", FOLDER: "{cwd}", HUGE: HUGE_TEXT}
-_LIKE = {"$t.thread.id": "thr_0", "$u.turn.id": "turn_0", "{cwd}": "/workspace"}
+_SAMPLE_VALUES = {"$t.thread.id": "thr_0", "$u.turn.id": "turn_0", "{cwd}": "/workspace"}
 
 
 def input_document(book: Book, requests: Sequence[Request]) -> Json:
-    """A document: a thread with a turn that is over, then these requests, with any answer."""
+    """Return a document: a thread with a completed turn, then these requests, with any answer."""
     client: list[Json] = [
         {"start_thread": {"as": "t"}},
         {"start_turn": {"thread": "t", "text": "Say ok.", "as": "u"}},
@@ -30,32 +30,35 @@ def input_document(book: Book, requests: Sequence[Request]) -> Json:
         if request.patient and request.method in _TURNS:
             client.append({"wait": {"idle": "t"}})
     calls = 2 + 2 * sum(request.method in _TURNS for request in requests)
-    model = {"t": [dict(_SPEAKS) for _ in range(calls)]}
+    model = {"t": [dict(_REPLY_STEP) for _ in range(calls)]}
     return {"title": "Generated requests", "model": model, "client": client}
 
 
-def _body(book: Book, one: Request) -> Json:
-    params = filled(_quoted(one.params), _REFERENCES)
-    return marked(book, {"method": one.method, "params": params, "expect": "any"})
+def _body(book: Book, request: Request) -> Json:
+    params = fill_placeholders(_escape_texts(request.params), _REFERENCES)
+    return mark_deliberate(book, {"method": request.method, "params": params, "expect": "any"})
 
 
-def marked(book: Book, body: Json) -> Json:
-    """The body of a request, `deliberate` where its params are wrong by the book."""
-    method, likely = body["method"], _unquoted(filled(body.get("params"), _LIKE))
+def mark_deliberate(book: Book, body: Json) -> Json:
+    """Return a request's body, marked `deliberate` if its params are invalid by the book."""
+    method, likely = (
+        body["method"],
+        _unescape_texts(fill_placeholders(body.get("params"), _SAMPLE_VALUES)),
+    )
     paths = skill_paths(method, likely)
     right = book.is_valid_params(method, likely) and all(good for _, good in paths)
     plain_body = {name: value for name, value in body.items() if name != "deliberate"}
-    # A message of ours that is wrong by the book is the point, no finding against us.
+    # Invalid messages are intended here, so they are not findings against the harness.
     return plain_body if right else {**plain_body, "deliberate": True}
 
 
-def _quoted(value: Any) -> Any:
-    """A copy in which no text is a reference to what came back earlier."""
+def _escape_texts(value: Any) -> Any:
+    """Return a copy in which no text is taken for a reference to an earlier result."""
     return _with_texts(value, lambda text: f"${text}" if text.startswith("$") else text)
 
 
-def _unquoted(value: Any) -> Any:
-    """The reverse, where all references are filled."""
+def _unescape_texts(value: Any) -> Any:
+    """Reverse `_escape_texts`, once all references are filled."""
     return _with_texts(value, lambda text: text.removeprefix("$"))
 
 

@@ -1,6 +1,6 @@
-"""Generated requests: every method of the judge's book, with right, nearly right and wrong params.
+"""Generated requests: every method of the judge's book, with valid, nearly valid or wrong params.
 
-Made from the book's tables and schemas, not from any server.
+They are made from the book's tables and schemas, not from any server.
 """
 
 from copy import deepcopy
@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.protocol.spec.book import Book
-from harness.search.fuzz.values import NONSENSE, NUMBERS, TEXTS, THREAD, Json, fitting
-from harness.trace.nearest import unknown
+from harness.search.fuzz.values import NONSENSE, NUMBERS, TEXTS, THREAD, Json, valid_values
+from harness.trace.nearest import unknown_name
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to send; with `patient` the turn that it starts is waited for."""
+    """A request to send; with `patient` the turn that it starts is awaited."""
 
     method: str
     params: Any
@@ -25,7 +25,7 @@ class Request:
 
 
 # The text does not show the params of these; our choice is in the book (thread-operations.params).
-_CHOSEN = st.fixed_dictionaries(
+_OUR_PARAMS = st.fixed_dictionaries(
     {},
     optional={
         "threadId": st.just(THREAD),
@@ -38,19 +38,19 @@ _CHOSEN = st.fixed_dictionaries(
 )
 
 
-def right(book: Book, method: str) -> st.SearchStrategy[Any]:
-    """Params that the book allows; where it shows none, our own choice."""
+def valid_params(book: Book, method: str) -> st.SearchStrategy[Any]:
+    """Return params that the book allows; if it shows none, our own choice."""
     row = book.method(method)
     if row is None or row.params is None:
-        return _CHOSEN
-    return fitting(book.schemas, row.params)
+        return _OUR_PARAMS
+    return valid_values(book.schemas, row.params)
 
 
 @st.composite
-def _spoiled(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
+def _spoil(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
     params: Json = deepcopy(draw(sound))
     holder = params
-    # Sometimes the wrong thing lies deeper.
+    # Sometimes spoil a nested object or array.
     inner = [cast(Json | list[Any], v) for v in params.values() if isinstance(v, dict | list) and v]
     if inner and draw(st.booleans()):
         chosen = draw(st.sampled_from(inner))
@@ -70,28 +70,28 @@ def _spoiled(draw: st.DrawFn, sound: st.SearchStrategy[Any]) -> Any:
 
 
 def methods(book: Book) -> list[str]:
-    """The requests of a client; the core ones more often, since turns come of them."""
+    """Return the requests of a client; core ones more often, since they start turns."""
     every = [row.method for row in book.methods if row.direction == "client-to-server"]
     return every + 3 * [row.method for row in book.methods if row.capability == "core"]
 
 
 def check_method(book: Book, name: str) -> None:
-    """Raises `UsageError` unless it is "" or a request of a client."""
+    """Raise `UsageError` unless it is "" or a request of a client."""
     known_methods = sorted(set(methods(book)))
     if name and name not in known_methods:
-        raise UsageError(f"--method: {unknown('request', name, known_methods)}")
+        raise UsageError(f"--method: {unknown_name('request', name, known_methods)}")
 
 
-def nearly_right(book: Book, method: str) -> st.SearchStrategy[Any]:
-    """Right params with one thing wrong: a member gone, of another type, nested, or added."""
-    return _spoiled(right(book, method))
+def nearly_valid_params(book: Book, method: str) -> st.SearchStrategy[Any]:
+    """Return valid params with one defect: a member missing, mistyped, nested, or added."""
+    return _spoil(valid_params(book, method))
 
 
 def requests(book: Book, only: str = "") -> st.SearchStrategy[Request]:
-    """A request of any method, or of one: right, nearly right, or nonsense."""
+    """Return requests of any method, or of one: valid, nearly valid, or nonsense."""
 
     def of(method: str) -> st.SearchStrategy[Request]:
-        sound, near = right(book, method), nearly_right(book, method)
+        sound, near = valid_params(book, method), nearly_valid_params(book, method)
         # Not `one_of`, which would count each kind of nonsense.
         kinds = [sound, sound, sound, near, near, NONSENSE]
         params = st.sampled_from(range(len(kinds))).flatmap(kinds.__getitem__)

@@ -1,4 +1,4 @@
-"""A failure, played again: fixed, still there, or there only sometimes."""
+"""Replay of a failure: fixed, still failing, or flaky."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,17 +14,17 @@ from harness.play.session.servers import SetupFailed
 from harness.scenario.loader import Loaded, load
 from harness.scenario.yaml12 import ScenarioError
 from harness.search.fuzz.sessions.play import Played, play_loaded
-from harness.search.fuzz.sessions.search import opened
+from harness.search.fuzz.sessions.search import open_search_bench
 from harness.search.fuzz.store import SCENARIO, Store
 from harness.trace.trace import Trace
 
 Verdict = Literal["fixed", "fails", "flaky"]
-PLAYS = 3
+REPLAYS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case to play again. `cause` is what must not show; "" for anything that is wrong."""
+    """A case to play again. `cause` must not show; "" stands for any problem."""
 
     name: str
     loaded: Loaded
@@ -32,24 +32,24 @@ class Case:
 
 
 @dataclass(slots=True)
-class Replayed:
-    """The results of all plays: in each the line that tells what was wrong, "" for nothing."""
+class ReplayResult:
+    """The results of all plays: `problems` has a line for each, "" if nothing was wrong."""
 
     name: str
     cause: str
-    told: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
     trace: Trace | None = None
-    interrupted: str = ""
+    interrupted_by: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """Return the verdict of all plays together."""
-        wrong = sum(1 for problem in self.told if problem)
-        return "fixed" if not wrong else "fails" if wrong == len(self.told) else "flaky"
+        wrong = sum(1 for problem in self.problems if problem)
+        return "fixed" if not wrong else "fails" if wrong == len(self.problems) else "flaky"
 
 
 def case_of(word: str, store: Path, config: Config) -> Case:
-    """A failure by its id in the store, or a scenario's file. Raises `UsageError`."""
+    """Return a failure by its id in the store, or a scenario's file. Raises `UsageError`."""
     path = Path(word)
     if not word.endswith(SCENARIO):
         path = store / f"{word}{SCENARIO}"
@@ -71,26 +71,26 @@ def case_of(word: str, store: Path, config: Config) -> Case:
     return Case(identity, loaded, stored.cause if stored else "")
 
 
-def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
-    """Play it, each time on a new process. Raises `SetupFailed` where the server cannot be used."""
-    result = Replayed(case.name, case.cause)
+def replay(config: Config, case: Case, interruption: Interruption) -> ReplayResult:
+    """Play it, each time on a new process. Raises `SetupFailed` if the server is unusable."""
+    result = ReplayResult(case.name, case.cause)
     gone: SetupFailed | None = None
-    with interruption.defer_signals(), opened(config, "replay") as (portal, bench):
+    with interruption.defer_signals(), open_search_bench(config, "replay") as (portal, bench):
         # Raised within the block, it would come out as a group of errors.
         try:
-            while len(result.told) < PLAYS:
+            while len(result.problems) < REPLAYS:
                 portal.call(bench.servers.retire_all)
                 document = cast("dict[str, Any]", case.loaded.document.value)
-                # Only a session that sends nothing wrong was looked at for what no rule judges.
+                # The extra checks apply only to sessions, which send nothing invalid.
                 looks = case.cause.startswith("fuzz.")
                 once = partial(play_loaded, bench, config, case.loaded, document, looks=looks)
                 played = interruption.wait(portal.start_task_soon(once))
-                problem = wrong_in(played, case.cause)
-                result.told.append(problem)
+                problem = problem_in(played, case.cause)
+                result.problems.append(problem)
                 if problem or result.trace is None:
                     result.trace = played.run.trace
         except Interrupted as signal:
-            result.interrupted = str(signal)
+            result.interrupted_by = str(signal)
         except SetupFailed as failed:
             gone = failed
     if gone is not None:
@@ -98,11 +98,11 @@ def replay(config: Config, case: Case, interruption: Interruption) -> Replayed:
     return result
 
 
-def wrong_in(played: Played, cause: str) -> str:
-    """Return what is wrong in a play, in a line: the cause, or without one any that must not be."""
+def problem_in(played: Played, cause: str) -> str:
+    """Return the problem of a play in a line: that of the cause, or without one any MUST."""
     for problem in played.problems:
         if problem.habit and not played.unmet:
-            continue  # What it did is its choice; the document demands what it mostly does.
+            continue  # The server may choose; the document demands its usual choice.
         if problem.cause == cause or (not cause and problem.level is Level.MUST):
             return problem.text
     return played.unmet if not cause else ""

@@ -1,7 +1,6 @@
-"""Generated params, made smaller: members and elements left out, long texts cut.
+"""Shrinking of generated params: members and elements left out, long texts cut.
 
-Only requests to which any answer will do are touched: what another one asks is what its session is
-about.
+Only requests that accept any answer are changed; others are the point of their session.
 """
 
 import copy
@@ -11,16 +10,16 @@ from typing import Any, cast
 from harness.protocol.values import obj
 from harness.search.fuzz.sessions.turns import Json
 
-# Given a request's body, says by `deliberate` whether its params are wrong by the book.
+# Marks a request's body as `deliberate` if its params are invalid by the book.
 Mark = Callable[[Json], Json]
 Path = tuple[str | int, ...]
-# Deeper in what is nested there is mostly more of the same.
-_DEPTH = 3
-_LONG = 24
+# Deeper values are mostly more of the same.
+_MAX_DEPTH = 3
+_MAX_TEXT_LENGTH = 24
 
 
-def places(document: Json) -> list[tuple[int, Path]]:
-    """Return the values that can be smaller: a step's number, from 0, and a path in its params."""
+def shrinkable_places(document: Json) -> list[tuple[int, Path]]:
+    """Return the values that can be shrunk: a step's index, and a path in its params."""
     found_places: list[tuple[int, Path]] = []
     for number, step in enumerate(document["client"]):
         body = obj(obj(step).get("request"))
@@ -29,19 +28,19 @@ def places(document: Json) -> list[tuple[int, Path]]:
     return found_places
 
 
-def smaller(document: Json, at: int, mark: Mark) -> Json | None:
-    """A copy in which one of the `places` is left out, or its long text is cut.
+def shrink_params(document: Json, index: int, mark: Mark) -> Json | None:
+    """Return a copy in which one of the places is left out, or its long text is cut.
 
-    None where a request that is right would become wrong: that would be another failure.
+    None if a valid request would become invalid: that would be another failure.
     """
     candidate = copy.deepcopy(document)
-    number, path = places(document)[at]
+    number, path = shrinkable_places(document)[index]
     step = candidate["client"][number]
     holder: Any = step["request"]["params"]
     for key in path[:-1]:
         holder = holder[key]
     value = holder[path[-1]]
-    if isinstance(value, str) and len(value) > _LONG:
+    if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
         holder[path[-1]] = value[:1]
     else:
         del holder[path[-1]]
@@ -53,7 +52,7 @@ def smaller(document: Json, at: int, mark: Mark) -> Json | None:
 
 
 def _paths(value: Any, above: Path) -> Iterator[Path]:
-    if len(above) == _DEPTH:
+    if len(above) == _MAX_DEPTH:
         return
     inner: list[tuple[str | int, Any]] = []
     if isinstance(value, dict):

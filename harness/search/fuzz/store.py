@@ -1,7 +1,7 @@
-"""The store of failures: a folder with a scenario, what went wrong, and the trace of each.
+"""The store of failures: a folder with the scenario, the problem, and the trace of each.
 
-`ID.scenario.yaml` is ready to be committed and played; `ID.json` says what is wrong; `ID.jsonl` is
-the trace. Files are exchanged whole, so that a run that ends at any moment leaves no half of one.
+`ID.scenario.yaml` is ready to be committed and played; `ID.json` has the problem; `ID.jsonl` is
+the trace. Files are replaced atomically, so that a run that is killed leaves no partial file.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.errors import UsageError
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 from harness.search.fuzz.case import KINDS, Kind, failure_id
-from harness.search.fuzz.sessions.search import Found
+from harness.search.fuzz.sessions.search import FoundFailure
 from harness.search.fuzz.sessions.turns import Json
 from harness.trace.store import save
 
@@ -26,9 +26,9 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure in the store. `flaky` says that it did not show each time.
+    """One failure in the store. `flaky` if it did not show each time.
 
-    `occasion` is what was going on, "" in the files of earlier versions.
+    `occasion` is "" in the files of earlier versions.
     """
 
     id: str
@@ -42,46 +42,46 @@ class Failure:
 
 
 class Store:
-    """The failures in one folder. Make it with `open_store`."""
+    """The failures in one folder. Made by `open_store`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def scenario(self, identity: str) -> Path:
-        """The file of a failure that can be played."""
+        """Return the playable file of a failure."""
         return self.folder / f"{identity}{SCENARIO}"
 
-    def keep(self, kind: Kind, found: Found, target: str) -> Failure:
-        """Write a failure. Raises `OSError`; what was written before is whole all the same."""
-        failure = failure_of(kind, found, target)
+    def keep(self, kind: Kind, found_failure: FoundFailure, target: str) -> Failure:
+        """Write a failure. Raises `OSError`, leaving only complete files."""
+        failure = failure_of(kind, found_failure, target)
         identity = failure.id
-        origin = f"Found by harness fuzz ({kind}): {found.cause}"
-        self._write(self.scenario(identity), as_text(found.document, origin))
+        origin = f"Found by harness fuzz ({kind}): {found_failure.cause}"
+        self._write(self.scenario(identity), scenario_text(found_failure.document, origin))
         trace = self.folder / f"{identity}{TRACE}"
         fresh = trace.with_name(f"{trace.name}.part")
         try:
-            save(found.trace, fresh)
+            save(found_failure.trace, fresh)
             fresh.replace(trace)
         finally:
             fresh.unlink(missing_ok=True)
-        # Last: what has this file is complete.
+        # Last: a failure with this file is complete.
         plain = {"format": _FORMAT, **asdict(failure)}
         self._write(self.folder / f"{identity}{ABOUT}", json.dumps(plain, indent=1) + "\n")
         return failure
 
     def drop(self, identity: str) -> None:
-        """Take a failure away, in whose place another one is kept; what cannot go stays."""
+        """Remove a failure that is replaced by another; ignore files that cannot be removed."""
         for name in (f"{identity}{ABOUT}", f"{identity}{TRACE}", self.scenario(identity).name):
             with contextlib.suppress(OSError):
                 (self.folder / name).unlink(missing_ok=True)
 
     def failures(self) -> Iterator[Failure | str]:
-        """All failures, in the order of their ids; of a file that cannot be read, why."""
+        """Yield all failures in the order of their ids; for an unreadable file, the reason."""
         for path in sorted(self.folder.glob(f"*{ABOUT}")):
             yield read_failure(path)
 
     def find(self, identity: str) -> Failure | None:
-        """The failure of that id. Raises `UsageError` where its file cannot be read."""
+        """Return the failure of that id, or None. Raises `UsageError` if its file is unreadable."""
         path = self.folder / f"{identity}{ABOUT}"
         if not path.is_file():
             return None
@@ -100,22 +100,22 @@ class Store:
                 fresh.unlink(missing_ok=True)
 
 
-def failure_of(kind: Kind, found: Found, target: str) -> Failure:
-    """A failure as it is kept; `target` is the server's, as options name it."""
+def failure_of(kind: Kind, failure: FoundFailure, target: str) -> Failure:
+    """Convert a found failure to its stored form; `target` is as options name it."""
     return Failure(
-        failure_id(kind, found.cause, found.document),
+        failure_id(kind, failure.cause, failure.document),
         kind,
-        found.cause,
-        found.text,
-        found.flaky,
+        failure.cause,
+        failure.text,
+        failure.flaky,
         target,
-        found.document,
-        found.occasion,
+        failure.document,
+        failure.occasion,
     )
 
 
 def read_failure(path: Path) -> Failure | str:
-    """The failure of an `ID.json`; where it is none, why."""
+    """Return the failure of an `ID.json`, or the reason why it is not one."""
     try:
         plain: Any = json.loads(path.read_text("utf-8"))
         if plain.pop("format") != _FORMAT:
@@ -133,15 +133,15 @@ def read_failure(path: Path) -> Failure | str:
 
 @contextlib.contextmanager
 def open_store(folder: Path, kinds: Sequence[Kind] = KINDS) -> Generator[Store]:
-    """The store in a folder, made if needed; the failures of these kinds for this process alone.
+    """Open the store in a folder, created if needed, and lock these kinds for this process.
 
-    Raises `UsageError` where it cannot be written, or another run has it.
+    Raises `UsageError` if it cannot be written, or another run uses it.
     """
     with contextlib.ExitStack() as locks:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for kind in kinds:
-                locks.enter_context(_locked(folder / f".{kind}.lock"))
+                locks.enter_context(_lock_file(folder / f".{kind}.lock"))
         except BlockingIOError as error:
             raise UsageError(
                 f"the store {folder} is in use by another run; wait, or give another by --store"
@@ -154,7 +154,7 @@ def open_store(folder: Path, kinds: Sequence[Kind] = KINDS) -> Generator[Store]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Generator[None]:
+def _lock_file(path: Path) -> Generator[None]:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     handle = os.open(path, flags, 0o644)
     try:

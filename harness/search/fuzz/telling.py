@@ -4,44 +4,44 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 from harness.search.fuzz.case import Kind
-from harness.search.fuzz.run import Fuzzing
+from harness.search.fuzz.run import FuzzResult
 from harness.search.fuzz.sessions.search import SessionCampaign
 from harness.search.fuzz.store import TRACE, Failure, Store
 
-# Lines of a case that are printed; longer ones are in their files.
-_SHOWN = 40
+# Lines of a case that are printed; the rest is in its file.
+_MAX_CASE_LINES = 40
 
 
-def lines(result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
-    """The story: what was played, what could not be done, a block for each cause, the verdict.
+def lines(result: FuzzResult, store: Store, target: Sequence[str]) -> Iterator[str]:
+    """Yield the story: what was played, what could not be done, each failure, the verdict.
 
-    `target` are the options that name the server again.
+    `target` are the options that name the server.
     """
     for kind, campaign in result.searches.items():
-        yield _searched(result, kind, campaign)
+        yield _search_line(result, kind, campaign)
         for text in campaign.unsteady:
             yield f"  UNSTEADY not seen again on a fresh process: {_short(text)}"
         if campaign.only_errors:
-            yield f"  WARNING {campaign.errors} of {campaign.requests} were refused: {_WHY}"
+            yield f"  WARNING {campaign.errors} of {campaign.requests} were refused: {_ERRORS_ONLY}"
         if campaign.lacks:
             yield f"  not offered, so not tried any more: {', '.join(campaign.lacks)}"
-    for identity in result.fixed:
+    for identity in result.fixed_ids:
         yield f"fixed: {identity} does not show any more"
     for text in result.notes:
         yield f"NOTE {text}"
     for failure in result.failures:
-        yield from _block(failure, result, store, target)
-    if result.interrupted:
-        yield f"interrupted ({result.interrupted}): what was not sent by then is not tried"
+        yield from _failure_lines(failure, result, store, target)
+    if result.interrupted_by:
+        yield f"interrupted ({result.interrupted_by}): what was not sent by then is not tried"
     yield f"verdict: {result.verdict}"
 
 
-_WHY = "little but error paths was reached; harness doctor says what the server lacks"
+_ERRORS_ONLY = "little but error paths was reached; harness doctor says what the server lacks"
 
 
-def _searched(result: Fuzzing, kind: Kind, campaign: SessionCampaign) -> str:
+def _search_line(result: FuzzResult, kind: Kind, campaign: SessionCampaign) -> str:
     rate = campaign.requests / campaign.seconds if campaign.seconds else 0.0
     only = f" of {result.bounds.method}" if result.bounds.method else ""
     return (
@@ -51,36 +51,38 @@ def _searched(result: Fuzzing, kind: Kind, campaign: SessionCampaign) -> str:
     )
 
 
-def _block(failure: Failure, result: Fuzzing, store: Store, target: Sequence[str]) -> Iterator[str]:
-    known_words = ", known" if failure.id in result.known else ""
+def _failure_lines(
+    failure: Failure, result: FuzzResult, store: Store, target: Sequence[str]
+) -> Iterator[str]:
+    known_words = ", known" if failure.id in result.known_ids else ""
     flaky = ", not each time" if failure.flaky else ""
     occasion = f": {failure.occasion}" if failure.occasion else ""
     yield f"FAIL {failure.cause} ({failure.kind}{known_words}{flaky}){occasion}"
     yield f"  {_short(failure.text, 500)}"
-    if failure.id in result.unkept:
-        yield from _case(failure)
+    if failure.id in result.unkept_ids:
+        yield from _case_lines(failure)
         return
     yield f"  case      {store.scenario(failure.id)}"
-    yield from _case(failure)
-    yield f"  again     {again(failure, store, target)}"
+    yield from _case_lines(failure)
+    yield f"  again     {replay_command(failure, store, target)}"
     yield f"  look      harness show {shlex.quote(str(store.folder / (failure.id + TRACE)))}"
 
 
-def _case(failure: Failure) -> Iterator[str]:
-    case_lines = as_text(failure.document, failure.id).splitlines()[1:]
-    for line in case_lines[:_SHOWN]:
+def _case_lines(failure: Failure) -> Iterator[str]:
+    case_lines = scenario_text(failure.document, failure.id).splitlines()[1:]
+    for line in case_lines[:_MAX_CASE_LINES]:
         yield f"    {_short(line, 160)}"
-    if len(case_lines) > _SHOWN:
-        yield f"    … {len(case_lines) - _SHOWN} more lines"
+    if len(case_lines) > _MAX_CASE_LINES:
+        yield f"    … {len(case_lines) - _MAX_CASE_LINES} more lines"
 
 
-def again(failure: Failure, store: Store, target: Sequence[str]) -> str:
-    """The one command that plays a failure again, from any folder."""
+def replay_command(failure: Failure, store: Store, target: Sequence[str]) -> str:
+    """Return the command that plays a failure again, from any folder."""
     return shlex.join(["harness", "replay", str(store.scenario(failure.id)), *target])
 
 
-def plain(result: Fuzzing, store: Store, target: Sequence[str]) -> dict[str, Any]:
-    """The same for machines; the members are described in docs/fuzzing.md."""
+def plain(result: FuzzResult, store: Store, target: Sequence[str]) -> dict[str, Any]:
+    """Return the same as JSON; the members are described in docs/fuzzing.md."""
     return {
         "verdict": result.verdict,
         "seed": result.bounds.seed,
@@ -104,15 +106,17 @@ def plain(result: Fuzzing, store: Store, target: Sequence[str]) -> dict[str, Any
                 "occasion": failure.occasion,
                 "text": failure.text,
                 "flaky": failure.flaky,
-                "known": failure.id in result.known,
+                "known": failure.id in result.known_ids,
                 "document": failure.document,
-                "replay": None if failure.id in result.unkept else again(failure, store, target),
+                "replay": None
+                if failure.id in result.unkept_ids
+                else replay_command(failure, store, target),
             }
             for failure in result.failures
         ],
-        "fixed": result.fixed,
+        "fixed": result.fixed_ids,
         "notes": result.notes,
-        "interrupted": result.interrupted,
+        "interrupted": result.interrupted_by,
     }
 
 

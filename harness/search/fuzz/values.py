@@ -1,4 +1,4 @@
-"""Generated JSON: nonsense, and values that keep to a schema of the judge's book."""
+"""Generated JSON: nonsense, and values that match a schema of the judge's book."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from harness.protocol.spec.schemas import SchemaBook
 
 Json = dict[str, Any]
-# What the sender puts in for these, in any string member: what exists when the request is sent.
+# Placeholders in string members, replaced by existing values when the request is sent.
 THREAD, TURN, FOLDER = "{thread}", "{turn}", "{cwd}"
 _STANDS_FOR = {
     "threadId": THREAD,
@@ -17,7 +17,7 @@ _STANDS_FOR = {
     "cwd": FOLDER,
 }
 
-# A text too long for what hypothesis prints: the sender puts it in too.
+# A text too long for hypothesis to print is a placeholder too.
 HUGE, HUGE_TEXT = "{huge}", "a" * 300_000
 LONG = "a" * 5_000
 TEXTS = st.one_of(
@@ -31,18 +31,20 @@ NUMBERS = st.one_of(
 _SCALARS = st.one_of(st.none(), st.booleans(), NUMBERS, TEXTS)
 
 
-def filled(value: Any, known: Mapping[str, str]) -> Any:
-    """A copy in which each placeholder is what it stands for."""
+def fill_placeholders(value: Any, replacements: Mapping[str, str]) -> Any:
+    """Return a copy with all placeholders replaced."""
     if isinstance(value, str):
-        return known.get(value, value)
+        return replacements.get(value, value)
     if isinstance(value, dict):
-        return {key: filled(inner, known) for key, inner in cast(Json, value).items()}
+        return {
+            key: fill_placeholders(inner, replacements) for key, inner in cast(Json, value).items()
+        }
     if isinstance(value, list):
-        return [filled(inner, known) for inner in cast("list[Any]", value)]
+        return [fill_placeholders(inner, replacements) for inner in cast("list[Any]", value)]
     return value
 
 
-def _nested(depth: int) -> Any:
+def _nest(depth: int) -> Any:
     value: Any = None
     for _ in range(depth):
         value = {"a": [value]}
@@ -55,24 +57,24 @@ NONSENSE = st.one_of(
     st.lists(_SCALARS, max_size=2),
     st.dictionaries(st.text(max_size=5), _SCALARS, max_size=2),
     # Objects within arrays: twice as deep. Parsers stop at 128 or later; the text has no limit.
-    st.sampled_from([3, 30, 60]).map(_nested),
+    st.sampled_from([3, 30, 60]).map(_nest),
 )
 
 
-def fitting(schemas: SchemaBook, reference: str) -> st.SearchStrategy[Any]:
-    """Values that the schema allows."""
+def valid_values(schemas: SchemaBook, reference: str) -> st.SearchStrategy[Any]:
+    """Return values that the schema allows."""
     node, file = schemas.place(reference)
 
     @st.composite
-    def drawn(draw: st.DrawFn) -> Any:
-        return _drawn(draw, schemas, node, file, "")
+    def draw_root(draw: st.DrawFn) -> Any:
+        return _draw_value(draw, schemas, node, file, "")
 
-    return drawn()
+    return draw_root()
 
 
-def _drawn(draw: st.DrawFn, schemas: SchemaBook, node: Any, file: str, name: str) -> Any:
+def _draw_value(draw: st.DrawFn, schemas: SchemaBook, node: Any, file: str, name: str) -> Any:
     if "$ref" in node:
-        return _drawn(draw, schemas, *schemas.place(node["$ref"], file), name)
+        return _draw_value(draw, schemas, *schemas.place(node["$ref"], file), name)
     if "const" in node:
         return node["const"]
     if "enum" in node:
@@ -80,16 +82,16 @@ def _drawn(draw: st.DrawFn, schemas: SchemaBook, node: Any, file: str, name: str
     kinds = node.get("type", "any")
     kind = kinds if isinstance(kinds, str) else draw(st.sampled_from(kinds))
     if node.get("if") == {"type": kind}:
-        return _drawn(draw, schemas, node["then"], file, name)
+        return _draw_value(draw, schemas, node["then"], file, name)
     match kind:
         case "object":
-            return _object(draw, schemas, node, file)
+            return _draw_object(draw, schemas, node, file)
         case "array":
             size = draw(st.sampled_from([1, 1, 1, 2, 0]))
             items = node.get("items", {})
-            return [_drawn(draw, schemas, items, file, name) for _ in range(size)]
+            return [_draw_value(draw, schemas, items, file, name) for _ in range(size)]
         case "string":
-            return _string(draw, node, name)
+            return _draw_string(draw, node, name)
         case "boolean":
             return draw(st.booleans())
         case "number":
@@ -102,7 +104,7 @@ def _drawn(draw: st.DrawFn, schemas: SchemaBook, node: Any, file: str, name: str
             return draw(NONSENSE)
 
 
-def _string(draw: st.DrawFn, node: Json, name: str) -> str:
+def _draw_string(draw: st.DrawFn, node: Json, name: str) -> str:
     if node.get("pattern") == "^app://.":
         return "app://" + draw(st.sampled_from(["none", "x/y", "𝄞"]))
     if name in _STANDS_FOR and draw(st.integers(0, 4)):
@@ -110,29 +112,31 @@ def _string(draw: st.DrawFn, node: Json, name: str) -> str:
     return draw(TEXTS)
 
 
-def _object(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str) -> Json:
+def _draw_object(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str) -> Json:
     result: Json = {}
-    _members(draw, schemas, node, file, result)
+    _draw_members(draw, schemas, node, file, result)
     for part in (node, *node.get("allOf", [])):
         if "then" in part and _holds(part["if"], result):
-            _members(draw, schemas, part["then"], file, result)
+            _draw_members(draw, schemas, part["then"], file, result)
     return result
 
 
-def _members(draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, made: Json) -> None:
+def _draw_members(
+    draw: st.DrawFn, schemas: SchemaBook, node: Json, file: str, result: Json
+) -> None:
     members: Mapping[str, Any] = node.get("properties", {})
     required = node.get("required", [])
     for name in dict.fromkeys([*required, *members]):
-        if name not in made and (name in required or draw(st.booleans())):
-            made[name] = _drawn(draw, schemas, members.get(name, {}), file, name)
+        if name not in result and (name in required or draw(st.booleans())):
+            result[name] = _draw_value(draw, schemas, members.get(name, {}), file, name)
 
 
-def _holds(condition: Json, made: Json) -> bool:
+def _holds(condition: Json, result: Json) -> bool:
     """Return whether the condition of a conditional schema holds.
 
     The conditions of the book compare members with constants.
     """
     constants = cast(Json, condition.get("properties", {}))
-    return all(name in made for name in condition.get("required", [])) and all(
-        made.get(name) == schema.get("const") for name, schema in constants.items()
+    return all(name in result for name in condition.get("required", [])) and all(
+        result.get(name) == schema.get("const") for name, schema in constants.items()
     )

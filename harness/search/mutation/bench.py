@@ -1,4 +1,4 @@
-"""A bench on which one fault at a time is at work between the server and the client."""
+"""A bench with one fault at a time at work between the server and the client."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,32 +8,33 @@ import anyio
 from harness.client.target.profile import Bounds
 from harness.client.transport.base import Transport
 from harness.faults.base import Fault
-from harness.faults.live.fault import Acted, LetGo, LiveFault
+from harness.faults.live.fault import FaultActed, FaultGaveUp, LiveFault
 from harness.faults.live.transport import FaultyTransport
 from harness.judge.base import Monitor
-from harness.judge.judge import judged
-from harness.judge.rows import BROKEN
+from harness.judge.judge import feed_trace
+from harness.judge.rows import CRASH_SUBJECT
 from harness.judge.verdict import Row, Verdict
 from harness.play.bench import Bench
 from harness.play.run import Run
 from harness.protocol.spec.book import Book
 from harness.scenario.loader import Loaded
-from harness.scenario.player import Unmet
+from harness.scenario.player import StepFailure
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Mark
 
-# Silence in seconds after which what a fault holds back goes on. What it waits for comes, if at
-# all, with the rest of a scripted answer.
-QUIET = 0.3
+# Silence after which messages held back by a fault go on. What it waits for comes, if at all, with
+# the rest of a scripted answer.
+QUIET_SECONDS = 0.3
 
 
 @dataclass(slots=True)
-class AtWork:
-    """A fault that is at work in one scenario, and what it did.
+class FaultAtWork:
+    """A fault at work in one scenario, and its effects.
 
-    `before` is how many violations of the rule the scenario has without the fault.
+    `before` is the number of violations of the rule in the scenario without the fault; `is_noticed`
+    is set once the rule has more.
     """
 
     fault: Fault
@@ -41,66 +42,68 @@ class AtWork:
     scenario: str
     bounds: Bounds
     before: int = 0
-    changed: list[str] = field(default_factory=list[str])
-    missing: str = ""
-    known: bool = False
+    changes: list[str] = field(default_factory=list[str])
+    awaited: str = ""
+    is_noticed: bool = False
 
-    def tell(self, event: Acted | LetGo) -> None:
-        """Note what the fault did, or waited for in vain."""
-        if isinstance(event, Acted):
-            self.changed += event.words
+    def tell(self, event: FaultActed | FaultGaveUp) -> None:
+        """Note what the fault changed, or waited for without success."""
+        if isinstance(event, FaultActed):
+            self.changes += event.words
         elif event.missing:
-            self.missing = event.missing
+            self.awaited = event.missing
 
 
 class FaultyBench(Bench):
-    """A bench; with `at_work` set the scenario of that id is played with the fault at work."""
+    """A bench that plays the scenario of `at_work` with its fault."""
 
-    at_work: AtWork | None = None
+    at_work: FaultAtWork | None = None
 
     async def _play(
         self, loaded: Loaded, *, bounds: Bounds | None = None, ending: Bounds | None = None
     ) -> Run:
-        """Play a scenario, the sanity turn and others than that of the fault without it."""
+        """Play a scenario; only that of the fault with it, not the sanity turn or others."""
         work = self.at_work
         if work is None or loaded.id != work.scenario:
             return await super()._play(loaded, bounds=bounds, ending=ending)
-        between = Between(work)
+        between = FaultInsertion(work)
         try:
             await between.put(self)
             async with self.conversation_of(loaded, ending=work.bounds) as stage:
                 watch = _Watch(self.book, stage.recorder, work)
                 player = self.player(loaded, stage, bounds=work.bounds)
-                stage.unmet = await watch.until_known(player.play)
+                stage.unmet = await watch.until_noticed(player.play)
             return stage.run
         finally:
             await between.remove(self)
 
 
-class Between:
-    """One fault on every connection of a conversation, on each from its beginning."""
+class FaultInsertion:
+    """Insertion of one fault into every connection of a conversation, from its beginning."""
 
-    def __init__(self, work: AtWork) -> None:
+    def __init__(self, work: FaultAtWork) -> None:
         self._work = work
         self._active = True
 
     async def put(self, bench: FaultyBench) -> None:
-        """Put it between the client and the server that runs, and those that will be started."""
-        bench.servers.between = self._wrapped
+        """Insert it between the client and the running server, and later servers."""
+        bench.servers.wrap_transport = self._wrap_transport
         for transport in _faulty(bench):
             await transport.exchange(self._live())
 
     async def remove(self, bench: FaultyBench) -> None:
-        """Take it out again; the connections go on without it."""
+        """Remove it; the connections go on without it."""
         self._active = False
         for transport in _faulty(bench):
             await transport.exchange(None)
 
-    def _wrapped(self, transport: Transport) -> Transport:
-        return FaultyTransport(transport, self._live() if self._active else None, quiet=QUIET)
+    def _wrap_transport(self, transport: Transport) -> Transport:
+        return FaultyTransport(
+            transport, self._live() if self._active else None, quiet_seconds=QUIET_SECONDS
+        )
 
     def _live(self) -> LiveFault:
-        return LiveFault(self._work.fault, tell=self._work.tell)
+        return LiveFault(self._work.fault, report=self._work.tell)
 
 
 def _faulty(bench: FaultyBench) -> list[FaultyTransport]:
@@ -110,19 +113,21 @@ def _faulty(bench: FaultyBench) -> list[FaultyTransport]:
 
 
 class _Watch:
-    """Judges a conversation as it goes on, by the rule of the fault alone."""
+    """Judges a running conversation by the rule of the fault alone."""
 
-    def __init__(self, book: Book, recorder: Recorder, work: AtWork) -> None:
+    def __init__(self, book: Book, recorder: Recorder, work: FaultAtWork) -> None:
         self._work = work
         self._scope = anyio.CancelScope()
-        # What the handshake of a fresh process left is there already.
-        self._judge = judged(book, recorder.trace, [work.rule])
+        # The trace already has the handshake of a fresh process.
+        self._judge = feed_trace(book, recorder.trace, [work.rule])
         recorder.listeners.append(self._feed)
         recorder.mark_listeners.append(self._feed_mark)
         self._look()
 
-    async def until_known(self, play: Callable[[], Awaitable[Unmet | None]]) -> Unmet | None:
-        """Play, until the rule has spoken."""
+    async def until_noticed(
+        self, play: Callable[[], Awaitable[StepFailure | None]]
+    ) -> StepFailure | None:
+        """Play until the rule notices the fault."""
         with self._scope:
             return await play()
         return None
@@ -136,13 +141,17 @@ class _Watch:
         self._look()
 
     def _look(self) -> None:
-        if not self._work.known and broken(self._judge.finish(End.CLOSED)) > self._work.before:
-            self._work.known = True
+        if (
+            not self._work.is_noticed
+            and violation_count(self._judge.finish(End.CLOSED)) > self._work.before
+        ):
+            self._work.is_noticed = True
             self._scope.cancel()
 
 
-def broken(rows: Sequence[Row]) -> int:
+def violation_count(rows: Sequence[Row]) -> int:
     """Return the number of violations."""
     return sum(
-        row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != BROKEN for row in rows
+        row.verdict in (Verdict.FAIL, Verdict.ERROR) and row.subject != CRASH_SUBJECT
+        for row in rows
     )

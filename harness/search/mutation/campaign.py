@@ -1,7 +1,7 @@
 """A mutation run: scenarios without faults, which show where faults can act, then each fault.
 
-There are two rounds. The first plays the scenarios that are known to give the faults a place
-(occasions). The second is for what was not killed then, and looks in all other scenarios.
+The first of two rounds plays the scenarios that are known to give the faults a place (occasions).
+The second tries the faults that were not killed in all other scenarios.
 """
 
 import time
@@ -14,54 +14,54 @@ import anyio
 
 from harness.faults.base import Fault, StoredOnly
 from harness.faults.mutation import Outcome
-from harness.search.mutation.occasions import Occasions, known_occasions, looked_at_first
+from harness.search.mutation.occasions import Occasions, choose_first_scenarios, known_occasions
 from harness.search.mutation.plan import Place, Plan, put_into_traces
-from harness.search.mutation.result import Attempt, FaultResult, Score, settled
+from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
 from harness.search.mutation.workers import WorkerLost, WorkerProcess, worker_process
 
-# So many workers that end before they have done one job are no chance.
+# Workers that end in a row before they have done one job.
 MAX_LOST_WORKERS = 3
 
 Job = dict[str, Any]
-# Called with each fault that is done.
+# Called with the result of each fault.
 Say = Callable[[FaultResult], None]
 
 
 @dataclass(slots=True)
 class Campaign:
-    """The state of a campaign. `first` is what each worker is told at first (worker).
+    """The state of a campaign. `first_message` is sent to each worker at its start.
 
-    `everywhere`: what the known scenarios do not kill is tried in all others too.
+    `everywhere`: faults that the known scenarios do not kill are tried in all others too.
     """
 
     faults: Mapping[str, Fault]
     scenarios: Sequence[str]
-    first: Mapping[str, Any]
+    first_message: Mapping[str, Any]
     score: Score
     say: Say
     workers: int = 2
     everywhere: bool = True
     occasions: Occasions = field(default_factory=known_occasions)
     plan: Plan = field(init=False)
-    _last: bool = False
-    _open: dict[str, Fault] = field(default_factory=dict[str, Fault])
-    _tried: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
-    _known: set[str] = field(default_factory=set[str])
+    _is_last_round: bool = False
+    _open_faults: dict[str, Fault] = field(default_factory=dict[str, Fault])
+    _attempts: dict[str, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
+    _known_rules: set[str] = field(default_factory=set[str])
     _before: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
 
     def __post_init__(self) -> None:
         self.plan = Plan(self.faults)
 
     async def run(self) -> None:
-        """Play everything. What is done stands in `score`, also when this is cancelled."""
+        """Play everything. Results are in `score`, also if this is cancelled."""
         began = time.monotonic()
-        first_scenarios = looked_at_first(self.faults, self.scenarios, self.occasions)
+        first_scenarios = choose_first_scenarios(self.faults, self.scenarios, self.occasions)
         try:
-            self._open, self._last = dict(self.faults), not self.everywhere
-            if first_scenarios or self._last:
+            self._open_faults, self._is_last_round = dict(self.faults), not self.everywhere
+            if first_scenarios or self._is_last_round:
                 await self._round(first_scenarios)
-            if self._open and self.everywhere:
-                self._last = True
+            if self._open_faults and self.everywhere:
+                self._is_last_round = True
                 await self._round(
                     [
                         scenario
@@ -73,7 +73,7 @@ class Campaign:
             self.score.seconds = time.monotonic() - began
 
     async def _round(self, scenarios: Sequence[str]) -> None:
-        """Play these scenarios without faults, then the faults that are open where they can act."""
+        """Play these scenarios without faults, then the open faults where they can act."""
         clean = deque[Job]({"clean": scenario} for scenario in scenarios)
         async with anyio.create_task_group() as tasks:
             faults = deque[Job]()
@@ -97,13 +97,13 @@ class Campaign:
         planned: anyio.Event,
         faults: deque[Job],
     ) -> None:
-        """One worker: its share of the clean run, then, when all have theirs, of the faults."""
-        await self._through(number, clean, self._note_clean, _lost_clean)
+        """Run one worker: its share of the clean run, then, when all are done, of the faults."""
+        await self._do_jobs(number, clean, self._note_clean, _lost_clean)
         all_clean()
         await planned.wait()
-        await self._through(number, faults, self._note_live, self._lost_live)
+        await self._do_jobs(number, faults, self._note_live, self._lost_live)
 
-    async def _through(
+    async def _do_jobs(
         self,
         number: int,
         jobs: deque[Job],
@@ -112,25 +112,25 @@ class Campaign:
     ) -> None:
         """Do jobs until none is left; one at which a worker is lost is not tried again.
 
-        Raises `WorkerLost` where one worker after the other is lost at once: it is not the jobs.
+        Raises `WorkerLost` if several workers in a row are lost at their first job.
         """
         lost_at_once = 0
         while jobs:
-            first = {**self.first, "faults": list(self._open), "name": f"m{number}"}
+            first = {**self.first_message, "faults": list(self._open_faults), "name": f"m{number}"}
             async with worker_process(first) as worker:
-                jobs_done, reason = await self._on(worker, jobs, note, lost)
+                jobs_done, reason = await self._do_jobs_on(worker, jobs, note, lost)
             lost_at_once = 0 if jobs_done else lost_at_once + 1
             if jobs and lost_at_once == MAX_LOST_WORKERS:
                 raise WorkerLost(f"{MAX_LOST_WORKERS} workers, one after the other: {reason}")
 
-    async def _on(
+    async def _do_jobs_on(
         self,
         worker: WorkerProcess,
         jobs: deque[Job],
         note: Callable[[Job, dict[str, Any]], None],
         lost: Callable[[Job, str], None],
     ) -> tuple[int, str]:
-        """Return the number of jobs that a worker did, and why it did no more."""
+        """Return the number of jobs that a worker did, and why it was lost ("" if it was not)."""
         jobs_done = 0
         while jobs:
             job = jobs.popleft()
@@ -146,68 +146,70 @@ class Campaign:
     def _note_clean(self, job: Job, answer: dict[str, Any]) -> None:
         self.score.scenarios += 1
         self.plan.add((fault, Place.read(place)) for fault, place in answer["places"])
-        self._known |= set(answer["known"])
+        self._known_rules |= set(answer["known"])
         for rule, count in answer["before"].items():
             self._before[rule][job["clean"]] = count
 
     def _note_live(self, job: Job, answer: dict[str, Any]) -> None:
         fault = self.faults[job["fault"]]
         attempts = [Attempt.read(attempt) for attempt in answer["attempts"]]
-        if settled(attempts) is Outcome.NOT_APPLIED:
-            # It waits for what the client does only later: live it holds the play up.
-            attempts.append(_stored(fault, self._untried(fault)[0]))
-        self._done(fault, attempts)
+        if decide_outcome(attempts) is Outcome.NOT_APPLIED:
+            # It waits for something that the client does only later, so it blocks a live play.
+            attempts.append(_stored_attempt(fault, self._untried_places(fault)[0]))
+        self._finish_fault(fault, attempts)
 
-    def _lost_live(self, job: Job, why: str) -> None:
+    def _lost_live(self, job: Job, reason: str) -> None:
         scenario = job["places"][0]["scenario"] if job["places"] else ""
-        attempt = Attempt(scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {why}")
-        self._done(self.faults[job["fault"]], [attempt])
+        attempt = Attempt(
+            scenario, Outcome.SURVIVED, live=True, why=f"the play broke off: {reason}"
+        )
+        self._finish_fault(self.faults[job["fault"]], [attempt])
 
-    def _done(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
-        """A fault has been tried; where that did not kill it and more is to come, it stays open."""
-        tried = [*self._tried[fault.id], *attempts]
-        outcome = settled(tried)
-        self._tried[fault.id] = tried
-        if outcome is not Outcome.KILLED and not self._last:
+    def _finish_fault(self, fault: Fault, attempts: Sequence[Attempt]) -> None:
+        """Record attempts at a fault; it stays open if it survived and another round follows."""
+        tried = [*self._attempts[fault.id], *attempts]
+        outcome = decide_outcome(tried)
+        self._attempts[fault.id] = tried
+        if outcome is not Outcome.KILLED and not self._is_last_round:
             return
-        del self._open[fault.id]
+        del self._open_faults[fault.id]
         result = FaultResult(
             fault.id,
             fault.rule,
             fault.reason,
             outcome,
             tuple(tried),
-            why="" if tried else self._why_not(fault),
+            why="" if tried else self._no_place_reason(fault),
             places=tuple(self.plan.killed_in(fault)),
         )
         self.score.results.append(result)
         self.say(result)
 
-    def _why_not(self, fault: Fault) -> str:
+    def _no_place_reason(self, fault: Fault) -> str:
         if self.everywhere:
             return "no scenario gives it a place on this target"
         occasions = self.occasions.get(fault.id)
         looked_in = f"not in {', '.join(occasions)}" if occasions else "no scenario is known for it"
         return f"it found no place ({looked_in}); without --sample all scenarios are looked at"
 
-    def _untried(self, fault: Fault) -> list[Place]:
-        tried = {attempt.scenario for attempt in self._tried[fault.id]}
+    def _untried_places(self, fault: Fault) -> list[Place]:
+        tried = {attempt.scenario for attempt in self._attempts[fault.id]}
         return [place for place in self.plan.best(fault) if place.scenario not in tried]
 
     def _live_jobs(self) -> list[Job]:
-        """The faults that are to be played, those that were often missed first; the rest is done.
+        """Return jobs for the faults to be played live, and finish the others.
 
-        What is put into traces was tried on those of the scenarios without faults already.
+        Faults for stored traces were already tried on those of the clean run.
         """
         jobs: list[Job] = []
-        for fault in list(self._open.values()):
-            places = self._untried(fault)
+        for fault in list(self._open_faults.values()):
+            places = self._untried_places(fault)
             if not places:
-                self._done(fault, ())
+                self._finish_fault(fault, ())
             elif put_into_traces(fault) or all(place.by_client for place in places):
-                self._done(fault, [_stored(fault, place) for place in places[:1]])
+                self._finish_fault(fault, [_stored_attempt(fault, place) for place in places[:1]])
             else:
-                is_known = fault.rule in self._known
+                is_known = fault.rule in self._known_rules
                 live = [asdict(place) for place in places if not place.by_client]
                 before = dict(self._before[fault.rule])
                 jobs.append(
@@ -217,10 +219,10 @@ class Campaign:
 
 
 def _lost_clean(_: Job, __: str) -> None:
-    """A scenario at which a worker was lost gives no places."""
+    """Ignore a scenario at which a worker was lost: it gives no places."""
 
 
-def _stored(fault: Fault, place: Place) -> Attempt:
+def _stored_attempt(fault: Fault, place: Place) -> Attempt:
     reason = ""
     if place.outcome is Outcome.SURVIVED:
         reason = "the rule found nothing new in the trace with the fault in it"

@@ -1,6 +1,6 @@
 """Scenarios that are known to give each fault a place, so that few need be played.
 
-It only says where to look first: what a fault comes to is always found out by playing.
+This only says where to look first: the outcome of a fault is always determined by playing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,31 +15,31 @@ Occasions = Mapping[str, Sequence[str]]
 
 @cache
 def known_occasions() -> Occasions:
-    """The table as it ships."""
+    """Return the table as it ships."""
     text = Path(__file__).with_name("occasions.yaml").read_text("utf-8")
     table: dict[str, list[str]] = yaml.load(text, Loader=yaml.CSafeLoader)
     return table
 
 
-def looked_at_first(
+def choose_first_scenarios(
     faults: Iterable[str], scenarios: Sequence[str], occasions: Occasions
 ) -> list[str]:
-    """Few of the scenarios, in their order: each fault that the table knows has a place in one."""
+    """Return few of the scenarios, in order, with a place for each fault of the table."""
     available = set(scenarios)
     places = {
         fault: [scenario for scenario in occasions.get(fault, ()) if scenario in available]
         for fault in faults
     }
-    chosen = covering(places)
+    chosen = covering_scenarios(places)
     return [scenario for scenario in scenarios if scenario in chosen]
 
 
-def covering(
+def covering_scenarios(
     places: Mapping[str, Collection[str]], seconds: Mapping[str, float] | None = None
 ) -> set[str]:
-    """Scenarios of which each fault that has any has one: first those that serve most for a second.
+    """Choose scenarios that cover each fault, preferring those that cover most per second.
 
-    `seconds` is what playing a scenario takes; without it all take the same.
+    `seconds` is the duration of each scenario; without it all take the same.
     """
     costs = seconds or {}
     uncovered = {fault: set(ids) for fault, ids in places.items() if ids}

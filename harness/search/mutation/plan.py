@@ -1,4 +1,4 @@
-"""Places where each fault can act: each fault, put into the traces of a run without faults."""
+"""Places where each fault can act, found by putting it into the traces of a clean run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,17 +14,17 @@ from harness.trace.frame import Direction
 from harness.trace.surfaces import SESSION, surface_of
 from harness.trace.trace import Trace
 
-# In so many scenarios a fault is played live until one kills it.
+# Scenarios in which a fault is played live until one kills it.
 MAX_PLAYS = 4
-# Of the scenarios in which a rule misses a fault on the stored trace so many are looked at.
+# Scenarios to try in which the rule misses the fault on the stored trace.
 MAX_MISSED_SCENARIOS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A scenario in which a fault can act, and what came of it on the trace without it.
+    """A scenario in which a fault can act, and the outcome on its clean trace.
 
-    `by_client`: the fault changes what the client says, so that no server can be its cause.
+    `by_client`: the fault changes the client's messages, so no server can cause it.
     """
 
     scenario: str
@@ -33,44 +33,44 @@ class Place:
     by_client: bool = False
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> "Place":
-        """A place that another process told as JSON."""
+    def read(cls, data: Mapping[str, Any]) -> "Place":
+        """Return a place from another process's JSON."""
         return cls(
-            scenario=str(told["scenario"]),
-            outcome=Outcome(told["outcome"]),
-            seconds=float(told["seconds"]),
-            by_client=bool(told["by_client"]),
+            scenario=str(data["scenario"]),
+            outcome=Outcome(data["outcome"]),
+            seconds=float(data["seconds"]),
+            by_client=bool(data["by_client"]),
         )
 
 
 @dataclass(slots=True)
 class Plan:
-    """Known places of each fault; `add` takes the traces in."""
+    """Known places of each fault."""
 
     faults: Mapping[str, Fault]
     places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
 
     def open_on(self, surface: str) -> list[Fault]:
-        """The faults of a surface for which scenarios are still looked for."""
+        """Return the faults of a surface that need more scenarios."""
         rules = all_rules()
         return [
             fault
             for fault in self.faults.values()
-            if rules[fault.rule].surface == surface and not self._enough(fault)
+            if rules[fault.rule].surface == surface and not self._has_enough(fault)
         ]
 
-    def _enough(self, fault: Fault) -> bool:
+    def _has_enough(self, fault: Fault) -> bool:
         counts = Counter(place.outcome for place in self.places[fault.id])
         enough = 1 if put_into_traces(fault) else MAX_PLAYS
         return counts[Outcome.KILLED] >= enough
 
-    def add(self, found: Iterable[tuple[str, Place]]) -> None:
-        """Take in what one trace showed."""
-        for fault, place in found:
+    def add(self, places: Iterable[tuple[str, Place]]) -> None:
+        """Add the places of one trace."""
+        for fault, place in places:
             self.places[fault].append(place)
 
     def killed_in(self, fault: Fault) -> list[str]:
-        """The scenarios in whose traces the rule sees it, the quickest first."""
+        """Return the scenarios in whose traces the rule finds it, the quickest first."""
         places = [place for place in self.places[fault.id] if place.outcome is Outcome.KILLED]
         return [place.scenario for place in sorted(places, key=lambda place: place.seconds)]
 
@@ -87,8 +87,8 @@ class Plan:
 def put_into_traces(fault: Fault) -> bool:
     """Return whether a fault is put into the trace of a clean play, and not played live.
 
-    Some need the whole trace, marks or files. Beside the session nobody answers to what a program
-    says while it runs: its trace with a fault in it is what a faulty program would have left.
+    Some need the whole trace, marks or files. On other surfaces than the session nobody reacts to
+    the program's output: its trace with a fault is what a faulty program would have left.
     """
     of_session = all_rules()[fault.rule].surface == SESSION
     return isinstance(fault.change, StoredOnly) or not of_session
@@ -98,14 +98,14 @@ def places_on(
     book: Book,
     trace: Trace,
     faults: Sequence[Fault],
-    known: Collection[str],
+    known_rules: Collection[str],
     seconds: float,
 ) -> list[tuple[str, Place]]:
     """Return the faults that can act in this trace's scenario, and the rule's verdict on each."""
     name = trace.header.scenario
     by_id = {fault.id: fault for fault in faults}
     found_places: list[tuple[str, Place]] = []
-    for mutation in mutate(book, trace, faults, known, only_own=True):
+    for mutation in mutate(book, trace, faults, known_rules, only_own=True):
         if mutation.outcome is not Outcome.NOT_APPLIED:
             by_client = changes_client(by_id[mutation.fault_id], trace)
             found_places.append(
@@ -115,15 +115,12 @@ def places_on(
 
 
 def changes_client(fault: Fault, trace: Trace) -> bool:
-    """Return whether the fault changes what the client says in a session.
-
-    A server could not do that.
-    """
+    """Return whether the fault changes the client's messages in a session."""
     if put_into_traces(fault) or surface_of(trace.header.scenario) != SESSION:
         return False
-    return _said(apply(fault, trace)) != _said(trace)
+    return _client_messages(apply(fault, trace)) != _client_messages(trace)
 
 
-def _said(trace: Trace) -> list[bytes]:
-    """Return the client's messages, whatever became of their order."""
+def _client_messages(trace: Trace) -> list[bytes]:
+    """Return the client's messages, sorted."""
     return sorted(frame.raw for frame in trace.frames if frame.direction is Direction.TO_TARGET)

@@ -12,51 +12,51 @@ from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Row, Verdict
 from harness.play.run import Run
 from harness.scenario.loader import Loaded
-from harness.search.mutation.bench import AtWork, FaultyBench, broken
+from harness.search.mutation.bench import FaultAtWork, FaultyBench, violation_count
 from harness.search.mutation.plan import Place
 from harness.search.mutation.result import Attempt
 from harness.trace.store import save
 
-# A step may take so many times as long as the whole scenario without the fault, and this many
-# seconds more: what a fault has taken away never comes.
-SLOWER, AT_LEAST = 2.0, 1.0
+# A step may take this many times as long as the whole scenario without the fault, plus a margin: a
+# message that a fault removed never comes.
+STEP_FACTOR, STEP_MARGIN_SECONDS = 2.0, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A fault and where it is played.
 
-    `known`: the target is known to break the rule. `before` says how often each scenario breaks it
+    `is_known`: the target is known to break the rule. `before` is how often each scenario breaks it
     without the fault.
     """
 
     fault: Fault
     places: Sequence[Place]
-    known: bool
+    is_known: bool
     before: Mapping[str, int]
 
 
 def bounds_for(bounds: Bounds, seconds: float) -> Bounds:
-    """The bounds of a play with a fault, of a scenario that takes so long without it."""
-    step = min(bounds.step, SLOWER * seconds + AT_LEAST)
-    scenario = min(bounds.scenario, 2 * step + SLOWER * seconds)
+    """Return the bounds of a play with a fault; `seconds` is its duration without it."""
+    step = min(bounds.step, STEP_FACTOR * seconds + STEP_MARGIN_SECONDS)
+    scenario = min(bounds.scenario, 2 * step + STEP_FACTOR * seconds)
     return bounds.model_copy(update={"step": step, "scenario": scenario})
 
 
-async def attempt(
+async def attempt_fault(
     bench: FaultyBench, job: Job, place: Place, loaded: Loaded, traces: Path
 ) -> Attempt:
     """Play one scenario with the fault at work. Raises `SetupFailed` as the bench does."""
     rule = all_rules()[job.fault.rule]
     bounds = bounds_for(bench.bounds, place.seconds)
-    work = AtWork(job.fault, rule, loaded.id, bounds, job.before.get(loaded.id, 0))
+    work = FaultAtWork(job.fault, rule, loaded.id, bounds, job.before.get(loaded.id, 0))
     bench.at_work = work
     try:
         run = await bench.run(loaded)
     finally:
         bench.at_work = None
     rows = judge(bench.book, run.trace, [rule])
-    outcome = _outcome(work, rows, known=job.known)
+    outcome = _outcome(work, rows, is_known=job.is_known)
     reason = trace = ""
     if outcome is not Outcome.KILLED:
         reason = _why(work, outcome, rows, run)
@@ -67,39 +67,39 @@ async def attempt(
         scenario=loaded.id,
         outcome=outcome,
         live=True,
-        changed=tuple(work.changed),
+        changed=tuple(work.changes),
         why=reason,
         seconds=run.seconds,
         trace=trace,
     )
 
 
-def _outcome(work: AtWork, rows: Sequence[Row], *, known: bool) -> Outcome:
-    if not work.changed:
+def _outcome(work: FaultAtWork, rows: Sequence[Row], *, is_known: bool) -> Outcome:
+    if not work.changes:
         return Outcome.NOT_APPLIED
-    if known:
+    if is_known:
         return Outcome.MASKED
-    if broken(rows) > work.before:
+    if violation_count(rows) > work.before:
         return Outcome.KILLED
     return Outcome.MASKED if work.before else Outcome.SURVIVED
 
 
-def _why(work: AtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
-    """Return why the rule said nothing of the fault, as far as the play shows it."""
+def _why(work: FaultAtWork, outcome: Outcome, rows: Sequence[Row], run: Run) -> str:
+    """Return why the rule did not find the fault, as far as the play shows it."""
     if outcome is Outcome.NOT_APPLIED:
-        missing = f"it waited for {work.missing}" if work.missing else "it found no place"
-        return f"nothing was changed: {missing}{_stopped(run)}"
+        missing = f"it waited for {work.awaited}" if work.awaited else "it found no place"
+        return f"nothing was changed: {missing}{_end_words(run)}"
     if outcome is Outcome.MASKED:
         return "the target is known to break the rule, or breaks it without the fault too"
     passed = sum(row.verdict is Verdict.PASS for row in rows)
     if passed:
         times = "once" if passed == 1 else f"{passed} times"
-        return f"the rule judged {times} and found nothing wrong{_stopped(run)}"
-    return f"the rule judged nothing{_stopped(run)}"
+        return f"the rule judged {times} and found nothing wrong{_end_words(run)}"
+    return f"the rule judged nothing{_end_words(run)}"
 
 
-def _stopped(run: Run) -> str:
-    """Return the end of the play, if it was not as the scenario has it."""
+def _end_words(run: Run) -> str:
+    """Return words about the end of the play, if it differs from the scenario."""
     if run.has_died:
         return "; the server ended"
     if run.unmet is not None:

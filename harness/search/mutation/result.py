@@ -14,9 +14,9 @@ FORMAT = 1
 class Attempt:
     """One fault in one scenario.
 
-    `changed` says in words what was changed in the messages, `why` why the rule said nothing; both
-    are empty where they are not known, or there is nothing to say. `live`: the fault was at work
-    while the scenario was played; else it was put into the trace of a play without it.
+    `changed` are the changes of the messages in words, `why` is why the rule found nothing; both
+    may be empty. `live`: the fault was at work while the scenario was played; else it was put into
+    the trace of a clean play.
     """
 
     scenario: str
@@ -28,24 +28,24 @@ class Attempt:
     trace: str = ""
 
     @classmethod
-    def read(cls, told: Mapping[str, Any]) -> "Attempt":
-        """An attempt that another process told as JSON."""
+    def read(cls, data: Mapping[str, Any]) -> "Attempt":
+        """Return an attempt from another process's JSON."""
         return cls(
-            scenario=str(told["scenario"]),
-            outcome=Outcome(told["outcome"]),
-            live=bool(told["live"]),
-            changed=tuple(told["changed"]),
-            why=str(told["why"]),
-            seconds=float(told["seconds"]),
-            trace=str(told["trace"]),
+            scenario=str(data["scenario"]),
+            outcome=Outcome(data["outcome"]),
+            live=bool(data["live"]),
+            changed=tuple(data["changed"]),
+            why=str(data["why"]),
+            seconds=float(data["seconds"]),
+            trace=str(data["trace"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class FaultResult:
-    """The result of one fault: the attempt that decided it is the last one, if any.
+    """The result of one fault: the last attempt, if any, decided it.
 
-    `places` are scenarios in whose traces without it the rule saw it, the quickest first.
+    `places` are scenarios in whose clean traces the rule finds it, the quickest first.
     """
 
     fault: str
@@ -58,20 +58,20 @@ class FaultResult:
 
     @property
     def live(self) -> bool:
-        """Return whether what decided it was played with the fault at work."""
+        """Return whether the deciding attempt was played live."""
         return bool(self.attempts) and self.attempts[-1].live
 
 
 @dataclass(slots=True)
 class Score:
-    """All faults of a run, as far as it came; `planned` of them were to be tried."""
+    """The results of a run so far; `planned_count` faults were to be tried."""
 
     target: str
-    planned: int
+    planned_count: int
     results: list[FaultResult] = field(default_factory=list[FaultResult])
     scenarios: int = 0
     seconds: float = 0.0
-    interrupted: str = ""
+    interrupted_by: str = ""
 
     def count(self, outcome: Outcome) -> int:
         """Return the number of faults with this outcome."""
@@ -79,25 +79,25 @@ class Score:
 
     @property
     def value(self) -> float | None:
-        """KILLED of all that could be killed, 0 to 1; None where there is no such fault."""
+        """Return the share of KILLED in all but MASKED faults, 0 to 1; None without such faults."""
         counted = len(self.results) - self.count(Outcome.MASKED)
         return self.count(Outcome.KILLED) / counted if counted else None
 
     def of(self, outcome: Outcome) -> list[FaultResult]:
-        """The faults with this outcome, in order of their ids."""
+        """Return the faults with this outcome, in order of their ids."""
         results = [result for result in self.results if result.outcome is outcome]
         return sorted(results, key=lambda result: result.fault)
 
     def as_json(self) -> dict[str, Any]:
-        """The whole of it, for `--json`."""
+        """Return the score as JSON, for `--json`."""
         return {
             "format": FORMAT,
             "target": self.target,
             "score": self.value,
-            "planned": self.planned,
+            "planned": self.planned_count,
             "scenarios": self.scenarios,
             "seconds": round(self.seconds, 1),
-            "interrupted": self.interrupted,
+            "interrupted": self.interrupted_by,
             "counts": {str(outcome): self.count(outcome) for outcome in Outcome},
             "faults": [
                 asdict(result) for result in sorted(self.results, key=lambda result: result.fault)
@@ -105,7 +105,7 @@ class Score:
         }
 
 
-def settled(attempts: Sequence[Attempt]) -> Outcome:
+def decide_outcome(attempts: Sequence[Attempt]) -> Outcome:
     """Return the outcome of several attempts at one fault: one that kills it decides.
 
     A fault that the rule missed somewhere is SURVIVED, although it was MASKED elsewhere.

@@ -1,4 +1,4 @@
-"""The plays of a mutation run, and its files: the bundled scenarios, on each surface."""
+"""The scenarios of a mutation run: the bundled ones, on each surface; and its folder."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from harness.scenario.loader import Loaded, load
 
 
 def scenarios_of(config: Config) -> dict[str, Loaded]:
-    """The bundled scenarios by id, those of the session's surface first."""
+    """Return the bundled scenarios by id, those of the session's surface first."""
     scenarios: dict[str, Loaded] = {}
     rules, words = tuple(all_rules()), protocol_lexicon()
     capabilities = [capability.id for capability in config.book.capabilities]
@@ -19,13 +19,13 @@ def scenarios_of(config: Config) -> dict[str, Loaded]:
             path, root=bundled_folder(), rules=rules, capabilities=capabilities, lexicon=words
         )
         for surface in config.surfaces_of(loaded.scenario):
-            on_surface = loaded.on(surface)
+            on_surface = loaded.on_surface(surface)
             scenarios[on_surface.id] = on_surface
     return dict(sorted(scenarios.items(), key=lambda item: config.surfaces.index(item[1].surface)))
 
 
 def base_of(config: Config) -> Path:
-    """The folder of a mutation run, in which it replaces no trace of another run."""
+    """Create the folder of a mutation run, which does not replace traces of other runs."""
     base = config.base / "mutation"
     base.mkdir(exist_ok=True)
     return base

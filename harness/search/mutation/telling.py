@@ -1,16 +1,16 @@
-"""A mutation run for people: what survived and why, and the score."""
+"""The text of a mutation run: what survived and why, and the score."""
 
 from collections.abc import Iterator
 
 from harness.faults.mutation import Outcome
 from harness.search.mutation.result import Attempt, FaultResult, Score
 
-# Of what a fault changed so many places are named.
+# Changes of a fault that are named.
 _MAX_PLACES_NAMED = 3
 
 
 def lines(score: Score) -> Iterator[str]:
-    """The survivors with their stories, what was not applied, what is masked, and the score."""
+    """Yield the survivors with their stories, the unapplied and masked faults, and the score."""
     for outcome in (Outcome.SURVIVED, Outcome.NOT_APPLIED):
         for result in score.of(outcome):
             yield from story(result)
@@ -21,17 +21,18 @@ def lines(score: Score) -> Iterator[str]:
     counts = ", ".join(f"{score.count(outcome)} {outcome}" for outcome in Outcome)
     live = sum(result.live for result in score.of(Outcome.KILLED))
     yield (
-        f"{score.target}: {counts} of {score.planned} faults; {live} of the killed live, the "
+        f"{score.target}: {counts} of {score.planned_count} faults; {live} of the killed live, the "
         f"others in traces; {score.scenarios} scenarios, {score.seconds:.0f} s"
     )
-    if score.interrupted:
-        yield f"interrupted ({score.interrupted}): {score.planned - len(score.results)} not tried"
+    if score.interrupted_by:
+        untried = score.planned_count - len(score.results)
+        yield f"interrupted ({score.interrupted_by}): {untried} not tried"
     value = "none" if score.value is None else f"{score.value:.1%}"
     yield f"mutation score: {value}"
 
 
 def story(result: FaultResult) -> Iterator[str]:
-    """One fault that was not found: the rule, what is illegal about it, each attempt."""
+    """Yield the story of a fault that was not found: its rule, its reason, each attempt."""
     yield f"{result.outcome} {result.fault}: {result.rule} should tell that {result.reason}"
     if result.why:
         yield f"  {result.why}"

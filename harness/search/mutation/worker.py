@@ -1,8 +1,8 @@
 """A worker of a mutation run, a process of its own: jobs come in as lines of JSON, results go out.
 
-The first line says what is judged (`configure`), which faults are tried and where things are kept.
-Then each line is one job: `{"clean": ID}` plays a scenario without faults and says where faults can
-act; `{"fault": ID, "places": [...], ...}` plays a fault. The end of the input ends the worker.
+The first line has the options of `configure`, the faults to try and the worker's name. Then each
+line is a job: `{"clean": ID}` plays a scenario without faults and returns where faults can act;
+`{"fault": ID, "places": [...], ...}` plays a fault. The end of the input ends the worker.
 """
 
 import json
@@ -24,9 +24,9 @@ from harness.play.bench import open_bench
 from harness.play.config import Config, configure
 from harness.play.interruption import Interrupted, Interruption
 from harness.play.worker_session import WorkerSession
-from harness.search.mutation.bench import FaultyBench, broken
+from harness.search.mutation.bench import FaultyBench, violation_count
 from harness.search.mutation.plan import Place, Plan, places_on
-from harness.search.mutation.play import Job, attempt
+from harness.search.mutation.play import Job, attempt_fault
 from harness.search.mutation.result import Attempt
 from harness.search.mutation.suite import base_of, scenarios_of
 from harness.trace.names import Renamer
@@ -38,7 +38,7 @@ Answer = dict[str, Any]
 
 
 class Worker:
-    """Does one job after the other on a bench of its own. `close` ends what it started."""
+    """Does one job after the other on its own bench."""
 
     def __init__(
         self, config: Config, faults: Mapping[str, Fault], name: str, interruption: Interruption
@@ -56,14 +56,14 @@ class Worker:
     def do(self, job: Mapping[str, Any]) -> Answer:
         """Do one job. Raises `Interrupted` at a signal."""
         if "clean" in job:
-            return self.clean(str(job["clean"]))
+            return self.play_clean(str(job["clean"]))
         places = [Place.read(place) for place in job["places"]]
         fault = self._faults[str(job["fault"])]
-        attempts = self.live(Job(fault, places, bool(job["known"]), dict(job["before"])))
+        attempts = self.play_live(Job(fault, places, bool(job["known"]), dict(job["before"])))
         return {"attempts": [asdict(attempt) for attempt in attempts]}
 
-    def clean(self, scenario: str) -> Answer:
-        """Play a scenario without faults: where faults can act, what it breaks anyway."""
+    def play_clean(self, scenario: str) -> Answer:
+        """Play a scenario without faults; return where faults can act, and its violations."""
         if self._session is None:
             self._session = WorkerSession(
                 self._config, f"{self._name}c", interruption=self._interruption
@@ -75,7 +75,9 @@ class Worker:
             return answer
         known_rules = {row.rule for row in outcome.rows if row.verdict is Verdict.KNOWN}
         for rule in {row.rule for row in outcome.rows if row.verdict is Verdict.FAIL}:
-            answer["before"][rule] = broken([row for row in outcome.rows if row.rule == rule])
+            answer["before"][rule] = violation_count(
+                [row for row in outcome.rows if row.rule == rule]
+            )
         trace = self._read(Path(outcome.trace))
         faults = self._plan.open_on(trace.header.surface)
         found_places = places_on(self._config.book, trace, faults, known_rules, outcome.seconds)
@@ -89,7 +91,7 @@ class Worker:
         renamer = Renamer(names, self._config.book.paths_of)
         return load(path, renamer=renamer, classify_of=classify_of)
 
-    def live(self, job: Job) -> list[Attempt]:
+    def play_live(self, job: Job) -> list[Attempt]:
         """Play a fault where it can act, until one play kills it."""
         return list(self._attempts(job))
 
@@ -97,7 +99,7 @@ class Worker:
         for place in job.places:
             result = self._attempt(job, place)
             if result is None:
-                # A fault may be worse than the bench is prepared for, the one before it too.
+                # The bench may not survive a fault, possibly the previous one: try again.
                 result = self._attempt(job, place)
             if result is None:
                 reason = "the play broke off twice, on a new server too"
@@ -107,12 +109,12 @@ class Worker:
                 return
 
     def _attempt(self, job: Job, place: Place) -> Attempt | None:
-        """Play it; None where the bench broke, which is thrown away then."""
+        """Play it; None if the bench broke, which is then discarded."""
         loaded = self._loaded[place.scenario]
         try:
-            portal, bench = self._open()
+            portal, bench = self._open_live()
             return self._interruption.wait(
-                portal.start_task_soon(attempt, bench, job, place, loaded, self._traces)
+                portal.start_task_soon(attempt_fault, bench, job, place, loaded, self._traces)
             )
         except Exception:
             self._end_live()
@@ -122,7 +124,7 @@ class Worker:
     def _traces(self) -> Path:
         return self._config.base / "faults" / self._config.profile.name
 
-    def _open(self) -> tuple[BlockingPortal, FaultyBench]:
+    def _open_live(self) -> tuple[BlockingPortal, FaultyBench]:
         if self._live is None:
             self._end_clean()
             portal = self._stack.enter_context(start_blocking_portal())

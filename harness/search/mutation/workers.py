@@ -1,6 +1,6 @@
-"""Worker processes of a mutation run: each is given one job at a time, and answers it.
+"""Worker processes of a mutation run: each gets one job at a time, and answers it.
 
-A worker and all that it started are gone when the block around it ends.
+A worker and all that it started are killed at the end of its block.
 """
 
 import json
@@ -20,12 +20,12 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from harness.client.target.lost_input import ignore_lost_input
 from harness.errors import HarnessError
 
-# An answer has a few lines for each fault, never so many bytes.
+# Far more than an answer needs, which has a few lines for each fault.
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
-# A job that takes longer has come to nothing. The plays in it have bounds of their own.
+# A job that takes longer is given up. The plays in it have bounds of their own.
 MAX_JOB_SECONDS = 90.0
-# How long a worker may take to end what it started.
-ENDING = 10.0
+# Time for a worker to end what it started.
+END_SECONDS = 10.0
 
 
 class WorkerLost(HarnessError):
@@ -33,7 +33,7 @@ class WorkerLost(HarnessError):
 
 
 class WorkerProcess:
-    """One worker. Make it with `worker_process`."""
+    """One worker. Made by `worker_process`."""
 
     def __init__(self, process: Process) -> None:
         if process.stdout is None:
@@ -51,7 +51,7 @@ class WorkerProcess:
             raise WorkerLost("the worker ended") from error
 
     async def ask(self, job: Mapping[str, Any], bound: float = MAX_JOB_SECONDS) -> dict[str, Any]:
-        """Give a job, and wait for its answer. Raises `WorkerLost`."""
+        """Send a job, and wait for its answer. Raises `WorkerLost`."""
         await self.tell(job)
         try:
             with anyio.fail_after(bound):
@@ -65,7 +65,7 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProcess]:
-    """A worker that was told this first line."""
+    """Start a worker and send it this first line."""
     # A session of its own: Ctrl-C of a terminal is for the controller alone.
     command = [sys.executable, "-P", "-m", "harness.search.mutation.worker"]
     ignore_lost_input()
@@ -86,15 +86,15 @@ async def worker_process(first: Mapping[str, Any]) -> AsyncGenerator[WorkerProce
 
 
 async def _end(process: Process) -> None:
-    """Let the worker end what it started; then whatever of it is left is killed."""
+    """Let the worker end what it started; then kill what is left."""
     family = _family(process.pid)
     if process.stdin is not None:
-        # One that waits for its next job sees this, one that is at work only the signal.
+        # A waiting worker sees this; one at work sees only the signal.
         with suppress(OSError, anyio.BrokenResourceError):
             await process.stdin.aclose()
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGTERM)
-    with anyio.move_on_after(ENDING):
+    with anyio.move_on_after(END_SECONDS):
         await process.wait()
     for child in {*family, *_family(process.pid)}:
         with suppress(psutil.Error):

@@ -1,6 +1,6 @@
 """The file of a recording: a trace that is written line by line while it happens.
 
-Each line is one `write`, so that it is kept whoever dies; a full disk ends the recording and not
+Each line is one `write`, so that it survives a crash; a full disk ends the recording, but not
 the session.
 """
 
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 class RecordingFile:
     """Writes a trace to a file that must not exist, or may with `force`. Raises `UsageError`.
 
-    What cannot be written is told once, by `say`; nothing is written from then on.
+    A write error is reported once, by `say`; nothing is written from then on.
     """
 
     def __init__(
@@ -32,53 +32,55 @@ class RecordingFile:
     ) -> None:
         self.path = path
         self._masker = masker
-        self._say = say
+        self._report = say
         self._start = time.monotonic()
         self._seq = 0
         self._length = 0
-        self._descriptor = _opened(path, force=force)
+        self._descriptor = _open_file(path, force=force)
         self._write(header_line(header))
 
     @property
-    def broken(self) -> bool:
+    def has_failed(self) -> bool:
         """Return whether something could not be written."""
         return self._descriptor < 0
 
-    def now(self) -> float:
-        """Seconds since the recording began."""
+    def elapsed_seconds(self) -> float:
+        """Return seconds since the recording began."""
         return time.monotonic() - self._start
 
     def next_seq(self) -> int:
-        """The number of the next frame."""
+        """Return the number of the next frame."""
         self._seq += 1
         return self._seq - 1
 
-    def frame(self, frame: Frame) -> None:
-        """Write a frame, whose number is of `next_seq`, and whose secrets are masked already."""
+    def write_frame(self, frame: Frame) -> None:
+        """Write a frame with a number from `next_seq` and masked secrets."""
         self._write(frame_line(frame))
 
-    def mark(self, body: MarkBody) -> None:
-        """Write that something happened now."""
-        self._write(self._masker.text(mark_line(Mark(self.now(), self._seq - 1, body))))
+    def write_mark(self, body: MarkBody) -> None:
+        """Write a mark with the current time."""
+        self._write(
+            self._masker.mask_text(mark_line(Mark(self.elapsed_seconds(), self._seq - 1, body)))
+        )
 
     def close(self, end: End) -> None:
-        """Write how it ended. Idempotent."""
+        """Write the end and close the file. Idempotent."""
         self._write(end_line(end))
-        if not self.broken:
+        if not self.has_failed:
             os.close(self._descriptor)
             self._descriptor = -1
 
     @contextlib.contextmanager
-    def kept(self, end: Callable[[], End]) -> Generator[None]:
-        """The file for as long as the block runs; then how it ended is written.
+    def close_with(self, end: Callable[[], End]) -> Generator[None]:
+        """Run a block with the file open; then write its end.
 
-        One without a message is removed where the block raises `UsageError`: whoever mends the
-        mistake gives the same command again, for the same file.
+        A recording without messages is removed if the block raises `UsageError`, so that the same
+        command can be repeated with the same file.
         """
         try:
             yield
         except UsageError:
-            if self.empty:
+            if self.is_empty:
                 self._remove()
             raise
         finally:
@@ -86,15 +88,15 @@ class RecordingFile:
 
     def _remove(self) -> None:
         """Close the file, and remove it: nothing was recorded."""
-        if not self.broken:
+        if not self.has_failed:
             os.close(self._descriptor)
             self._descriptor = -1
-        # What is no file, such as a pipe, is not ours.
+        # Leave pipes and other special files alone.
         if self.path.is_file():
             self.path.unlink(missing_ok=True)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether no message was recorded."""
         return self._seq == 0
 
@@ -114,39 +116,39 @@ class RecordingFile:
     def _give_up(self, error: OSError) -> None:
         """End the file with its last whole line."""
         descriptor, self._descriptor = self._descriptor, -1
-        # What is no file, such as a pipe, cannot be cut: its last line is a part of one.
+        # A pipe cannot be truncated: its last line stays partial.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, self._length)
         os.close(descriptor)
-        self._say(
+        self._report(
             f"{self.path}: {error.strerror}: the recording ends after {self._seq} messages; "
             "the session goes on"
         )
 
 
-def numbered(folder: Path) -> Path:
-    """The first of `1.jsonl`, `2.jsonl`, … that is not in a folder, which is made if needed.
+def next_numbered_path(folder: Path) -> Path:
+    """Return the first unused path of `1.jsonl`, `2.jsonl`, …; create the folder if needed.
 
     A client may start its server, or an agent, many times. Raises `UsageError`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        there = {one.name for one in folder.iterdir()}
+        existing = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise UsageError(
             f"{folder}: {error.strerror}; no recording can be written there"
         ) from error
-    return folder / next(f"{n}.jsonl" for n in itertools.count(1) if f"{n}.jsonl" not in there)
+    return folder / next(f"{n}.jsonl" for n in itertools.count(1) if f"{n}.jsonl" not in existing)
 
 
-def _opened(path: Path, *, force: bool) -> int:
+def _open_file(path: Path, *, force: bool) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     flags |= os.O_TRUNC if force else 0
     special = path.exists() and not path.is_file()
     if not force and not special:
         flags |= os.O_EXCL
     try:
-        # It may hold what nobody knows to be a secret.
+        # It may hold unmasked secrets.
         return os.open(path, flags, 0o600)
     except FileExistsError as error:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""A tap between a client and a server that writes down what passes, as it passes.
+"""A tap between a client and a server that records the lines as they pass.
 
-Each line is written before it is passed on, so that a recording has whatever the other side has
-seen.
+Each line is written before it is passed on, so that a recording has every line that the other
+side has seen.
 """
 
 from typing import Any
@@ -15,9 +15,9 @@ from harness.trace.record.masks import Masker
 
 
 class Tap:
-    """Writes down the lines of one connection, and passes each on as it is."""
+    """Records the lines of one connection, and passes each on unchanged."""
 
-    held = 0
+    held_count = 0
     """Nothing is ever kept back."""
 
     def __init__(self, file: RecordingFile, masker: Masker, connection: str = "c1") -> None:
@@ -30,7 +30,7 @@ class Tap:
     def feed(
         self, raw: bytes, direction: Direction, *, damage: Damage | None = None
     ) -> list[Frame]:
-        """Write a line down; give it back to be passed on."""
+        """Record a line, and return it to be passed on."""
         passed = Frame(
             seq=0,
             at=0.0,
@@ -42,44 +42,45 @@ class Tap:
             kind=Kind.MALFORMED,
             damage=damage,
         )
-        if not self._file.broken:
+        if not self._file.has_failed:
             self._write(raw, direction, damage)
         return [passed]
 
-    def quiet(self) -> list[Frame]:
-        """Nothing is held."""
+    def release_on_silence(self) -> list[Frame]:
+        """Return no lines: none are held."""
         return []
 
     def end(self) -> list[Frame]:
-        """Nothing is held."""
+        """Return no lines: none are held."""
         return []
 
-    def closed(self) -> None:
-        """The connection has ended: nothing is owed on it. Idempotent."""
+    def mark_closed(self) -> None:
+        """Record that the connection has ended. Idempotent."""
         if not self._closed:
             self._closed = True
-            self._file.mark(Closed(self._connection))
+            self._file.write_mark(Closed(self._connection))
 
     def _write(self, raw: bytes, direction: Direction, damage: Damage | None) -> None:
-        self._file.frame(
+        self._file.write_frame(
             Frame(
                 seq=self._file.next_seq(),
-                at=self._file.now(),
+                at=self._file.elapsed_seconds(),
                 connection=self._connection,
                 direction=direction,
                 origin=_origin(direction),
-                raw=self._masker.raw(raw),
+                raw=self._masker.mask_bytes(raw),
                 json=MISSING,
                 kind=Kind.MALFORMED,
-                deliberate=self._tries_out(raw, direction),
+                deliberate=self._is_deliberate(raw, direction),
                 damage=damage,
             )
         )
 
-    def _tries_out(self, raw: bytes, direction: Direction) -> bool:
-        """Return whether a client says what no client should, to see what comes of it: text that is
-        no message, or a request with an id that its answer cannot be told by. No rule holds a
-        server to an answer then.
+    def _is_deliberate(self, raw: bytes, direction: Direction) -> bool:
+        """Return whether a client probes the server with an invalid message.
+
+        That is malformed text, or a request whose id is missing or in use. No rule demands an
+        answer then.
         """
         value = parse(raw)
         kind = classify(value)
@@ -96,33 +97,33 @@ class Tap:
 
 
 class ProgramTap(Tap):
-    """Writes down a program's lines; what it reads is one frame, as in a trace of a run.
+    """Records a program's lines; its input is one frame, as in a trace of a run.
 
-    The input has no lines for it: it is written when it has ended, or when the program says
-    something, whichever comes first.
+    The input is recorded when it has ended or when the program writes something, whichever comes
+    first.
     """
 
     def __init__(self, file: RecordingFile, masker: Masker, connection: str = "p1") -> None:
         super().__init__(file, masker, connection)
         self._input = bytearray()
-        self.given = False
-        """Whether its input, or some of it, has been written down."""
+        self.input_written = False
+        """Whether the input, or a part of it, has been recorded."""
 
     def _write(self, raw: bytes, direction: Direction, damage: Damage | None) -> None:
         if direction is Direction.TO_TARGET:
             self._input += raw if damage is not None else raw + b"\n"
             return
-        self.flush(always=not self.given)
+        self.flush(always=not self.input_written)
         super()._write(raw, direction, None)
 
     def flush(self, *, always: bool = False) -> None:
-        """Write what the program was given; `always`, also where that is nothing."""
+        """Record the program's input; with `always` also if it is empty."""
         if self._input or always:
-            self.given = True
-            given, self._input = bytes(self._input), bytearray()
-            super()._write(given, Direction.TO_TARGET, None)
+            self.input_written = True
+            data, self._input = bytes(self._input), bytearray()
+            super()._write(data, Direction.TO_TARGET, None)
 
-    def _tries_out(self, raw: bytes, direction: Direction) -> bool:
+    def _is_deliberate(self, raw: bytes, direction: Direction) -> bool:
         return False
 
 

@@ -1,4 +1,4 @@
-"""One run of a program that writes events: `agent exec`, where each process is one turn.
+"""The surface of `agent exec`: a program that writes events, one turn per process.
 
 Its lines on standard output are JSON objects that say their `type`; it reads its standard input as
 text and answers nothing. So a connection is one process, nobody correlates anything, and a turn is
@@ -17,22 +17,22 @@ from harness.trace.surface.base import SeparateLedgers, Topics
 from harness.trace.trace import Mark
 
 TURN_ENDS = ("turn.completed", "turn.failed")
-OF_ITEMS = ("item.started", "item.updated", "item.completed")
+ITEM_EVENTS = ("item.started", "item.updated", "item.completed")
 FATAL = "error"
 
 
 @dataclass(slots=True, eq=False)
 class StreamTurn:
-    """One turn of a stream: the event that started it, and those that said that it had ended."""
+    """One turn of a stream: its start event and its end events."""
 
     number: int
-    started: Frame
+    start: Frame
     ends: list[Frame] = field(default_factory=list[Frame])
 
     @property
     def subject(self) -> str:
         """Return its name in findings."""
-        return f"turn {self.number} of {self.started.connection}"
+        return f"turn {self.number} of {self.start.connection}"
 
 
 class Stream:
@@ -60,7 +60,7 @@ class Stream:
             (self.turns[-1].ends if self.turns else self.stray).append(frame)
         elif kind == FATAL:
             self.fatal.append(frame)
-        elif kind in OF_ITEMS:
+        elif kind in ITEM_EVENTS:
             self.items.append(frame)
 
 
@@ -75,18 +75,18 @@ class StreamLedger:
         self._stream.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """No mark pays a debt: what a process has not written when it ends never comes."""
+        """Do nothing: no mark meets an obligation."""
 
-    def open(self) -> list[StreamTurn]:
-        """The turns that have not ended, oldest first; a fatal error ends the one that runs."""
+    def open_turns(self) -> list[StreamTurn]:
+        """Return the open turns, oldest first; a fatal error ends the running one."""
         last = max((frame.seq for frame in self._stream.fatal), default=-1)
-        return [turn for turn in self._stream.turns if not turn.ends and turn.started.seq > last]
+        return [turn for turn in self._stream.turns if not turn.ends and turn.start.seq > last]
 
 
 class Exec:
     """The surface `exec`. Subjects are turns of a process, and processes (its connections).
 
-    Topics: ("event", type) for events, ("kind", kind) for all that the process writes and reads.
+    Topics: ("event", type) for events, ("kind", kind) for all lines and input.
     """
 
     name = "exec"
@@ -98,19 +98,19 @@ class Exec:
         return Kind.EVENT if isinstance(obj(value).get("type"), str) else Kind.MALFORMED
 
     def view(self) -> Stream:
-        """The threads and turns of the stream."""
+        """Return the threads and turns of the stream."""
         return Stream()
 
     def ledgers(self) -> SeparateLedgers[StreamLedger]:
-        """The ends of turns; processes have nothing to do with each other."""
+        """Return separate ledgers: the processes are independent."""
         return SeparateLedgers(StreamLedger)
 
     def topics_of(self, frame: Frame, view: Stream, book: Book) -> Topics:
-        """By the type of an event."""
+        """Return the topics of an event: its kind and its type."""
         kind = ("kind", str(frame.kind))
         return (kind, ("event", event_type(frame))) if frame.kind is Kind.EVENT else (kind,)
 
 
 def event_type(frame: Frame) -> str:
-    """The type of an event, "" for what is none."""
+    """Return the type of an event, "" for any other frame."""
     return text(obj(frame.json).get("type")) if frame.kind is Kind.EVENT else ""

@@ -1,6 +1,6 @@
-"""Runs of `agent mcp`: each is asked for, ends, and leaves files behind.
+"""The surface of `agent mcp`: runs of commands that end and leave files behind.
 
-A command answers nobody while it runs, and what it prints is text of no form. So the harness writes
+A command answers nothing while it runs, and its output is free text. So the harness writes
 a run down as two messages of its own making, which have the same `id`, the number of the run:
 
     {"id": 1, "argv": ["mcp", "add", "docs", "--", "npx"], "env": {}, "files": [FILE…]}
@@ -32,30 +32,30 @@ from harness.trace.surface.base import SeparateLedgers, Topics
 from harness.trace.trace import Mark
 
 # The options of the text that are followed by a value.
-_VALUED: Final = ("--env", "--url", "--bearer-token-env-var", "--scopes")
+_OPTIONS_WITH_VALUE: Final = ("--env", "--url", "--bearer-token-env-var", "--scopes")
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The meaning of a command's words. `dashed` follows a double dash, None without one."""
+    """The meaning of a command's words. `after_dashes` is None without a double dash."""
 
     subcommand: str
     names: tuple[str, ...]
     options: Mapping[str, tuple[str, ...]]
-    dashed: tuple[str, ...] | None
+    after_dashes: tuple[str, ...] | None
 
     @property
     def name(self) -> str:
-        """The NAME, "" where there is none."""
+        """The NAME, "" if there is none."""
         return self.names[0] if self.names else ""
 
     def last(self, option: str) -> str | None:
-        """The value of an option that is given once, None where it is not there."""
+        """Return the value of an option that is given once, None if it is not there."""
         return self.options[option][-1] if option in self.options else None
 
 
 def words_of(argv: list[str]) -> Words:
-    """The words of `mcp SUBCOMMAND …` as the table of commands has them; of others, none."""
+    """Parse the words of `mcp SUBCOMMAND …`; of other commands, none."""
     if argv[:1] != ["mcp"] or len(argv) < 2:
         return Words("", (), {}, None)
     rest, after = argv[2:], None
@@ -64,65 +64,65 @@ def words_of(argv: list[str]) -> Words:
         rest, after = rest[:place], tuple(rest[place + 1 :])
     names: list[str] = []
     options: dict[str, tuple[str, ...]] = {}
-    left = iter(rest)
-    for word in left:
+    remaining = iter(rest)
+    for word in remaining:
         if not word.startswith("--"):
             names.append(word)
             continue
         option, equals, value = word.partition("=")
-        if option in _VALUED and not equals:
-            value = next(left, "")
+        if option in _OPTIONS_WITH_VALUE and not equals:
+            value = next(remaining, "")
         options[option] = (*options.get(option, ()), value)
     return Words(argv[1], tuple(names), options, after)
 
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One run of a command. `alone` says that no other ran at the same time."""
+    """One run of a command. `ran_alone`: no other ran at the same time."""
 
-    asked: Frame
+    request: Frame
     words: Words
-    ended: Frame | None = None
+    end: Frame | None = None
     web: list[Frame] = field(default_factory=list[Frame])
     answers: list[Frame] = field(default_factory=list[Frame])
     visits: list[Frame] = field(default_factory=list[Frame])
-    alone: bool = True
+    ran_alone: bool = True
 
     @property
     def number(self) -> Any:
-        """Its id."""
-        return obj(self.asked.json).get("id")
+        """The id of the run."""
+        return obj(self.request.json).get("id")
 
     @property
     def env(self) -> dict[str, str]:
         """The variables that the play added."""
         return {
             name: value
-            for name, value in obj(obj(self.asked.json).get("env")).items()
+            for name, value in obj(obj(self.request.json).get("env")).items()
             if isinstance(value, str)
         }
 
     @property
     def subject(self) -> str:
         """Return its name in findings: `run 2, mcp add docs`."""
-        said = " ".join(filter(None, ("mcp", self.words.subcommand, self.words.name)))
-        return f"run {self.number}, {said}"
+        command = " ".join(filter(None, ("mcp", self.words.subcommand, self.words.name)))
+        return f"run {self.number}, {command}"
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """The question and the end."""
-        return (self.asked,) if self.ended is None else (self.asked, self.ended)
+        """The frames of the start and the end."""
+        return (self.request,) if self.end is None else (self.request, self.end)
 
     @property
-    def printed(self) -> str:
-        """Standard output, then standard error: which of them is used the text does not show."""
-        end = obj(self.ended.json) if self.ended is not None else {}
+    def output(self) -> str:
+        """Standard output, then standard error: the text does not say which is used."""
+        end = obj(self.end.json) if self.end is not None else {}
         return "\n".join(filter(None, (text(end.get("stdout")), text(end.get("stderr")))))
 
     @property
     def stdout(self) -> str:
         """Standard output."""
-        return text(obj(self.ended.json).get("stdout")) if self.ended is not None else ""
+        return text(obj(self.end.json).get("stdout")) if self.end is not None else ""
 
 
 class Commands:
@@ -136,7 +136,7 @@ class Commands:
         message = obj(frame.json)
         key = str(message.get("id"))
         if frame.kind is Kind.INPUT and "argv" in message:
-            self._began(key, frame, message)
+            self._begin_run(key, frame, message)
             return
         run = self.runs.get(key)
         if run is None:
@@ -147,27 +147,27 @@ class Commands:
             run.answers.append(frame)
         elif "visits" in message:
             run.visits.append(frame)
-        elif frame.kind is Kind.EVENT and run.ended is None:
-            run.ended = frame
+        elif frame.kind is Kind.EVENT and run.end is None:
+            run.end = frame
 
-    def of(self, frame: Frame) -> Run | None:
-        """The run that a message is about."""
+    def run_of(self, frame: Frame) -> Run | None:
+        """Return the run that a message is about."""
         return self.runs.get(str(obj(frame.json).get("id")))
 
-    def before(self, run: Run) -> list[Run]:
-        """The runs that had ended when this one was asked for, oldest first."""
+    def runs_before(self, run: Run) -> list[Run]:
+        """Return the runs that had ended when this one was asked for, oldest first."""
         return [
-            one
-            for one in self.runs.values()
-            if one.ended is not None and one.ended.seq < run.asked.seq
+            other
+            for other in self.runs.values()
+            if other.end is not None and other.end.seq < run.request.seq
         ]
 
-    def _began(self, key: str, frame: Frame, message: dict[str, Any]) -> None:
+    def _begin_run(self, key: str, frame: Frame, message: dict[str, Any]) -> None:
         argv = [word for word in arr(message.get("argv")) if isinstance(word, str)]
         run = Run(frame, words_of(argv))
         for other in self.runs.values():
-            if other.ended is None:
-                other.alone = run.alone = False
+            if other.end is None:
+                other.ran_alone = run.ran_alone = False
         self.runs[key] = run
 
 
@@ -182,17 +182,17 @@ class RunLedger:
         self._commands.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """No mark pays a debt."""
+        """Do nothing: no mark meets an obligation."""
 
-    def open(self) -> list[Run]:
-        """The runs that have not ended, oldest first."""
-        return [run for run in self._commands.runs.values() if run.ended is None]
+    def open_runs(self) -> list[Run]:
+        """Return the runs that have not ended, oldest first."""
+        return [run for run in self._commands.runs.values() if run.end is None]
 
 
 class Command:
     """The surface `command`. Subjects are runs.
 
-    Topics: ("ended", subcommand) for the end of a run, ("web", what) for what it asked of a server
+    Topics: ("ended", subcommand) for the end of a run, ("web", name) for its request to a server
     of the harness, ("kind", kind) for all.
     """
 
@@ -206,22 +206,22 @@ class Command:
         return Kind.EVENT if "status" in message or "web" in message else Kind.MALFORMED
 
     def view(self) -> Commands:
-        """The runs so far."""
+        """Return the runs so far."""
         return Commands()
 
     def ledgers(self) -> SeparateLedgers[RunLedger]:
-        """The ends of runs."""
+        """Return separate ledgers for the ends of runs."""
         return SeparateLedgers(RunLedger)
 
     def topics_of(self, frame: Frame, view: Commands, book: Book) -> Topics:
-        """By the subcommand that ended, or what was asked over the web."""
+        """Return the topics: the kind, and the ended subcommand or the web request."""
         kind = ("kind", str(frame.kind))
         if frame.kind is not Kind.EVENT:
             return (kind,)
         web = obj(frame.json).get("web")
         if isinstance(web, str):
             return kind, ("web", web)
-        run = view.of(frame)
-        if run is None or run.ended is not frame:
+        run = view.run_of(frame)
+        if run is None or run.end is not frame:
             return (kind,)
         return kind, ("ended", run.words.subcommand)

@@ -1,10 +1,10 @@
-"""A way to talk to an agent, as far as the judge must know it.
+"""The protocols of a surface: a way to talk to an agent, as the judge sees it.
 
-A surface says what kind of message a line is, which rules want to see it, what a conversation looks
-like so far, and what is still owed. Each kind of conversation has one: `session` (JSON-RPC over a
-connection), `exec` (the events that one process writes).
+A surface classifies lines, gives the topics that rules listen to, the view of a conversation so
+far, and the open obligations. There is one for each kind of conversation: `session` (JSON-RPC
+over a connection), `exec` (the events that one process writes).
 
-A connection is whatever has an order of its own: a connection to a server, or one process.
+A connection has an order of its own: a connection to a server, or one process.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from harness.trace.frame import Direction, Frame, Kind
 from harness.trace.marks import MarkBody
 from harness.trace.trace import Mark
 
-# What a rule can listen to: a family of topics, and one of them, such as ("kind", "error"). Each
-# surface has families of its own; ("mark", kind) is every surface's.
+# A topic that a rule can listen to: a family and a member, such as ("kind", "error"). Each
+# surface has its own families; all have ("mark", kind).
 Topic = tuple[str, str]
 Topics = tuple[Topic, ...]
 
@@ -49,8 +49,8 @@ CL = TypeVar("CL", bound=Ledger, covariant=True)
 class Ledgers(Protocol[CL]):
     """Open obligations on all connections of a trace, a ledger for each."""
 
-    def of(self, connection: str) -> CL:
-        """The ledger of a connection, made when first asked for: nothing is owed yet."""
+    def ledger_of(self, connection: str) -> CL:
+        """Return the ledger of a connection, empty at first."""
         ...
 
     def feed(self, frame: Frame) -> None:
@@ -63,14 +63,14 @@ class Ledgers(Protocol[CL]):
 
 
 class SeparateLedgers(Generic[L]):
-    """The ledgers of connections that have nothing to do with each other."""
+    """The ledgers of independent connections."""
 
     def __init__(self, new: Callable[[], L]) -> None:
         self._new = new
         self._ledgers: dict[str, L] = {}
 
-    def of(self, connection: str) -> L:
-        """The ledger of a connection, made when first asked for."""
+    def ledger_of(self, connection: str) -> L:
+        """Return the ledger of a connection, made when first asked for."""
         ledger = self._ledgers.get(connection)
         if ledger is None:
             ledger = self._ledgers[connection] = self._new()
@@ -78,7 +78,7 @@ class SeparateLedgers(Generic[L]):
 
     def feed(self, frame: Frame) -> None:
         """Take one frame in."""
-        self.of(frame.connection).feed(frame)
+        self.ledger_of(frame.connection).feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
         """Take one mark in."""
@@ -95,20 +95,20 @@ class Surface(Protocol[V, CL]):
         ...
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """The kind of a line: its parsed JSON (`MISSING` where it is none), and its direction."""
+        """Return the kind of a line, by its JSON (`MISSING` if it has none) and direction."""
         ...
 
     def view(self) -> V:
-        """The empty view of a new connection."""
+        """Return the empty view of a new connection."""
         ...
 
     def ledgers(self) -> Ledgers[CL]:
-        """The ledgers of a new trace."""
+        """Return the ledgers of a new trace."""
         ...
 
     def topics_of(self, frame: Frame, view: V, book: Book) -> Topics:
         """Return the topics of a frame; its view has taken it in already.
 
-        Frames that are alike give equal topics: the judge remembers who listens to them.
+        Similar frames have equal topics: the judge caches their listeners.
         """
         ...

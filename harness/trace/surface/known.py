@@ -1,4 +1,4 @@
-"""The surfaces there are, by name: whoever adds one adds it here."""
+"""The registry of surfaces by name."""
 
 from typing import Any, Final
 
@@ -10,12 +10,12 @@ from harness.trace.surface.sdk import Sdk
 from harness.trace.surface.session import Session
 
 SURFACES: Final[dict[str, Surface[Any, Any]]] = {
-    one.name: one for one in (Session(), Exec(), Command(), Sdk())
+    surface.name: surface for surface in (Session(), Exec(), Command(), Sdk())
 }
 
 
 def surface_named(name: str) -> Surface[Any, Any]:
-    """The surface of that name. Raises `ValueError` for an unknown one."""
+    """Return the surface of that name. Raises `ValueError` for an unknown one."""
     try:
         return SURFACES[name]
     except KeyError:

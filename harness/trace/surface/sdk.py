@@ -1,4 +1,4 @@
-"""Calls of an SDK, made by a driver program, and what the scripted agent behind it was given.
+"""The surface of an SDK: calls by a driver program, and the agent's process behind them.
 
 The driver makes one thread and runs turns on it; the harness is the agent's binary. What the two
 say to each other is no protocol of the text, so the harness writes down, as messages of its own
@@ -19,7 +19,7 @@ current directory; `abort` is when the signal is aborted: `before` the call, `du
 "" for never. `writes` is what the scripted agent prints. Where the agent is a real one, a turn has
 none, driver and turn have as `name` what the scenario calls the thread and the turn, and what came
 of it are messages: `wrote` for each event that the agent wrote, `ended` with its exit status.
-`started` is what the agent was given: of its environment only what the play speaks of, and the JSON
+`started` is the agent's start: of its environment only the variables of the play, and the JSON
 of files that its words name. `over` is `result`, `error` (with `error.name` and `error.message`) or
 `events`, the end of a stream.
 """
@@ -37,48 +37,48 @@ from harness.trace.trace import Mark
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One turn: `driver` is the message that says what the client and the thread were made with.
+    """One turn: `driver` is the message with the options of the client and the thread.
 
-    `status` is the exit status of an agent that is a real one.
+    `status` is the exit status of a real agent.
     """
 
     driver: Frame
-    asked: Frame
-    started: list[Frame] = field(default_factory=list[Frame])
+    request: Frame
+    starts: list[Frame] = field(default_factory=list[Frame])
     wrote: list[Frame] = field(default_factory=list[Frame])
     status: int = 0
     events: list[Frame] = field(default_factory=list[Frame])
-    over: Frame | None = None
+    end: Frame | None = None
 
     @property
     def number(self) -> int:
-        """Its place among the turns of its thread."""
-        value = obj(self.asked.json).get("turn")
+        """The number of the turn in its thread."""
+        value = obj(self.request.json).get("turn")
         return value if isinstance(value, int) else 0
 
     @property
     def subject(self) -> str:
         """Return its name in findings: `turn 1 of driver 2, run`."""
-        message = obj(self.asked.json)
+        message = obj(self.request.json)
         return f"turn {self.number} of driver {message.get('id')}, {text(message.get('call'))}"
 
     @property
     def frames(self) -> tuple[Frame, ...]:
         """Return the frames of the call, of the agent's start, and of the end."""
-        ends = () if self.over is None else (self.over,)
-        return (self.asked, *self.started[:1], *ends)
+        ends = () if self.end is None else (self.end,)
+        return (self.request, *self.starts[:1], *ends)
 
     @property
     def writes(self) -> list[dict[str, Any]]:
         """The events that the agent wrote."""
         if self.wrote:
-            return [obj(obj(one.json).get("wrote")) for one in self.wrote]
-        return [obj(one) for one in arr(obj(self.asked.json).get("writes"))]
+            return [obj(obj(frame.json).get("wrote")) for frame in self.wrote]
+        return [obj(frame) for frame in arr(obj(self.request.json).get("writes"))]
 
     @property
     def name(self) -> str:
         """Return its name in the scenario, "" if the agent is a scripted one."""
-        return text(obj(self.asked.json).get("name"))
+        return text(obj(self.request.json).get("name"))
 
 
 class Calls:
@@ -104,7 +104,7 @@ class Calls:
         if call is None:
             return
         if "started" in message:
-            call.started.append(frame)
+            call.starts.append(frame)
         elif "wrote" in message:
             call.wrote.append(frame)
         elif "ended" in message:
@@ -112,20 +112,20 @@ class Calls:
             call.status = status if isinstance(status, int) else 0
         elif "event" in message:
             call.events.append(frame)
-        elif "over" in message and call.over is None:
-            call.over = frame
+        elif "over" in message and call.end is None:
+            call.end = frame
 
-    def of(self, frame: Frame) -> Call | None:
-        """The turn that a message is about."""
+    def call_of(self, frame: Frame) -> Call | None:
+        """Return the turn that a message is about."""
         message = obj(frame.json)
         return self.calls.get((str(message.get("id")), str(message.get("turn"))))
 
-    def earlier(self, call: Call) -> list[Call]:
-        """The turns of the same thread before this one, oldest first."""
+    def earlier_calls(self, call: Call) -> list[Call]:
+        """Return the turns of the same thread before this one, oldest first."""
         return [
-            one
-            for one in self.calls.values()
-            if one.driver is call.driver and one.number < call.number
+            other
+            for other in self.calls.values()
+            if other.driver is call.driver and other.number < call.number
         ]
 
 
@@ -140,11 +140,11 @@ class CallLedger:
         self._calls.feed(frame)
 
     def feed_mark(self, mark: Mark[MarkBody]) -> None:
-        """No mark pays a debt."""
+        """Do nothing: no mark meets an obligation."""
 
-    def open(self) -> list[Call]:
-        """The turns without an end, oldest first."""
-        return [call for call in self._calls.calls.values() if call.over is None]
+    def open_calls(self) -> list[Call]:
+        """Return the turns without an end, oldest first."""
+        return [call for call in self._calls.calls.values() if call.end is None]
 
 
 class Sdk:
@@ -159,21 +159,21 @@ class Sdk:
         """Classify what the harness asks as input, what the SDK did as an event."""
         if direction is Direction.TO_TARGET:
             return Kind.INPUT
-        known = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()
-        return Kind.EVENT if known else Kind.MALFORMED
+        event_keys = {"started", "wrote", "ended", "event", "over"} & obj(value).keys()
+        return Kind.EVENT if event_keys else Kind.MALFORMED
 
     def view(self) -> Calls:
-        """The turns so far."""
+        """Return the turns so far."""
         return Calls()
 
     def ledgers(self) -> SeparateLedgers[CallLedger]:
-        """The ends of turns."""
+        """Return separate ledgers for the ends of turns."""
         return SeparateLedgers(CallLedger)
 
     def topics_of(self, frame: Frame, view: Calls, book: Book) -> Topics:
-        """By the call whose turn is over."""
+        """Return the topics: the kind, and the call of an ended turn."""
         kind = ("kind", str(frame.kind))
-        call = view.of(frame) if frame.kind is Kind.EVENT else None
-        if call is None or call.over is not frame:
+        call = view.call_of(frame) if frame.kind is Kind.EVENT else None
+        if call is None or call.end is not frame:
             return (kind,)
-        return kind, ("over", text(obj(call.asked.json).get("call")))
+        return kind, ("over", text(obj(call.request.json).get("call")))

@@ -4,11 +4,11 @@ from typing import Any
 
 from harness.protocol.spec.book import Book
 from harness.trace.frame import Direction, Frame, Kind, Origin, classify
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.surface.base import Topic, Topics
 from harness.trace.views import Conversation
 
-# A server may make up method names without end; the topics of this many are remembered.
+# Topics are cached for at most this many methods: a server may invent names without end.
 MAX_METHODS = 500
 
 _HARNESS: Topic = ("own", "")
@@ -25,40 +25,40 @@ class Session:
     name = "session"
 
     def __init__(self) -> None:
-        self._notified: dict[str, Topics] = {}
+        self._notification_topics: dict[str, Topics] = {}
 
     def classify(self, value: Any, direction: Direction) -> Kind:
-        """The form of a JSON-RPC message."""
+        """Return the form of a JSON-RPC message."""
         return classify(value)
 
     def view(self) -> Conversation:
-        """Threads, turns, items, and which request an answer answers."""
+        """Return a view of threads, turns, items and answered requests."""
         return Conversation()
 
-    def ledgers(self) -> OwedOnConnections:
-        """Answers, and the notifications that follow from requests and notifications."""
-        return OwedOnConnections()
+    def ledgers(self) -> ConnectionLedgers:
+        """Return ledgers of answers and of notifications that must follow."""
+        return ConnectionLedgers()
 
     def topics_of(self, frame: Frame, view: Conversation, book: Book) -> Topics:
-        """By the method of a message; that of an answer is its request's."""
+        """Return the topics: the kind, and the method; an answer has its request's method."""
         if frame.origin is Origin.HARNESS:
-            asks = frame.kind is Kind.REQUEST
-            return (_HARNESS, ("sent", frame.method)) if asks else (_HARNESS,)
+            is_request = frame.kind is Kind.REQUEST
+            return (_HARNESS, ("sent", frame.method)) if is_request else (_HARNESS,)
         if frame.kind is Kind.NOTIFICATION:
-            return self._of_notification(frame.method)
+            return self._topics_of_notification(frame.method)
         kind: Topic = ("kind", str(frame.kind))
         if frame.kind is Kind.REQUEST:
-            # A notification with an id is none (method.right-form), and no view has it as one.
-            known = book.event(frame.method) is not None
-            return (kind,) if known else (kind, ("method", frame.method))
-        asked = view.request_of(frame) if frame.direction is Direction.FROM_TARGET else None
-        return (kind,) if asked is None else (kind, ("answer", asked.method))
+            # A notification with an id is not a request (method.right-form).
+            is_notification = book.event(frame.method) is not None
+            return (kind,) if is_notification else (kind, ("method", frame.method))
+        request = view.request_of(frame) if frame.direction is Direction.FROM_TARGET else None
+        return (kind,) if request is None else (kind, ("answer", request.method))
 
-    def _of_notification(self, method: str) -> Topics:
-        """Most messages are notifications, so theirs are made once per method."""
-        topics = self._notified.get(method)
+    def _topics_of_notification(self, method: str) -> Topics:
+        """Return the topics of a notification, cached per method: most messages are those."""
+        topics = self._notification_topics.get(method)
         if topics is None:
             topics = (("kind", str(Kind.NOTIFICATION)), ("method", method))
-            if len(self._notified) < MAX_METHODS:
-                self._notified[method] = topics
+            if len(self._notification_topics) < MAX_METHODS:
+                self._notification_topics[method] = topics
         return topics

@@ -1,6 +1,6 @@
 """The form of a tool, and its context.
 
-Tools have modules of their own; what the model is told about them is in `offered`.
+Tools have modules of their own; their descriptions for the model are in `offered`.
 """
 
 from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ Source: session-protocol "ThreadItem" (dynamicToolCall), "Item lifecycle". Not s
 in the shipping server: the request `item/tool/call` and its result. It is asked as an approval is:
 of all subscribers, the first answer counts, and without one the turn waits until it is interrupted.
 A client that follows the thread and knows no such request leaves it to others. An error, or an
-answer of another shape, is a call that failed: the model is told so, and the turn goes on.
+answer of another shape, is a failed call: its output says so, and the turn goes on.
 """
 
 import logging
@@ -25,23 +25,23 @@ from harness.protocol.wire.tool import (
 )
 from reference_server.brief import brief, brief_value
 from reference_server.engine.calls import Output, ToolCall
-from reference_server.engine.images import ImageBudget, NoImage
+from reference_server.engine.images import ImageBudget, ImageError
 from reference_server.engine.tools.base import ToolContext
 from reference_server.limits import LimitExceeded, check_lists
 
 _log = logging.getLogger(__name__)
 Fields = dict[str, Any]
 
-SHOWN = 20_000
+SHOWN_CHARACTERS = 20_000
 """Characters from the beginning, and as many from the end, of a tool's text for the model."""
 MAX_CONTENT_ITEMS = 1_000
 """Texts and images of one answer."""
 MAX_CONTENT_CHARACTERS = 4 * 2**20
-"""Characters of them together: they are kept with the thread, and told to each client of it."""
+"""Characters of them together: they are stored with the thread, and sent to its clients."""
 _WORDS_LIMIT = 400
 """Characters of a client's error message that are shown."""
 _URLS = ("data:image/", "https://", "http://")
-"""What a model's provider takes as the URL of an image."""
+"""Beginnings of image URLs that model providers accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class ClientTool:
 
     async def run(self, call: ToolCall, context: ToolContext) -> Output:
         """Ask the client to carry a call out. Raises CallError, OSError."""
-        answer = await _CallOfClient(call.name, call.arguments(), context).carry_out()
-        return told(answer, context.image_budget)
+        answer = await _ClientCall(call.name, call.arguments(), context).carry_out()
+        return model_output(answer, context.image_budget)
 
 
-class _CallOfClient:
+class _ClientCall:
     """One call, from its started item to its completed one."""
 
     def __init__(self, tool: str, arguments: Fields, context: ToolContext) -> None:
@@ -75,9 +75,9 @@ class _CallOfClient:
         )
 
     async def carry_out(self) -> ClientAnswer:
-        """Return what the client answered. When cancelled, the item is completed first."""
+        """Return the client's answer. When cancelled, the item is completed first."""
         context, item = self._context, self._item
-        context.log.started(item)
+        context.log.start_item(item)
         params = ToolCallParams(
             thread_id=context.thread.id,
             turn_id=context.log.turn_id,
@@ -86,7 +86,7 @@ class _CallOfClient:
             arguments=item.arguments,
         )
         try:
-            given = await context.server_requests.ask(
+            response = await context.server_requests.ask(
                 context.thread.id,
                 context.thread.subscribers,
                 "item/tool/call",
@@ -97,7 +97,7 @@ class _CallOfClient:
             # Whether the client has carried it out is not known.
             self._complete("failed")
             raise
-        answer = read_answer(given)
+        answer = read_answer(response)
         self._complete(
             "completed" if answer.success else "failed",
             content_items=answer.content,
@@ -108,11 +108,11 @@ class _CallOfClient:
     def _complete(self, status: Literal["completed", "failed"], **found: Any) -> None:
         lasted = round((time.monotonic() - self._began) * 1000)
         update = {"status": status, **found, "duration_ms": lasted}
-        self._context.log.completed(self._item.model_copy(update=update))
+        self._context.log.complete_item(self._item.model_copy(update=update))
 
 
 def read_answer(answer: Fields) -> ClientAnswer:
-    """Read `{id, result | error}`; whatever is no result of a tool is a failure that says why."""
+    """Read `{id, result | error}`; anything but a tool's result is a failure with its reason."""
     if "error" in answer:
         return _failure(f"the client answered with an error: {_words(answer['error'])}")
     try:
@@ -131,21 +131,21 @@ def read_answer(answer: Fields) -> ClientAnswer:
     return ClientAnswer(result.success, result.content_items)
 
 
-def _size(one: ToolOutput) -> int:
-    return len(one.text if isinstance(one, InputText) else one.image_url)
+def _size(output: ToolOutput) -> int:
+    return len(output.text if isinstance(output, InputText) else output.image_url)
 
 
-def _failure(why: str) -> ClientAnswer:
-    return ClientAnswer(success=False, content=[InputText(text=why)])
+def _failure(reason: str) -> ClientAnswer:
+    return ClientAnswer(success=False, content=[InputText(text=reason)])
 
 
 def _words(error: Any) -> str:
-    """Return the message of a JSON-RPC error, or what there is of one."""
+    """Return the message of a JSON-RPC error, or the error as text."""
     message = cast("Fields", error).get("message") if isinstance(error, dict) else None
     return brief(message if isinstance(message, str) else str(cast("object", error)), _WORDS_LIMIT)
 
 
-def told(answer: ClientAnswer, budget: ImageBudget) -> Output:
+def model_output(answer: ClientAnswer, budget: ImageBudget) -> Output:
     """Return the output for the model: a text, or content parts where there are images.
 
     That the tool failed is said in words, since the output has no other place for it.
@@ -157,16 +157,16 @@ def told(answer: ClientAnswer, budget: ImageBudget) -> Output:
     return "\n".join(part["text"] for part in parts)
 
 
-def _part(one: ToolOutput, budget: ImageBudget) -> Fields:
-    match one:
+def _part(output: ToolOutput, budget: ImageBudget) -> Fields:
+    match output:
         case InputText(text=text):
-            return _text(_shortened(text))
+            return _text(_shorten(text))
         case InputImage(image_url=url):
             try:
                 if not url.startswith(_URLS):
-                    raise NoImage("its URL is neither `data:image/` nor http")
+                    raise ImageError("its URL is neither `data:image/` nor http")
                 budget.take(len(url))
-            except NoImage as error:
+            except ImageError as error:
                 return _text(f"The image {brief(url)} cannot be shown: {error}")
             return {"type": "input_image", "image_url": url}
 
@@ -175,9 +175,9 @@ def _text(text: str) -> Fields:
     return {"type": "input_text", "text": text}
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """Leave out the middle of a long text, which the clients have as a whole."""
-    cut = len(text) - 2 * SHOWN
+    cut = len(text) - 2 * SHOWN_CHARACTERS
     if cut <= 0:
         return text
-    return f"{text[:SHOWN]}\n[... {cut} characters cut ...]\n{text[-SHOWN:]}"
+    return f"{text[:SHOWN_CHARACTERS]}\n[... {cut} characters cut ...]\n{text[-SHOWN_CHARACTERS:]}"

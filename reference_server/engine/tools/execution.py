@@ -1,6 +1,6 @@
 """Running commands: environment, sandbox, lasting rules.
 
-What is done for one call is in `shell`.
+A single call is carried out by `shell`.
 """
 
 import logging
@@ -17,39 +17,39 @@ from reference_server.engine.approvals import CommandAnswer
 from reference_server.sandbox.environment import command_environment, path_without
 from reference_server.sandbox.process import Command, Finished, Running
 from reference_server.sandbox.rules import NETWORK_FILE, BadRule, RulesFile
-from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, not_confined
+from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, sandbox_failure
 from reference_server.settings import ThreadSettings
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RuleCoverage:
     """Facts about a command before anybody is asked.
 
-    `allowed`: lasting rules cover all of it; `network`: they also let it reach the network;
-    `trusted`: each part of it is covered by a rule or can only read.
+    `is_allowed`: lasting rules cover all of it; `network`: they also let it reach the network;
+    `is_trusted`: each part of it is covered by a rule or can only read.
     """
 
-    allowed: bool
+    is_allowed: bool
     network: bool
-    trusted: bool
+    is_trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCommand:
     """A command that is ready to run, and how it is confined."""
 
-    running: Running
+    process: Running
     confinement: Confinement
 
     def was_denied(self, finished: Finished) -> bool:
         """Return whether the sandbox seems to have stopped it."""
         return looks_denied(finished, self.confinement)
 
-    def never_ran(self, finished: Finished) -> str | None:
+    def sandbox_failure(self, finished: Finished) -> str | None:
         """Say why the sandbox itself failed, so that nothing ran; None if it ran."""
-        return not_confined(finished, self.confinement)
+        return sandbox_failure(finished, self.confinement)
 
 
 class Execution:
@@ -73,7 +73,7 @@ class Execution:
         outside: bool,
         network: bool,
         by_trust: bool,
-    ) -> Prepared:
+    ) -> PreparedCommand:
         """Prepare a command, with its environment and its sandbox.
 
         `outside`: without sandbox; `network`: with the network; `by_trust`: the client was not
@@ -84,7 +84,7 @@ class Execution:
         if outside or by_trust:
             # A program in a folder that the model may write must not stand in for the one that the
             # client knows by this name.
-            env["PATH"] = path_without(env.get("PATH", os.defpath), _written_by_model(settings))
+            env["PATH"] = path_without(env.get("PATH", os.defpath), _writable_folders(settings))
         confinement = await self._sandbox.confine(
             DangerFullAccess() if outside else settings.sandbox,
             workspace=settings.cwd,
@@ -103,23 +103,23 @@ class Execution:
             inputs=confinement.inputs,
             mounts=confinement.mounts,
         )
-        return Prepared(Running(command), confinement)
+        return PreparedCommand(Running(command), confinement)
 
-    def standing(self, argv: tuple[str, ...], cwd: str, workspace: str) -> Standing:
+    def rule_coverage(self, argv: tuple[str, ...], cwd: str, workspace: str) -> RuleCoverage:
         """Look up which lasting rules cover a command, and whether it can only read.
 
         `workspace`: the thread's working directory; `cwd`: where the command is to run.
         """
         rules = self._rules.read()
         network = self._network_rules.read().allow(argv, cwd)
-        return Standing(
-            allowed=network or rules.allow(argv, cwd),
+        return RuleCoverage(
+            is_allowed=network or rules.allow(argv, cwd),
             network=network,
-            trusted=rules.allow(argv, cwd, trusted_in=workspace),
+            is_trusted=rules.allow(argv, cwd, trusted_in=workspace),
         )
 
     async def keep_rule(self, argv: tuple[str, ...], cwd: str, answer: CommandAnswer) -> None:
-        """Keep as a rule what the client allows from now on.
+        """Store a rule for the commands that the client allows from now on.
 
         If the client gives no prefix, the rule is this same command in this folder, since the
         client has seen no more. A rule that cannot be kept is logged; the command runs this once.
@@ -135,7 +135,7 @@ class Execution:
             _log.warning("not kept as a rule: %s", error)
 
 
-def _written_by_model(settings: ThreadSettings) -> list[str]:
+def _writable_folders(settings: ThreadSettings) -> list[str]:
     policy = settings.sandbox
     roots = policy.writable_roots if isinstance(policy, WorkspaceWrite) else []
     return [settings.cwd, *roots]

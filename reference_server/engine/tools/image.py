@@ -8,7 +8,7 @@ from typing import Any
 from harness.protocol.wire.item import ImageViewItem
 from reference_server.brief import brief
 from reference_server.engine.calls import CallError, Output, ToolCall
-from reference_server.engine.images import LocalImages, NoImage, absolute
+from reference_server.engine.images import ImageError, LocalImages, absolute_path
 from reference_server.engine.tools.base import ToolContext
 from reference_server.engine.tools.offered import VIEW_IMAGE
 
@@ -31,12 +31,12 @@ class ViewImageTool:
         path = call.arguments().get("path")
         if not isinstance(path, str) or not path:
             raise CallError("view_image: `path` must be the path of a file")
-        whole = absolute(context.settings.cwd, path)
+        full_path = absolute_path(context.settings.cwd, path)
         try:
-            part = await self._images.part(whole, context.settings, context.image_budget)
-        except NoImage as error:
-            raise CallError(f"view_image: failed to read {brief(whole)}: {error}") from None
-        item = ImageViewItem(id=context.thread.new_item_id(), path=whole)
-        context.log.started(item)
-        context.log.completed(item)
+            part = await self._images.image_part(full_path, context.settings, context.image_budget)
+        except ImageError as error:
+            raise CallError(f"view_image: failed to read {brief(full_path)}: {error}") from None
+        item = ImageViewItem(id=context.thread.new_item_id(), path=full_path)
+        context.log.start_item(item)
+        context.log.complete_item(item)
         return [part]

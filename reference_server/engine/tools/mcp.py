@@ -19,16 +19,16 @@ from harness.protocol.wire.item import McpToolCallItem, ToolStatus
 from harness.protocol.wire.tool import McpToolCallProgressNotification, McpToolError, McpToolResult
 from reference_server.brief import brief
 from reference_server.engine.calls import Output, ToolCall
-from reference_server.engine.images import IMAGE_LIMIT, ImageBudget, NoImage, kind_of
+from reference_server.engine.images import IMAGE_LIMIT, ImageBudget, ImageError, media_type
 from reference_server.engine.items import ItemLog
 from reference_server.engine.tools.base import ToolContext
 from reference_server.mcp.failure import McpFailure
-from reference_server.mcp.results import bounded, texts
+from reference_server.mcp.results import limit_result, texts
 from reference_server.mcp.servers import McpServers
 
 Fields = dict[str, Any]
 
-SHOWN = 40_000
+SHOWN_CHARACTERS = 40_000
 """Characters of a result's texts for the model; of longer ones the middle is left out."""
 ERROR_LIMIT = 100_000
 """Characters of an error for the client."""
@@ -58,24 +58,24 @@ class McpToolCall:
         try:
             result = await self._servers.call(self._server, self._tool, arguments, work.progress)
         except McpFailure as error:
-            return self._failed(work, str(error))
+            return self._fail(work, str(error))
         except anyio.get_cancelled_exc_class():
             work.complete("failed", error=McpToolError(message=INTERRUPTED))
             raise
         if result.is_error:
-            said = "\n".join(texts(result.content))
-            return self._failed(work, said or "the tool failed, and does not say why")
-        content, structured = bounded(result.content, result.structured)
+            text = "\n".join(texts(result.content))
+            return self._fail(work, text or "the tool failed, and does not say why")
+        content, structured = limit_result(result.content, result.structured_content)
         work.complete(
             "completed",
             result=McpToolResult(content=cast("list[Any]", content), structured_content=structured),
         )
-        return _for_model(content, structured, context.image_budget)
+        return _model_output(content, structured, context.image_budget)
 
-    def _failed(self, work: "_Work", words: str) -> str:
+    def _fail(self, work: "_Work", words: str) -> str:
         words = self._hide(brief(words, ERROR_LIMIT))
         work.complete("failed", error=McpToolError(message=words))
-        return f"failed: {brief(words, SHOWN)}"
+        return f"failed: {brief(words, SHOWN_CHARACTERS)}"
 
 
 class _Work:
@@ -84,7 +84,7 @@ class _Work:
     def __init__(self, log: ItemLog, server: str, tool: str, arguments: Fields) -> None:
         self._log = log
         self._began = time.monotonic()
-        self._told = 0
+        self._progress_count = 0
         self._item = McpToolCallItem(
             id=log.thread.new_item_id(),
             server=server,
@@ -92,20 +92,20 @@ class _Work:
             status="inProgress",
             arguments=arguments,
         )
-        log.started(self._item)
+        log.start_item(self._item)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell how far the call is; not once it is completed."""
-        if self._item.status != "inProgress" or self._told == MAX_PROGRESS:
+        if self._item.status != "inProgress" or self._progress_count == MAX_PROGRESS:
             return
-        self._told += 1
+        self._progress_count += 1
         thread = self._log.thread
         thread.subscribers.notify(
             McpToolCallProgressNotification(
                 thread_id=thread.id,
                 turn_id=self._log.turn_id,
                 item_id=self._item.id,
-                message=brief(message or _share(progress, total), PROGRESS_LIMIT),
+                message=brief(message or _format_progress(progress, total), PROGRESS_LIMIT),
             )
         )
 
@@ -117,19 +117,19 @@ class _Work:
         error: McpToolError | None = None,
     ) -> None:
         """Complete it. Raises OSError."""
-        given = {"result": result} if error is None else {"error": error}
-        passed = round((time.monotonic() - self._began) * 1000)
+        outcome = {"result": result} if error is None else {"error": error}
+        duration_ms = round((time.monotonic() - self._began) * 1000)
         self._item = self._item.model_copy(
-            update={"status": status, "duration_ms": passed, **given}
+            update={"status": status, "duration_ms": duration_ms, **outcome}
         )
-        self._log.completed(self._item)
+        self._log.complete_item(self._item)
 
 
-def _share(done: float, total: float | None) -> str:
+def _format_progress(done: float, total: float | None) -> str:
     return f"{done:g}" if total is None else f"{done:g} of {total:g}"
 
 
-def _for_model(content: list[Fields], structured: Any, budget: ImageBudget) -> Output:
+def _model_output(content: list[Fields], structured: Any, budget: ImageBudget) -> Output:
     """Return a result as the output of the call: a text, or parts where there are images."""
     words = list[str]()
     images: list[Fields] = []
@@ -137,22 +137,22 @@ def _for_model(content: list[Fields], structured: Any, budget: ImageBudget) -> O
         if block.get("type") == "image":
             try:
                 images.append(_image(block, budget))
-            except NoImage as error:
+            except ImageError as error:
                 words.append(f"[an image that cannot be shown: {error}]")
-        elif found := list(texts([block])):
-            words += found
+        elif block_texts := list(texts([block])):
+            words += block_texts
         else:
             words.append(json.dumps({**block, **_without_data(block)}, ensure_ascii=False))
     if not any(texts(content)) and structured is not None:
         words.append(json.dumps(structured, ensure_ascii=False))
-    text = brief("\n".join(words), SHOWN)
+    text = brief("\n".join(words), SHOWN_CHARACTERS)
     if not images:
         return text or "The tool gave nothing."
     return [{"type": "input_text", "text": text}, *images] if text else images
 
 
 def _without_data(block: Fields) -> Fields:
-    """Return the members of a block that hold data, which mean nothing to a model, as their size."""
+    """Return the size in place of each member with binary data, which a model cannot read."""
     return {
         key: f"[{len(value):,} characters]"
         for key, value in block.items()
@@ -161,15 +161,15 @@ def _without_data(block: Fields) -> Fields:
 
 
 def _image(block: Fields, budget: ImageBudget) -> Fields:
-    """Return an image as a part. Raises NoImage."""
+    """Return an image as a part. Raises ImageError."""
     data: Any = block.get("data")
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError, TypeError):
-        raise NoImage("its data is no base64") from None
-    if (kind := kind_of(content)) is None:
-        raise NoImage("it is no PNG, JPEG, GIF or WebP")
+        raise ImageError("its data is no base64") from None
+    if (kind := media_type(content)) is None:
+        raise ImageError("it is no PNG, JPEG, GIF or WebP")
     if len(content) > IMAGE_LIMIT:
-        raise NoImage(f"it is larger than {IMAGE_LIMIT} bytes")
+        raise ImageError(f"it is larger than {IMAGE_LIMIT} bytes")
     budget.take(len(content))
     return {"type": "input_image", "image_url": f"data:{kind};base64,{data}"}

@@ -103,7 +103,7 @@ _IMAGE: Fields = {
     },
     "strict": False,
 }
-_SEARCHES: dict[str, Fields] = {
+_WEB_SEARCH_TOOLS: dict[str, Fields] = {
     "live": {"type": WEB_SEARCH},
     "cached": {"type": WEB_SEARCH, "external_web_access": False},
 }
@@ -112,5 +112,5 @@ _SEARCHES: dict[str, Fields] = {
 
 def offers(config: Config) -> list[Fields]:
     """Return `tools` of a model call."""
-    hosted = [_SEARCHES[mode]] if (mode := config.web_search) in _SEARCHES else []
+    hosted = [_WEB_SEARCH_TOOLS[mode]] if (mode := config.web_search) in _WEB_SEARCH_TOOLS else []
     return [_COMMAND, _PATCH, _PLAN, _IMAGE, *hosted]

@@ -28,7 +28,7 @@ from reference_server.patch.plan import Plan, make_plan
 from reference_server.sandbox.mounts import Plan as View
 from reference_server.sandbox.mounts import Refused
 from reference_server.sandbox.permissions import may_read
-from reference_server.sandbox.places import inside, of_kernel
+from reference_server.sandbox.places import is_inside, is_kernel_path
 from reference_server.sandbox.sandbox import Sandbox
 
 Fields = dict[str, Any]
@@ -66,15 +66,15 @@ class PatchTool:
             view = self._sandbox.view(settings.sandbox, workspace=settings.cwd)
             # Planning only reads, so an interrupt need not wait for it.
             plan, changes = await to_thread.run_sync(
-                _planned, text, cwd, view, abandon_on_cancel=True, limiter=self._planning
+                _plan_patch, text, cwd, view, abandon_on_cancel=True, limiter=self._planning
             )
         except (PatchError, Refused, ValueError) as error:
             raise CallError(f"apply_patch verification failed: {error}") from None
         return await _PatchRun(context, plan, changes, view).carry_out()
 
 
-def _planned(text: str, cwd: str, view: View | None) -> tuple[Plan, list[FileUpdateChange]]:
-    plan = make_plan(parse_patch(text), cwd, partial(_why_not, view))
+def _plan_patch(text: str, cwd: str, view: View | None) -> tuple[Plan, list[FileUpdateChange]]:
+    plan = make_plan(parse_patch(text), cwd, partial(_read_refusal, view))
     return plan, file_changes(plan)
 
 
@@ -86,26 +86,28 @@ class _PatchRun:
     ) -> None:
         self._context = context
         self._plan = plan
-        self._forbids = partial(_why_not, view)
-        self._denied = _denied(plan, view)
+        self._forbids = partial(_read_refusal, view)
+        self._refusal = _write_refusal(plan, view)
         self._work = FileWork(context.log, changes)
         self._journal = journal_of(context.log, self._work.item)
 
     async def carry_out(self) -> str:
         """Return the output for the model. When cancelled, the item is completed first."""
         settings, consents = self._context.settings, self._context.thread.consents
-        match ruling_on_file_change(settings.approval_policy, inside=self._denied is None):
+        match ruling_on_file_change(settings.approval_policy, inside=self._refusal is None):
             case Ruling.RUN:
                 return await self._apply()
             case Ruling.ASK:
                 if consents.has_files(settings.sandbox, self._plan.paths):
                     return await self._apply()
-                return await self._ask(self._denied or _led_elsewhere(self._plan, settings.cwd))
+                return await self._ask(
+                    self._refusal or _describe_redirects(self._plan, settings.cwd)
+                )
             case Ruling.DECLINE:
                 await self._complete("declined")
                 return REFUSED
             case Ruling.FAIL:
-                words = f"{self._denied}: the sandbox does not allow it"
+                words = f"{self._refusal}: the sandbox does not allow it"
                 self._work.output(words + "\n")
                 await self._complete("failed")
                 return f"failed: {words}"
@@ -161,30 +163,30 @@ class _PatchRun:
             )
 
 
-def _why_not(view: View | None, path: str, status: os.stat_result | None) -> str | None:
+def _read_refusal(view: View | None, path: str, status: os.stat_result | None) -> str | None:
     """Say why a file may not be read, whatever the client would decide; None if it may.
 
-    Whether a patch matches a file tells the model what the file contains.
+    Whether a patch matches a file reveals to the model what the file contains.
     """
-    if of_kernel(path):
+    if is_kernel_path(path):
         return "is not a file of a disk"
     if view is None or (view.readable(path) and may_read(path, status)):
         return None
     return "the sandbox hides it"
 
 
-def _denied(plan: Plan, view: View | None) -> str | None:
+def _write_refusal(plan: Plan, view: View | None) -> str | None:
     """Say which files of a patch the sandbox does not allow to write; None if it allows all."""
     paths = [] if view is None else [path for path in plan.paths if not view.writable(path)]
     if not paths or view is None:
         return None
-    outside = [path for path in paths if not any(inside(path, root) for root in view.roots)]
+    outside = [path for path in paths if not any(is_inside(path, root) for root in view.roots)]
     if outside:
         return f"it writes outside the writable folders: {', '.join(outside)}"
     return f"it writes what is protected: {', '.join(paths)}"
 
 
-def _led_elsewhere(plan: Plan, cwd: str) -> str | None:
+def _describe_redirects(plan: Plan, cwd: str) -> str | None:
     """Say which paths of a patch are links to other places; None if none is.
 
     The approval request shows the paths as the model has written them.
@@ -192,14 +194,16 @@ def _led_elsewhere(plan: Plan, cwd: str) -> str | None:
     try:
         resolved = os.path.realpath(cwd)
     except OSError:
-        # A link was replaced at this moment; at worst a path is listed that is no link.
+        # A link was replaced at this moment; at worst a path is listed that is not a link.
         resolved = cwd
-    led: list[str] = []
+    redirects: list[str] = []
     for change in plan.changes:
         for place in filter(None, (change.place, change.moved_place)):
-            # The folder of the thread itself may be named by a link; that is no news.
-            below = os.path.relpath(place.path, cwd)
-            shown = os.path.join(resolved, below) if inside(place.path, cwd) else place.path
-            if shown != place.real:
-                led.append(f"{place.path} is {place.real}")
-    return f"links lead it elsewhere: {', '.join(led)}" if led else None
+            # The folder of the thread itself may be named by a link, which is not reported.
+            relative = os.path.relpath(place.path, cwd)
+            expected = (
+                os.path.join(resolved, relative) if is_inside(place.path, cwd) else place.path
+            )
+            if expected != place.real:
+                redirects.append(f"{place.path} is {place.real}")
+    return f"links lead it elsewhere: {', '.join(redirects)}" if redirects else None

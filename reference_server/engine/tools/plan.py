@@ -60,6 +60,6 @@ def _step(number: int, entry: Any) -> PlanStep:
     if not isinstance(words, str):
         raise CallError(f"update_plan: step {number} must have `step`, a string")
     if not isinstance(status, str) or status not in _STATUS:
-        known = ", ".join(_STATUS)
-        raise CallError(f"update_plan: the `status` of step {number} must be one of {known}")
+        allowed = ", ".join(_STATUS)
+        raise CallError(f"update_plan: the `status` of step {number} must be one of {allowed}")
     return PlanStep(step=words, status=_STATUS[status])

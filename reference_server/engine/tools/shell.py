@@ -21,7 +21,7 @@ from reference_server.engine.policy import (
     ruling_on_denial,
 )
 from reference_server.engine.tools.base import ToolContext
-from reference_server.engine.tools.execution import Execution, Prepared
+from reference_server.engine.tools.execution import Execution, PreparedCommand
 from reference_server.engine.tools.offered import EXEC_COMMAND
 from reference_server.engine.tools.patch import PatchTool
 from reference_server.engine.work_items import CommandWork
@@ -30,12 +30,12 @@ from reference_server.patch.heredoc import heredoc_patch
 from reference_server.sandbox.actions import actions_of
 from reference_server.sandbox.probe import SandboxUnavailable
 from reference_server.sandbox.process import Finished
-from reference_server.sandbox.shell_syntax import MAX_WORD_BYTES, too_long
+from reference_server.sandbox.shell_syntax import MAX_WORD_BYTES, is_too_long
 
 Fields = dict[str, Any]
 V = TypeVar("V", str, bool)
 
-SHOWN = 20_000
+SHOWN_CHARACTERS = 20_000
 """Characters from the beginning, and as many from the end, of a command's output for the model."""
 MAX_TIMEOUT_MS = 1e15
 """Milliseconds of the longest time limit; a larger number is a mistake, and may fit no float."""
@@ -54,17 +54,17 @@ class ShellCall:
     cwd: str
     tty: bool
     timeout: float | None
-    escalated: bool
+    is_escalated: bool
     reason: str | None
 
     @classmethod
     def read(cls, call: ToolCall, cwd: str) -> "ShellCall":
         """Check the arguments of a call. Raises CallError."""
-        given = call.arguments()
-        command: Any = given.get("cmd")
+        arguments = call.arguments()
+        command: Any = arguments.get("cmd")
         if not isinstance(command, str) or not command.strip():
             raise CallError("exec_command: `cmd` must be a command line")
-        workdir = _value(given, "workdir", str) or ""
+        workdir = _value(arguments, "workdir", str) or ""
         try:
             check_path(workdir)
         except LimitExceeded as error:
@@ -72,16 +72,16 @@ class ShellCall:
         return cls(
             command=command,
             cwd=os.path.normpath(os.path.join(cwd, workdir)),
-            tty=bool(_value(given, "tty", bool)),
-            timeout=_seconds(given),
-            escalated=_value(given, "sandbox_permissions", str) == "require_escalated",
-            reason=_value(given, "justification", str),
+            tty=bool(_value(arguments, "tty", bool)),
+            timeout=_timeout_seconds(arguments),
+            is_escalated=_value(arguments, "sandbox_permissions", str) == "require_escalated",
+            reason=_value(arguments, "justification", str),
         )
 
     @property
     def question(self) -> str | None:
         """The reason that the client is shown: the model's, and whether it is to run outside."""
-        if not self.escalated:
+        if not self.is_escalated:
             return self.reason
         return OUTSIDE + (f": {self.reason}" if self.reason else "")
 
@@ -102,73 +102,77 @@ class ShellTool:
 
     async def run(self, call: ToolCall, context: ToolContext) -> str:
         """Carry a call out and return its exit code and output. Raises CallError, OSError."""
-        wanted = ShellCall.read(call, context.settings.cwd)
-        if found := heredoc_patch(wanted.command):
-            text, folder = found
-            return await self._patches.apply(text, os.path.join(wanted.cwd, folder or ""), context)
-        if too_long(wanted.command):
+        shell_call = ShellCall.read(call, context.settings.cwd)
+        if patch := heredoc_patch(shell_call.command):
+            text, folder = patch
+            return await self._patches.apply(
+                text, os.path.join(shell_call.cwd, folder or ""), context
+            )
+        if is_too_long(shell_call.command):
             raise CallError(f"exec_command: `cmd` is longer than {MAX_WORD_BYTES} bytes; {SHORTER}")
         work = CommandWork(
-            context.log, shlex.join(wanted.argv), wanted.cwd, actions_of(wanted.argv)
+            context.log, shlex.join(shell_call.argv), shell_call.cwd, actions_of(shell_call.argv)
         )
-        return await _CommandRun(self._execution, context, wanted, work).carry_out()
+        return await _CommandRun(self._execution, context, shell_call, work).carry_out()
 
 
 class _CommandRun:
     """One command, from its started item to its completed one."""
 
     def __init__(
-        self, execution: Execution, context: ToolContext, wanted: ShellCall, work: CommandWork
+        self, execution: Execution, context: ToolContext, shell_call: ShellCall, work: CommandWork
     ) -> None:
         self._execution = execution
         self._context = context
-        self._wanted = wanted
+        self._call = shell_call
         self._work = work
         self._by_trust = False
 
     async def carry_out(self) -> str:
         """Return the output for the model. When cancelled, the item is completed first."""
-        wanted, settings = self._wanted, self._context.settings
-        standing = self._execution.standing(wanted.argv, wanted.cwd, settings.cwd)
-        network = standing.network and not wanted.escalated
+        shell_call, settings = self._call, self._context.settings
+        standing = self._execution.rule_coverage(shell_call.argv, shell_call.cwd, settings.cwd)
+        network = standing.network and not shell_call.is_escalated
         ruling = ruling_on_command(
             settings.approval_policy,
-            allowed=standing.allowed,
-            trusted=standing.trusted,
-            escalated=wanted.escalated,
+            allowed=standing.is_allowed,
+            trusted=standing.is_trusted,
+            escalated=shell_call.is_escalated,
         )
         match ruling:
             case Ruling.RUN:
                 self._by_trust = (
-                    settings.approval_policy in TRUSTING_POLICIES and not standing.allowed
+                    settings.approval_policy in TRUSTING_POLICIES and not standing.is_allowed
                 )
                 return await self._run(outside=False, network=network)
             case Ruling.ASK:
-                if self._was_accepted(outside=wanted.escalated):
-                    return await self._run(outside=wanted.escalated, network=network)
-                answer = await self._ask(wanted.question, outside=wanted.escalated)
+                if self._was_accepted(outside=shell_call.is_escalated):
+                    return await self._run(outside=shell_call.is_escalated, network=network)
+                answer = await self._ask(shell_call.question, outside=shell_call.is_escalated)
                 if answer.decision is not Decision.ACCEPT:
-                    return self._denied(answer.decision)
-                return await self._run(outside=wanted.escalated, network=answer.network or network)
+                    return self._decline(answer.decision)
+                return await self._run(
+                    outside=shell_call.is_escalated, network=answer.network or network
+                )
             case Ruling.DECLINE | Ruling.FAIL:
                 self._work.complete("declined")
                 return REFUSED
 
     def _was_accepted(self, *, outside: bool) -> bool:
         """Return whether the client has accepted the same command for the session."""
-        wanted = self._wanted
+        shell_call = self._call
         return self._context.thread.consents.has_command(
-            self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+            self._context.settings.sandbox, shell_call.argv, shell_call.cwd, outside=outside
         )
 
     async def _ask(self, reason: str | None, *, outside: bool) -> CommandAnswer:
-        wanted = self._wanted
+        shell_call = self._call
         try:
             answer = await self._context.approvals.ask_about_command(
-                self._work.item, wanted.argv, reason
+                self._work.item, shell_call.argv, reason
             )
             if answer.keep_rule:
-                await self._execution.keep_rule(wanted.argv, wanted.cwd, answer)
+                await self._execution.keep_rule(shell_call.argv, shell_call.cwd, answer)
         except anyio.get_cancelled_exc_class():
             self._work.complete("declined")
             raise
@@ -176,7 +180,7 @@ class _CommandRun:
         # session.
         if answer.for_session or (answer.keep_rule and outside):
             self._context.thread.consents.accept_command(
-                self._context.settings.sandbox, wanted.argv, wanted.cwd, outside=outside
+                self._context.settings.sandbox, shell_call.argv, shell_call.cwd, outside=outside
             )
         return answer
 
@@ -185,25 +189,25 @@ class _CommandRun:
         finished = await self._execute(prepared)
         policy = self._context.settings.approval_policy
         if prepared.was_denied(finished) and ruling_on_denial(policy) is Ruling.ASK:
-            self._work.runs_again(finished.output)
+            self._work.add_earlier_output(finished.output)
             if not self._was_accepted(outside=True):
                 answer = await self._ask(ASK_AGAIN, outside=True)
                 if answer.decision is not Decision.ACCEPT:
-                    return self._denied(answer.decision)
+                    return self._decline(answer.decision)
             prepared = await self._prepare(outside=True, network=True)
             finished = await self._execute(prepared)
         return self._finish(finished, prepared)
 
-    async def _prepare(self, *, outside: bool, network: bool) -> Prepared:
+    async def _prepare(self, *, outside: bool, network: bool) -> PreparedCommand:
         """Put the command into its sandbox. Raises CallError if that fails; the item fails too."""
-        wanted = self._wanted
+        shell_call = self._call
         try:
             return await self._execution.prepare(
-                wanted.argv,
-                wanted.cwd,
+                shell_call.argv,
+                shell_call.cwd,
                 self._context.settings,
-                tty=wanted.tty,
-                timeout=wanted.timeout,
+                tty=shell_call.tty,
+                timeout=shell_call.timeout,
                 outside=outside,
                 network=network,
                 by_trust=self._by_trust,
@@ -215,58 +219,62 @@ class _CommandRun:
             self._work.complete("failed")
             raise
 
-    async def _execute(self, prepared: Prepared) -> Finished:
+    async def _execute(self, prepared: PreparedCommand) -> Finished:
         """Run the command to its end; when cancelled, all its processes are ended first."""
         try:
-            return await prepared.running.run(self._work.output)
+            return await prepared.process.run(self._work.output)
         except BaseException:
-            if finished := prepared.running.finished:
+            if finished := prepared.process.finished:
                 self._complete("failed", finished, prepared)
             else:
                 self._work.complete("failed")
             raise
 
-    def _denied(self, decision: Decision) -> str:
+    def _decline(self, decision: Decision) -> str:
         self._work.complete("declined")
         if decision is Decision.CANCEL:
             self._context.interrupt()
         return DECLINED
 
-    def _finish(self, finished: Finished, prepared: Prepared) -> str:
+    def _finish(self, finished: Finished, prepared: PreparedCommand) -> str:
         self._complete("completed" if finished.exit_code == 0 else "failed", finished, prepared)
-        if failure := finished.failure or prepared.never_ran(finished):
+        if failure := finished.failure or prepared.sandbox_failure(finished):
             return f"failed: not run: {failure}"
-        return _told(finished)
+        return _model_output(finished)
 
-    def _complete(self, status: DeclinableStatus, finished: Finished, prepared: Prepared) -> None:
-        running = prepared.running
+    def _complete(
+        self, status: DeclinableStatus, finished: Finished, prepared: PreparedCommand
+    ) -> None:
+        running = prepared.process
         self._work.complete(
             status,
             output=finished.output or finished.failure or "",
             exit_code=finished.exit_code,
             duration_ms=finished.duration_ms,
-            process_id=str(running.pid) if self._wanted.tty and running.pid else None,
+            process_id=str(running.pid) if self._call.tty and running.pid else None,
         )
 
 
-def _told(finished: Finished) -> str:
-    """Return the output for the model: exit code, whether it took too long, what was written."""
+def _model_output(finished: Finished) -> str:
+    """Return the output for the model: exit code, whether it timed out, what it printed."""
     head = [f"Exit code: {finished.exit_code}"]
     if finished.timed_out:
         head.append("The command took too long and was ended.")
-    return "\n".join([*head, "Output:", _shortened(finished.output)])
+    return "\n".join([*head, "Output:", _shorten(finished.output)])
 
 
-def _shortened(output: str) -> str:
+def _shorten(output: str) -> str:
     """Leave out the middle of a long output, which the client has as a whole."""
-    cut = len(output) - 2 * SHOWN
+    cut = len(output) - 2 * SHOWN_CHARACTERS
     if cut <= 0:
         return output
-    return f"{output[:SHOWN]}\n[... {cut} characters cut ...]\n{output[-SHOWN:]}"
+    return (
+        f"{output[:SHOWN_CHARACTERS]}\n[... {cut} characters cut ...]\n{output[-SHOWN_CHARACTERS:]}"
+    )
 
 
-def _value(given: Fields, name: str, kind: type[V]) -> V | None:
-    value = given.get(name)
+def _value(arguments: Fields, name: str, kind: type[V]) -> V | None:
+    value = arguments.get(name)
     if value is None or (
         isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
     ):
@@ -274,8 +282,8 @@ def _value(given: Fields, name: str, kind: type[V]) -> V | None:
     raise CallError(f"exec_command: `{name}` must be a {kind.__name__}")
 
 
-def _seconds(given: Fields) -> float | None:
-    value = given.get("timeout_ms")
+def _timeout_seconds(arguments: Fields) -> float | None:
+    value = arguments.get("timeout_ms")
     if value is None:
         return None
     if (

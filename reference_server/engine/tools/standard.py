@@ -1,4 +1,4 @@
-"""The list of the tools of a server. What the model is told about them is in `offered`."""
+"""The tools of a server. Their descriptions for the model are in `offered`."""
 
 from reference_server.config.home import Home
 from reference_server.config.model import Config

@@ -32,8 +32,8 @@ class Toolbox:
         """
         tool = self._tools.get(call.name) or context.client_tools.get(call.name, other)
         if tool is None:
-            return call.answered(f"unsupported call: {call.name}")
+            return call.output_item(f"unsupported call: {call.name}")
         try:
-            return call.answered(await tool.run(call, context))
+            return call.output_item(await tool.run(call, context))
         except CallError as error:
-            return call.answered(str(error))
+            return call.output_item(str(error))

@@ -20,7 +20,7 @@ class AbortSignal:
 
     @classmethod
     def timeout(cls, seconds: float) -> "AbortSignal":
-        """A signal that aborts after some seconds, with a TimeoutError as the reason."""
+        """Return a signal that aborts after some seconds, with a TimeoutError as the reason."""
         signal = cls()
         reason = TimeoutError(f"no end after {seconds:g} s")
         timer = threading.Timer(seconds, signal.abort, [reason])
@@ -55,11 +55,11 @@ class AbortSignal:
             raise self.error()
 
     def error(self) -> AbortError:
-        """The error of an aborted turn; each turn has one of its own."""
+        """Return the error of an aborted turn; each turn has one of its own."""
         return AbortError(self.reason)
 
     def subscribe(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` when it is aborted, at once if it was and return what takes that back."""
+        """Call `tell` on an abort, or at once if aborted; return a function to unsubscribe."""
         key = object()
         with self._lock:
             if self._error is None:

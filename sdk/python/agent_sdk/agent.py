@@ -60,7 +60,7 @@ class Agent:
         approval_policy: ApprovalMode | None = None,
         additional_directories: Sequence[StrPath] = (),
     ) -> Thread:
-        """A new thread; it exists, and has an id, once its first turn has begun.
+        """Return a new thread; it exists, and has an id, once its first turn has begun.
 
         The options are passed on with each turn; with None the agent decides.
         `working_directory`: where the agent works; the current directory otherwise.
@@ -93,7 +93,7 @@ class Agent:
         approval_policy: ApprovalMode | None = None,
         additional_directories: Sequence[StrPath] = (),
     ) -> Thread:
-        """A thread that the agent has stored, by the id that `Thread.id` was.
+        """Return a thread that the agent has stored, by the id that `Thread.id` was.
 
         The options are those of `start_thread`.
         """

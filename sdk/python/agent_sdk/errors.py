@@ -14,10 +14,10 @@ class AgentError(Exception):
     """Anything that the SDK raises."""
 
     def __reduce__(self) -> tuple[Callable[..., AgentError], tuple[Any, ...], dict[str, Any]]:
-        return _rebuilt, (type(self), self.args), dict(self.__dict__)
+        return _rebuild, (type(self), self.args), dict(self.__dict__)
 
 
-def _rebuilt(kind: type[AgentError], args: tuple[Any, ...]) -> AgentError:
+def _rebuild(kind: type[AgentError], args: tuple[Any, ...]) -> AgentError:
     error = kind.__new__(kind)
     error.args = args
     return error
@@ -28,7 +28,7 @@ class ConfigError(AgentError, ValueError):
 
 
 class AgentNotFoundError(AgentError):
-    """There is no program at `path`, or it cannot be run. Nothing was started."""
+    """The program at `path` is missing or cannot be run. Nothing was started."""
 
     def __init__(self, message: str, path: str) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class ProcessError(AgentError):
 
 
 class ProtocolError(AgentError):
-    """The agent wrote a line that is no event; `line` is its beginning."""
+    """The agent wrote a line that is not an event; `line` is its beginning."""
 
     def __init__(self, message: str, line: str) -> None:
         super().__init__(message)

@@ -13,12 +13,12 @@ from agent_sdk.errors import ProtocolError
 from agent_sdk.fields import integer, is_object, text
 from agent_sdk.items import ThreadItem, parse_item
 
-SHOWN = 400
+SHOWN_CHARACTERS = 400
 """Characters of a line that an error shows."""
 
 
 def _raw() -> Any:
-    """The field `raw`: neither shown nor compared."""
+    """Return the field `raw`: neither shown nor compared."""
     return field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
@@ -59,7 +59,7 @@ class TurnStartedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompletedEvent:
-    """The turn is done; `usage` is None where the agent does not tell it."""
+    """The turn is done; `usage` is None if the agent does not report it."""
 
     usage: Usage | None
     raw: Mapping[str, Any] = _raw()
@@ -104,7 +104,7 @@ class ItemCompletedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadErrorEvent:
-    """An error of the stream: fatal if it is the last event; agents also tell retries by it."""
+    """An error of the stream: fatal if it is the last event, else perhaps a retry."""
 
     message: str
     raw: Mapping[str, Any] = _raw()
@@ -133,10 +133,10 @@ ThreadEvent = (
 
 
 def parse_line(line: bytes) -> ThreadEvent | None:
-    """The event of one line, None for a blank one.
+    """Return the event of one line, None for a blank one.
 
-    Bytes that are no UTF-8 become U+FFFD. Raises ProtocolError for what is no JSON object with a
-    `type`.
+    Bytes that are not UTF-8 become U+FFFD. Raises ProtocolError for anything but a JSON object with
+    a `type`.
     """
     words = line.decode("utf-8", "replace").lstrip("\ufeff").strip(" \t\r\n")
     if not words:
@@ -144,19 +144,23 @@ def parse_line(line: bytes) -> ThreadEvent | None:
     try:
         raw: object = json.loads(words)
     except (ValueError, RecursionError):
-        raise _no_event(words, "a line that is no JSON") from None
+        raise _protocol_error(words, "a line that is no JSON") from None
     if not is_object(raw) or not isinstance(raw.get("type"), str):
-        raise _no_event(words, "a line that is no object with a type")
+        raise _protocol_error(words, "a line that is no object with a type")
     return parse_event(raw)
 
 
-def _no_event(words: str, what: str) -> ProtocolError:
-    begin = words if len(words) <= SHOWN else f"{words[:SHOWN]}… ({len(words)} characters)"
-    return ProtocolError(f"the agent wrote {what}: {begin}", begin)
+def _protocol_error(words: str, problem: str) -> ProtocolError:
+    begin = (
+        words
+        if len(words) <= SHOWN_CHARACTERS
+        else f"{words[:SHOWN_CHARACTERS]}… ({len(words)} characters)"
+    )
+    return ProtocolError(f"the agent wrote {problem}: {begin}", begin)
 
 
 def parse_event(raw: Mapping[str, Any]) -> ThreadEvent:
-    """The event of an object of JSON that has a `type`; it always gives one."""
+    """Return the event of an object of JSON that has a `type`; it always gives one."""
     kind = text(raw, "type")
     item: object = raw.get("item")
     match kind:

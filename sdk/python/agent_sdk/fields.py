@@ -14,19 +14,19 @@ def is_object(value: object) -> TypeGuard[dict[str, Any]]:
 
 
 def text(raw: Mapping[str, Any], key: str) -> str:
-    """The string at `key`, or ""."""
+    """Return the string at `key`, or ""."""
     value = raw.get(key)
     return value if isinstance(value, str) else ""
 
 
 def optional_text(raw: Mapping[str, Any], key: str) -> str | None:
-    """The string at `key`, or None."""
+    """Return the string at `key`, or None."""
     value = raw.get(key)
     return value if isinstance(value, str) else None
 
 
 def integer(raw: Mapping[str, Any], key: str) -> int | None:
-    """The whole number at `key`, or None."""
+    """Return the whole number at `key`, or None."""
     value = raw.get(key)
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -34,7 +34,7 @@ def integer(raw: Mapping[str, Any], key: str) -> int | None:
 
 
 def objects(raw: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """The objects in the array at `key`; none where there is no array."""
+    """Return the objects in the array at `key`; none where there is no array."""
     value: object = raw.get(key)
     return [one for one in value if is_object(one)] if is_array(value) else []
 

@@ -25,6 +25,6 @@ def is_path(value: object) -> TypeGuard[StrPath]:
 
 
 def brief(value: object) -> str:
-    """A value as errors show it."""
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:80]}…"
+    """Return a value as errors show it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

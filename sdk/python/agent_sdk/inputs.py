@@ -29,8 +29,8 @@ UserInput = TextInput | LocalImageInput | Mapping[str, Any]
 """An entry; a mapping is `{"type": "text", "text": …}` or `{"type": "local_image", "path": …}`."""
 Input = str | Sequence[UserInput]
 
-BETWEEN = "\n\n"
-"""What stands between two texts."""
+SEPARATOR = "\n\n"
+"""The separator of two texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Prompt:
     images: tuple[str, ...]
 
 
-def prompt(given: Input) -> Prompt:
-    """The texts, joined by an empty line, and the images in their order. Raises ConfigError."""
+def build_prompt(value: Input) -> Prompt:
+    """Return the texts, joined by an empty line, and the images in order. Raises ConfigError."""
     texts: list[str] = []
     images: list[str] = []
-    for number, entry in enumerate(_entries(given)):
+    for number, entry in enumerate(_entries(value)):
         members = entry if is_mapping(entry) else _members(entry)
         text = members.get("text")
         match members.get("type"):
@@ -59,7 +59,7 @@ def prompt(given: Input) -> Prompt:
                     f"entry with a path: {brief(entry)}"
                 )
     try:
-        return Prompt(BETWEEN.join(texts).encode(), tuple(images))
+        return Prompt(SEPARATOR.join(texts).encode(), tuple(images))
     except UnicodeEncodeError as error:
         raise ConfigError(f"the input holds a lone surrogate, which is no text: {error}") from None
 
@@ -74,16 +74,16 @@ def _members(entry: object) -> Mapping[object, object]:
             return {}
 
 
-def _entries(given: object) -> Sequence[object]:
-    if isinstance(given, str):
-        return [TextInput(given)]
-    if is_list(given):
-        return given
-    raise ConfigError(f"the input is neither a string nor a list of entries: {brief(given)}")
+def _entries(value: object) -> Sequence[object]:
+    if isinstance(value, str):
+        return [TextInput(value)]
+    if is_list(value):
+        return value
+    raise ConfigError(f"the input is neither a string nor a list of entries: {brief(value)}")
 
 
 def path_word(path: object, name: str) -> str:
-    """A path as a word of a command line that is not taken for an option. Raises ConfigError."""
+    """Return a path as a word that does not look like an option. Raises ConfigError."""
     if not is_path(path) or not os.fspath(path):
         raise ConfigError(f"{name} is no path: {brief(path)}")
     word = word_of(os.fsdecode(path), name)
@@ -91,7 +91,7 @@ def path_word(path: object, name: str) -> str:
 
 
 def word_of(value: object, name: str) -> str:
-    """A non-empty string that can be a word of a command line. Raises ConfigError."""
+    """Return a non-empty string that can be a word of a command line. Raises ConfigError."""
     if not isinstance(value, str) or not value:
         raise ConfigError(f"{name} is no non-empty string: {brief(value)}")
     try:

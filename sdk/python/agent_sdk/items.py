@@ -12,7 +12,7 @@ from agent_sdk.fields import integer, objects, optional_text, text
 
 
 def _raw() -> Any:
-    """The field `raw`: neither shown nor compared."""
+    """Return the field `raw`: neither shown nor compared."""
     return field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
@@ -146,21 +146,21 @@ ThreadItem = (
 
 
 def parse_item(raw: Mapping[str, Any]) -> ThreadItem:
-    """The item of an object of JSON; it always gives one."""
-    kind, own = text(raw, "type"), optional_text(raw, "id")
+    """Return the item of an object of JSON; it always gives one."""
+    kind, item_id = text(raw, "type"), optional_text(raw, "id")
     status = text(raw, "status")
     match kind:
         case "agent_message":
-            return AgentMessageItem(text=text(raw, "text"), id=own, raw=raw)
+            return AgentMessageItem(text=text(raw, "text"), id=item_id, raw=raw)
         case "reasoning":
-            return ReasoningItem(text=text(raw, "text"), id=own, raw=raw)
+            return ReasoningItem(text=text(raw, "text"), id=item_id, raw=raw)
         case "command_execution":
             return CommandExecutionItem(
                 command=text(raw, "command"),
                 aggregated_output=text(raw, "aggregated_output"),
                 exit_code=integer(raw, "exit_code"),
                 status=status,
-                id=own,
+                id=item_id,
                 raw=raw,
             )
         case "file_change":
@@ -168,7 +168,7 @@ def parse_item(raw: Mapping[str, Any]) -> ThreadItem:
                 FileChange(path=text(one, "path"), kind=text(one, "kind"), raw=one)
                 for one in objects(raw, "changes")
             )
-            return FileChangeItem(changes=changes, status=status, id=own, raw=raw)
+            return FileChangeItem(changes=changes, status=status, id=item_id, raw=raw)
         case "mcp_tool_call":
             return McpToolCallItem(
                 server=text(raw, "server"),
@@ -177,18 +177,18 @@ def parse_item(raw: Mapping[str, Any]) -> ThreadItem:
                 result=raw.get("result"),
                 error=raw.get("error"),
                 status=status,
-                id=own,
+                id=item_id,
                 raw=raw,
             )
         case "web_search":
-            return WebSearchItem(query=text(raw, "query"), id=own, raw=raw)
+            return WebSearchItem(query=text(raw, "query"), id=item_id, raw=raw)
         case "todo_list":
             steps = tuple(
                 TodoItem(text=text(one, "text"), completed=one.get("completed") is True, raw=one)
                 for one in objects(raw, "items")
             )
-            return TodoListItem(items=steps, id=own, raw=raw)
+            return TodoListItem(items=steps, id=item_id, raw=raw)
         case "error":
-            return ErrorItem(message=text(raw, "message"), id=own, raw=raw)
+            return ErrorItem(message=text(raw, "message"), id=item_id, raw=raw)
         case _:
-            return UnknownItem(type=kind, id=own, raw=raw)
+            return UnknownItem(type=kind, id=item_id, raw=raw)

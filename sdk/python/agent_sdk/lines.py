@@ -15,13 +15,13 @@ class Lines:
         self._longest = longest
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that end in `data`, without their line feeds.
+        """Return the lines that end in `data`, without their line feeds.
 
         Raises ProtocolError where a line is longer than it may be.
         """
-        *ended, rest = data.split(b"\n")
+        *complete, rest = data.split(b"\n")
         lines: list[bytes] = []
-        for part in ended:
+        for part in complete:
             lines.append(b"".join([*self._parts, part]))
             self._parts.clear()
             self._size = 0

@@ -26,13 +26,13 @@ class AgentOptions:
 
     program: str = "agent"
     environment: Mapping[str, str] | None = field(default=None, repr=False)
-    added: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    set_variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     config: tuple[str, ...] = field(default=(), repr=False)
 
     def child_environment(self) -> dict[str, str]:
-        """The environment of the agent: the one that was given, or else that of this process."""
+        """Return the environment of the agent: the given one, or else that of this process."""
         base = os.environ if self.environment is None else self.environment
-        return {**base, **self.added}
+        return {**base, **self.set_variables}
 
 
 def agent_options(
@@ -43,19 +43,19 @@ def agent_options(
     env: Mapping[str, str] | None,
     config: Mapping[str, Any] | None,
 ) -> AgentOptions:
-    """The options of an agent, checked. Raises ConfigError."""
-    added: dict[str, str] = {}
+    """Return the options of an agent, checked. Raises ConfigError."""
+    variables: dict[str, str] = {}
     # Empty is what a variable that is not set often becomes.
     if api_key:
-        added[KEY] = _secret(api_key)
+        variables[KEY] = _secret(api_key)
     if base_url:
-        added[ADDRESS] = word_of(base_url, "base_url")
+        variables[ADDRESS] = word_of(base_url, "base_url")
     if config is not None and not isinstance(config, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"config is {type(config).__name__}, and not a mapping")
     return AgentOptions(
         program="agent" if agent_path is None else path_word(agent_path, "agent_path"),
         environment=None if env is None else MappingProxyType(_environment(env)),
-        added=MappingProxyType(added),
+        set_variables=MappingProxyType(variables),
         config=tuple(word_of(one, "config") for one in overrides(config or {})),
     )
 
@@ -67,7 +67,7 @@ def _secret(key: object) -> str:
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Names are shown in errors, values never."""
+    """Check the environment. Errors show names, never values."""
     for name, value in env.items():
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"env: {name!r} cannot be the name of a variable")
@@ -95,7 +95,7 @@ class ThreadOptions:
     additional_directories: Sequence[StrPath] = ()
 
     def words(self) -> list[str]:
-        """The options of the command line, but those that are settings. Raises ConfigError."""
+        """Return the command-line options, except those that are settings. Raises ConfigError."""
         words: list[str] = []
         if self.model is not None:
             words += _option("--model", word_of(self.model, "model"))
@@ -110,7 +110,7 @@ class ThreadOptions:
         return [*words, "--skip-git-repo-check"] if self.skip_git_repo_check else words
 
     def settings(self) -> Iterator[str]:
-        """The settings, `key=value` in TOML. Raises ConfigError."""
+        """Yield the settings, `key=value` in TOML. Raises ConfigError."""
         if (effort := self.model_reasoning_effort) is not None:
             yield f"model_reasoning_effort={_setting('model_reasoning_effort', effort)}"
         if (network := self.network_access_enabled) is not None:
@@ -124,7 +124,7 @@ class ThreadOptions:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """An option and its value, which cannot be taken for another option."""
+    """Return an option and its value, which cannot be taken for another option."""
     return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
@@ -133,7 +133,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def thread_id_word(thread_id: object) -> str:
-    """The id of a thread that can follow `resume`. Raises ConfigError."""
+    """Return the id of a thread that can follow `resume`. Raises ConfigError."""
     word = word_of(thread_id, "the thread id")
     if word.startswith("-"):
         raise ConfigError(f"the thread id begins like an option: {word!r}")
@@ -148,20 +148,20 @@ def command_line(
     images: Sequence[str],
     schema: str | None,
 ) -> list[str]:
-    """The words after the program. A later setting takes the place of an earlier one.
+    """Return the words after the program. A later setting takes the place of an earlier one.
 
     Raises ConfigError.
     """
     words = ["exec", "--experimental-json"]
-    for one in agent.config:
-        words += ["--config", one]
+    for setting in agent.config:
+        words += ["--config", setting]
     words += thread.words()
     if schema is not None:
         words += ["--output-schema", schema]
-    for one in thread.settings():
-        words += ["--config", one]
+    for setting in thread.settings():
+        words += ["--config", setting]
     if thread_id is not None:
-        # An agent may have told an id that is none.
+        # An agent may have sent an invalid id.
         words += ["resume", thread_id_word(thread_id)]
     for path in images:
         words += ["--image", path]

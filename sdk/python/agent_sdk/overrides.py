@@ -28,51 +28,53 @@ def overrides(config: Mapping[str, object]) -> list[str]:
 
 def _flat(path: tuple[str, ...], config: Mapping[Any, object]) -> Iterator[str]:
     for key, value in config.items():
-        here = (*path, _key(key, path))
-        if len(here) > _MAX_DEPTH:
-            raise ConfigError(f"config: {_shown(path)} is nested too deeply")
+        full_path = (*path, _key(key, path))
+        if len(full_path) > _MAX_DEPTH:
+            raise ConfigError(f"config: {_path_name(path)} is nested too deeply")
         if is_mapping(value) and value:
-            yield from _flat(here, value)
+            yield from _flat(full_path, value)
         else:
-            yield f"{'.'.join(here)}={_toml(value, here)}"
+            yield f"{'.'.join(full_path)}={_toml(value, full_path)}"
 
 
 def _key(key: object, path: tuple[str, ...]) -> str:
     if not isinstance(key, str) or not key:
-        raise ConfigError(f"config: a key in {_shown(path)} is {key!r}, and not a non-empty string")
-    return key if _BARE.fullmatch(key) else toml_string(key, _shown((*path, repr(key))))
+        raise ConfigError(
+            f"config: a key in {_path_name(path)} is {key!r}, and not a non-empty string"
+        )
+    return key if _BARE.fullmatch(key) else toml_string(key, _path_name((*path, repr(key))))
 
 
 def _toml(value: object, path: tuple[str, ...]) -> str:
     if len(path) > _MAX_DEPTH:
-        raise ConfigError(f"config: {_shown(path)} is nested too deeply")
+        raise ConfigError(f"config: {_path_name(path)} is nested too deeply")
     # A bool is an int too.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return toml_string(value, _shown(path))
+        return toml_string(value, _path_name(path))
     if is_path(value):
-        return toml_string(os.fsdecode(value), _shown(path))
+        return toml_string(os.fsdecode(value), _path_name(path))
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise ConfigError(f"config: {_shown(path)} does not fit into 64 bits")
+            raise ConfigError(f"config: {_path_name(path)} does not fit into 64 bits")
         return str(int(value))
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ConfigError(f"config: {_shown(path)} is {value}, and not a finite number")
+            raise ConfigError(f"config: {_path_name(path)} is {value}, and not a finite number")
         return repr(float(value))
     return _composite(value, path)
 
 
 def _composite(value: object, path: tuple[str, ...]) -> str:
     if is_mapping(value):
-        named = [(_key(key, path), one) for key, one in value.items()]
-        members = [f"{name} = {_toml(one, (*path, name))}" for name, one in named]
+        pairs = [(_key(key, path), one) for key, one in value.items()]
+        members = [f"{name} = {_toml(one, (*path, name))}" for name, one in pairs]
         return "{" + ", ".join(members) + "}"
     if is_list(value):
         return "[" + ", ".join(_toml(one, (*path, "[]")) for one in value) + "]"
     raise ConfigError(
-        f"config: {_shown(path)} is {_kind(value)}; "
+        f"config: {_path_name(path)} is {_kind(value)}; "
         "it can be a string, a number, true or false, a list or a mapping"
     )
 
@@ -81,12 +83,12 @@ def _kind(value: object) -> str:
     return value.__class__.__name__
 
 
-def _shown(path: tuple[str, ...]) -> str:
+def _path_name(path: tuple[str, ...]) -> str:
     return "`" + ".".join(path) + "`" if path else "the top"
 
 
 def toml_string(value: str, name: str) -> str:
-    """A basic string of TOML; that is one of JSON, but for U+007F. `name` is for the error."""
+    """Return a basic TOML string: a JSON string except for U+007F. `name` is for errors."""
     try:
         value.encode()
     except UnicodeEncodeError:

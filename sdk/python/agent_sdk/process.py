@@ -16,10 +16,10 @@ from collections.abc import Callable
 from agent_sdk import tree
 from agent_sdk.tree import Tree
 
-LINGER = 5.0
+LINGER_SECONDS = 5.0
 """Seconds that the agent has to exit after its turn has ended or its output is closed."""
 CHUNK = 1 << 16
-STDERR_KEPT = 1 << 16
+MAX_STDERR_BYTES = 1 << 16
 """Bytes of standard error, the last ones, that are kept for error texts."""
 _unfinished: set["Process"] = set()
 
@@ -65,9 +65,9 @@ class Process:
         return self._timer is not None
 
     def end_turn(self) -> None:
-        """The agent said that its turn has ended: from now on it has little time to exit."""
+        """Note that the agent reported the end of its turn; it now has little time to exit."""
         if self._timer is None:
-            self._timer = self._loop.call_later(LINGER, self.interrupt, Interrupted())
+            self._timer = self._loop.call_later(LINGER_SECONDS, self.interrupt, Interrupted())
 
     @property
     def exit_status(self) -> int | None:
@@ -75,7 +75,7 @@ class Process:
         return self._child.returncode
 
     def errors(self) -> tuple[bytes, bool]:
-        """The last part of standard error, and whether there was more before it."""
+        """Return the last part of standard error, and whether there was more before it."""
         return bytes(self._errors), self._cut
 
     def _watch(self) -> None:
@@ -103,7 +103,7 @@ class Process:
         self._wake()
 
     async def read(self) -> bytes:
-        """The next bytes of standard output; none at its end, or after the exit."""
+        """Return the next bytes of standard output; none at its end, or after the exit."""
         return await self._read(self._stdout, lambda: self._interrupt)
 
     @property
@@ -145,7 +145,7 @@ class Process:
             self._waiting.discard(future)
 
     async def _write(self, pipe: int, prompt: bytes) -> None:
-        """Write the prompt; a child that does not want it has reasons, which it tells itself."""
+        """Write the prompt; a child that does not read it reports its reasons itself."""
         rest = memoryview(prompt)
         try:
             while rest and not self._exited.is_set():
@@ -163,9 +163,9 @@ class Process:
         try:
             while data := await self._read(pipe, lambda: None):
                 self._errors += data
-                if len(self._errors) > 2 * STDERR_KEPT:
+                if len(self._errors) > 2 * MAX_STDERR_BYTES:
                     self._cut = True
-                    del self._errors[:-STDERR_KEPT]
+                    del self._errors[:-MAX_STDERR_BYTES]
         finally:
             assert self._child.stderr
             self._child.stderr.close()
@@ -184,9 +184,9 @@ class Process:
         if self.done:
             return
         try:
-            if not (self.turn_ended and await self.exits_within(LINGER)):
+            if not (self.turn_ended and await self.exits_within(LINGER_SECONDS)):
                 await self._end_tree()
-            await asyncio.wait(self._pumps, timeout=tree.KILLED)
+            await asyncio.wait(self._pumps, timeout=tree.KILL_SECONDS)
         except asyncio.CancelledError:
             # The loop itself is about to close: there is no time for more.
             self._tree.kill()
@@ -205,9 +205,9 @@ class Process:
             self._finish()
 
     async def _end_tree(self) -> None:
-        drain = asyncio.create_task(self.exits_within(tree.GRACE + tree.KILLED))
+        drain = asyncio.create_task(self.exits_within(tree.GRACE_SECONDS + tree.KILL_SECONDS))
         try:
-            for seconds in self._tree.steps(tree.GRACE):
+            for seconds in self._tree.steps(tree.GRACE_SECONDS):
                 await asyncio.sleep(seconds)
         finally:
             drain.cancel()
@@ -217,7 +217,7 @@ class Process:
         if self.done:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(tree.KILLED)
+            self._child.wait(tree.KILL_SECONDS)
         leftovers = [*self._pumps, self._timer] if self._timer else self._pumps
         for leftover in leftovers:
             # The loop may be closed, where the child was abandoned.
@@ -233,15 +233,15 @@ class Process:
         _unfinished.discard(self)
         self._clean_up()
 
-    async def gone(self) -> None:
+    async def wait_until_done(self) -> None:
         """Wait until nothing is left of a process that is being ended, wherever that is done."""
-        until = time.monotonic() + LINGER + tree.GRACE + 2 * tree.KILLED
+        deadline = time.monotonic() + LINGER_SECONDS + tree.GRACE_SECONDS + 2 * tree.KILL_SECONDS
         # It may end in a thread, or in another loop.
-        while not self.done and time.monotonic() < until:  # noqa: ASYNC110
+        while not self.done and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def abandon(self) -> None:
-        """End it from any thread, also while garbage is collected: nobody reads it any more."""
+        """End it from any thread, also during garbage collection, after the stream was dropped."""
         # `threading` has locks that the collector may have been called under.
         if not self.done:
             with contextlib.suppress(RuntimeError):  # the interpreter ends: `_bury_all` does it
@@ -251,12 +251,14 @@ class Process:
         """End it, blocking: SIGTERM, then SIGKILL. Not in a process that was forked off."""
         if self.done or self._owner != os.getpid():
             return
-        until = time.monotonic() + LINGER
+        deadline = time.monotonic() + LINGER_SECONDS
         while (
-            self.turn_ended and time.monotonic() < until and self._child.pid in self._tree.alive()
+            self.turn_ended
+            and time.monotonic() < deadline
+            and self._child.pid in self._tree.alive()
         ):
             time.sleep(0.01)
-        for seconds in self._tree.steps(tree.GRACE):
+        for seconds in self._tree.steps(tree.GRACE_SECONDS):
             # It may want to write before it exits.
             with contextlib.suppress(OSError, ValueError):
                 while os.read(self._stdout, CHUNK):
@@ -267,5 +269,5 @@ class Process:
 
 @atexit.register
 def _bury_all() -> None:
-    for one in list(_unfinished):
-        one.bury()
+    for process in list(_unfinished):
+        process.bury()

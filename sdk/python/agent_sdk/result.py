@@ -16,8 +16,8 @@ class RunResult(Generic[T]):
     """A turn that completed.
 
     `final_response` is the text of the last message of the agent, "" without any; with an output
-    schema it is JSON. `items` are the completed items in their order, `usage` is None where the
-    agent does not tell it.
+    schema it is JSON. `items` are the completed items in their order, `usage` is None if the agent
+    does not report it.
     """
 
     final_response: str
@@ -26,7 +26,7 @@ class RunResult(Generic[T]):
     output_type: type | None = field(default=None, repr=False)
 
     def parse(self) -> T:
-        """The final response as an instance of the type that was given as `output_schema`.
+        """Return the final response as an instance of the type that was given as `output_schema`.
 
         Without such a type: the value of its JSON. Raises AgentError where it is not that.
         """
@@ -35,9 +35,9 @@ class RunResult(Generic[T]):
 
 
 class TurnFailedError(AgentError):
-    """The agent said that the turn failed, and why: that is the text of this error.
+    """The agent reported that the turn failed; its reason is the text of this error.
 
-    `items` are the items that were completed before, `usage` the tokens if the agent told them,
+    `items` are the items that were completed before, `usage` the tokens if the agent reported them,
     `stderr` the last part of what it wrote to its standard error.
     """
 

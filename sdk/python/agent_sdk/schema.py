@@ -26,16 +26,16 @@ class Schema:
     type: type | None
 
 
-def schema(given: object) -> Schema:
-    """The schema of what a caller gave. Raises ConfigError."""
-    if isinstance(given, type):
-        return Schema(json.dumps(strict(_of_type(given)), ensure_ascii=False), given)
-    if not isinstance(given, Mapping):
+def build_schema(value: object) -> Schema:
+    """Return the schema of what a caller gave. Raises ConfigError."""
+    if isinstance(value, type):
+        return Schema(json.dumps(strict(_schema_of_type(value)), ensure_ascii=False), value)
+    if not isinstance(value, Mapping):
         raise ConfigError(
-            f"output_schema is {type(given).__name__}, and neither a JSON Schema nor a type"  # pyright: ignore[reportUnknownArgumentType]
+            f"output_schema is {type(value).__name__}, and neither a JSON Schema nor a type"  # pyright: ignore[reportUnknownArgumentType]
         )
     try:
-        text = json.dumps(dict(given), ensure_ascii=False, allow_nan=False)  # pyright: ignore[reportUnknownArgumentType]
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)  # pyright: ignore[reportUnknownArgumentType]
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"output_schema cannot be written as JSON: {error}") from None
@@ -43,7 +43,7 @@ def schema(given: object) -> Schema:
 
 
 def strict(node: Any) -> Any:
-    """A schema as providers want it: each object is closed and has all of its properties.
+    """Return a schema as providers want it: each object is closed and has all of its properties.
 
     Defaults are left out: what is always there needs none.
     """
@@ -51,41 +51,41 @@ def strict(node: Any) -> Any:
         return [strict(one) for one in node]
     if not is_object(node):
         return node
-    made: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs") and is_object(value):
             # The keys in here are names, whatever they read like.
-            made[key] = {name: strict(one) for name, one in value.items()}
+            result[key] = {name: strict(one) for name, one in value.items()}
         elif key in ("const", "enum", "examples"):
-            made[key] = value
+            result[key] = value
         elif key != "default":
-            made[key] = strict(value)
+            result[key] = strict(value)
     if is_object(node.get("properties")):
-        made.setdefault("additionalProperties", False)
-        made["required"] = list(made["properties"])
-    return made
+        result.setdefault("additionalProperties", False)
+        result["required"] = list(result["properties"])
+    return result
 
 
 def parse(text: str, kind: type | None) -> Any:
-    """The value of a final response: an instance of `kind`, or what the JSON holds.
+    """Return the value of a final response: an instance of `kind`, or what the JSON holds.
 
     Raises AgentError where the text is not that.
     """
     try:
         return json.loads(text) if kind is None else _adapter(kind).validate_json(text)
     except (ValueError, RecursionError) as error:
-        what = "JSON" if kind is None else f"JSON of a {kind.__name__}"
-        raise AgentError(f"the final response is not {what}: {error}") from error
+        expected = "JSON" if kind is None else f"JSON of a {kind.__name__}"
+        raise AgentError(f"the final response is not {expected}: {error}") from error
 
 
-def _of_type(kind: type) -> dict[str, Any]:
+def _schema_of_type(kind: type) -> dict[str, Any]:
     adapter = _adapter(kind)
     from pydantic import PydanticUserError
 
     try:
         return adapter.json_schema()
     except PydanticUserError as error:
-        raise _no_schema(kind, error.message) from None
+        raise _schema_error(kind, error.message) from None
 
 
 def _adapter(kind: type) -> Any:
@@ -99,11 +99,11 @@ def _adapter(kind: type) -> Any:
     try:
         return TypeAdapter(kind)
     except PydanticUserError as error:
-        raise _no_schema(kind, error.message) from None
+        raise _schema_error(kind, error.message) from None
 
 
-def _no_schema(kind: type, why: str) -> ConfigError:
-    return ConfigError(f"{kind.__name__} gives no schema: {why}")
+def _schema_error(kind: type, reason: str) -> ConfigError:
+    return ConfigError(f"{kind.__name__} gives no schema: {reason}")
 
 
 class SchemaFile:

@@ -55,7 +55,7 @@ def _popen(
 
 
 def find(program: str, environment: Mapping[str, str]) -> str:
-    """The path of a program: a name alone is looked up on the agent's PATH, then on ours."""
+    """Return the path of a program: a name alone is looked up on the agent's PATH, then on ours."""
     if os.path.dirname(program):
         if not os.path.exists(program):
             raise AgentNotFoundError(f"there is no agent at {program}", program)
@@ -63,8 +63,8 @@ def find(program: str, environment: Mapping[str, str]) -> str:
     for path in (environment.get("PATH"), os.environ.get("PATH", os.defpath)):
         # A relative or empty entry would have the working directory say what the agent is.
         entries = filter(os.path.isabs, (path or "").split(os.pathsep))
-        if found := shutil.which(program, path=os.pathsep.join(entries)):
-            return found
+        if path_found := shutil.which(program, path=os.pathsep.join(entries)):
+            return path_found
     raise AgentNotFoundError(
         f"there is no `{program}` on PATH; give agent_path the path of the program", program
     )

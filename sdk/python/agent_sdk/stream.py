@@ -1,4 +1,4 @@
-"""One turn as a stream of events, and what its end means."""
+"""One turn as a stream of events."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ from agent_sdk.lines import Lines
 from agent_sdk.process import Interrupted, Process
 
 _endings: set["asyncio.Task[None]"] = set()
-"""A task that nobody else holds would be collected."""
+"""References that keep these tasks from being collected."""
 MIN_SECRET_CHARACTERS = 4
-SHOWN = 4_000
+SHOWN_CHARACTERS = 4_000
 """Characters of standard error, the last ones, that the text of an error shows."""
 _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\t"} | {
     127: "\ufffd"
@@ -34,7 +34,7 @@ _CONTROLS = {number: "\ufffd" for number in range(32) if chr(number) not in "\n\
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The start of the agent of one turn, and who is told of its events first."""
+    """The start of the agent of one turn, and the first observer of its events."""
 
     start: Callable[[], Awaitable[Process]]
     observe: Callable[[ThreadEvent], None]
@@ -50,7 +50,7 @@ class RunStreamedResult:
     `turn.completed` or `turn.failed` the agent has five seconds to exit by itself.
 
     Iterating raises AbortError, ProcessError, ProtocolError, AgentNotFoundError. A turn that fails
-    is told by `turn.failed`, or by an `error` as the last event, and raises nothing.
+    ends with `turn.failed`, or with an `error` as the last event, and raises nothing.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -63,7 +63,7 @@ class RunStreamedResult:
         self.closed = False
         """Whether there are no more events."""
         self._advancing = False
-        self._unsubscribe: Callable[[], None] = _nothing
+        self._unsubscribe: Callable[[], None] = _do_nothing
         self._exited = False
         self._ending: asyncio.Task[None] | None = None
 
@@ -83,7 +83,7 @@ class RunStreamedResult:
         if self._process is None:
             return ""
         data, cut = self._process.errors()
-        text = redacted(data.decode("utf-8", "replace"), self._launch.secrets)
+        text = redact(data.decode("utf-8", "replace"), self._launch.secrets)
         # The beginning could be the rest of a secret.
         return text.partition("\n")[2] or text[256:] if cut else text
 
@@ -108,7 +108,7 @@ class RunStreamedResult:
         await self.aclose()
 
     async def next_event(self) -> ThreadEvent | None:
-        """The next event, None after the last one."""
+        """Return the next event, None after the last one."""
         if self.closed:
             return None
         if self._advancing:
@@ -139,10 +139,10 @@ class RunStreamedResult:
     async def _advance(self, process: Process) -> ThreadEvent | None:
         try:
             while True:
-                if event := self._parsed(process):
+                if event := self._pop_event(process):
                     return event
                 if process.done:
-                    return self._verdict(process)
+                    return self._check_exit(process)
                 if data := await process.read():
                     self._pending += self._lines.feed(data)
                 else:
@@ -152,14 +152,14 @@ class RunStreamedResult:
             await process.end()
             return None
 
-    def _parsed(self, process: Process) -> ThreadEvent | None:
-        """The next event of the lines that were read, if there is one."""
+    def _pop_event(self, process: Process) -> ThreadEvent | None:
+        """Return the next event of the lines that were read, if there is one."""
         while self._pending:
             try:
                 event = parse_line(self._pending.popleft())
             except ProtocolError as error:
                 secrets = self._launch.secrets
-                text, line = redacted(str(error), secrets), redacted(error.line, secrets)
+                text, line = redact(str(error), secrets), redact(error.line, secrets)
                 raise ProtocolError(text, line) from None
             if event is None:
                 continue
@@ -172,14 +172,14 @@ class RunStreamedResult:
 
     async def _at_end(self, process: Process) -> None:
         """Take in the last line, which may have no end, and wait for the exit."""
-        self._exited = await process.exits_within(processes.LINGER)
+        self._exited = await process.exits_within(processes.LINGER_SECONDS)
         await process.finish()
         rest = self._lines.rest()
         # A line that an agent could not finish: that it died matters more.
         if (self._exited and process.exit_status == 0) or _is_event(rest):
             self._pending.append(rest)
 
-    def _verdict(self, process: Process) -> None:
+    def _check_exit(self, process: Process) -> None:
         """Take the end of the agent as the end of the events, or raise an error."""
         if process.turn_ended:
             return
@@ -189,21 +189,21 @@ class RunStreamedResult:
         # The last word of an agent whose turn could not go on.
         if isinstance(self._last, ThreadErrorEvent) and status is not None and status >= 0:
             return
-        raise self._died(status)
+        raise self._process_error(status)
 
-    def _died(self, status: int | None) -> ProcessError:
+    def _process_error(self, status: int | None) -> ProcessError:
         if not self._exited:
             how = "closed its output before its turn had ended, and was ended"
         elif status is not None and status < 0:
             how = f"was ended by signal {-status}"
         else:
             how = f"exited with status {status} before its turn had ended"
-        said = self.stderr.strip()
+        output = self.stderr.strip()
         if isinstance(self._last, ThreadErrorEvent):
-            said = f"{redacted(self._last.message, self._launch.secrets)}\n{said}".strip()
+            output = f"{redact(self._last.message, self._launch.secrets)}\n{output}".strip()
         by_signal = status is not None and status < 0
         return ProcessError(
-            f"the agent {how}" + (f": {_shown(said)}" if said else ""),
+            f"the agent {how}" + (f": {_excerpt(output)}" if output else ""),
             exit_code=None if by_signal else status,
             signal=-status if by_signal and status is not None else None,
             stderr=self.stderr,
@@ -237,12 +237,12 @@ def _abandon(process: Process, unsubscribe: Callable[[], None]) -> None:
     process.abandon()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
 def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
-    """Return what an abort does. It knows no stream, which could not be collected else."""
+    """Return the callback of an abort. It holds no reference to the stream."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -252,14 +252,14 @@ def _interrupter(signal: AbortSignal, process: Process) -> Callable[[], None]:
     return interrupt
 
 
-def _shown(text: str) -> str:
-    """The end of a text, without what would change the colours of a terminal, or more."""
-    cut = text if len(text) <= SHOWN else f"…{text[-SHOWN:]}"
+def _excerpt(text: str) -> str:
+    """Return the end of a text, without what would change the colours of a terminal, or more."""
+    cut = text if len(text) <= SHOWN_CHARACTERS else f"…{text[-SHOWN_CHARACTERS:]}"
     return cut.translate(_CONTROLS)
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """A text without secrets; one that is shorter than any real key would garble it."""
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Return a text without secrets; one that is shorter than any real key would garble it."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[API key]")

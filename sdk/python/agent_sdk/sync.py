@@ -30,7 +30,7 @@ class Loop:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end. What interrupts the wait, as Ctrl-C does, cancels it."""
         ended = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(_told(coroutine, ended), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_run_then_set(coroutine, ended), self._loop)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
@@ -68,15 +68,15 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         asyncio.set_event_loop(None)
         loop.close()
 
 
-async def _told(coroutine: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+async def _run_then_set(coroutine: Coroutine[Any, Any, T], ended: threading.Event) -> T:
     try:
         return await coroutine
     finally:

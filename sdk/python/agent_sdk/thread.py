@@ -15,14 +15,14 @@ from agent_sdk.events import (
     TurnFailedEvent,
     Usage,
 )
-from agent_sdk.inputs import Input, Prompt, prompt
+from agent_sdk.inputs import Input, Prompt, build_prompt
 from agent_sdk.items import AgentMessageItem, ThreadItem
 from agent_sdk.options import KEY, AgentOptions, ThreadOptions, command_line
 from agent_sdk.process import Process
 from agent_sdk.result import RunResult, TurnFailedError
-from agent_sdk.schema import OutputSchema, Schema, SchemaFile, schema
+from agent_sdk.schema import OutputSchema, Schema, SchemaFile, build_schema
 from agent_sdk.starting import start
-from agent_sdk.stream import Launch, RunStreamedResult, redacted
+from agent_sdk.stream import Launch, RunStreamedResult, redact
 from agent_sdk.sync import Loop, SyncRunStreamedResult
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class Thread:
         self._options = options
         self._id = thread_id
         self._current: weakref.ref[RunStreamedResult] | None = None
-        self._before: Process | None = None
-        # A mistake is told where it was made.
+        self._previous: Process | None = None
+        # Report a mistake where it was made.
         command_line(agent, options, thread_id=None, images=(), schema=None)
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class Thread:
 
     @property
     def id(self) -> str | None:
-        """The id, to resume the thread later; None until the agent has told it."""
+        """The id, to resume the thread later; None until the agent has sent it."""
         return self._id
 
     def run_streamed(
@@ -68,7 +68,7 @@ class Thread:
         Raises ConfigError for an input or a schema that cannot be passed on. All else is raised
         while iterating.
         """
-        return self._stream(prompt(input), _schema(output_schema), signal)
+        return self._stream(build_prompt(input), _optional_schema(output_schema), signal)
 
     @overload
     async def run(
@@ -100,16 +100,16 @@ class Thread:
     async def _run(
         self, input: Input, output_schema: OutputSchema | None, signal: AbortSignal | None
     ) -> RunResult[Any]:
-        wanted = _schema(output_schema)
-        stream = self._stream(prompt(input), wanted, signal)
+        schema = _optional_schema(output_schema)
+        stream = self._stream(build_prompt(input), schema, signal)
         items: list[ThreadItem] = []
-        said, usage, end, error = "", None, None, None
+        response, usage, end, error = "", None, None, None
         try:
             async for event in stream:
                 match event:
                     case ItemCompletedEvent(item=item):
                         items.append(item)
-                        said = item.text if isinstance(item, AgentMessageItem) else said
+                        response = item.text if isinstance(item, AgentMessageItem) else response
                     case TurnCompletedEvent() | TurnFailedEvent():
                         end = end or event
                         usage = event.usage if isinstance(event, TurnCompletedEvent) else usage
@@ -121,19 +121,19 @@ class Thread:
             await stream.aclose()
         if not isinstance(end, TurnCompletedEvent):
             message = end.error.message if end else error.message if error else ""
-            raise self._failed(message, tuple(items), usage, stream.stderr)
+            raise self._turn_failed(message, tuple(items), usage, stream.stderr)
         return RunResult(
-            final_response=said,
+            final_response=response,
             items=tuple(items),
             usage=usage,
-            output_type=wanted.type if wanted else None,
+            output_type=schema.type if schema else None,
         )
 
-    def _failed(
+    def _turn_failed(
         self, message: str, items: tuple[ThreadItem, ...], usage: Usage | None, stderr: str
     ) -> TurnFailedError:
         return TurnFailedError(
-            redacted(message, self._secrets()) or "the agent did not say why the turn failed",
+            redact(message, self._secrets()) or "the agent did not say why the turn failed",
             thread_id=self._id,
             items=items,
             usage=usage,
@@ -188,17 +188,17 @@ class Thread:
         )
 
     def _stream(
-        self, given: Prompt, wanted: Schema | None, signal: AbortSignal | None
+        self, prompt: Prompt, schema: Schema | None, signal: AbortSignal | None
     ) -> RunStreamedResult:
         own: list[weakref.ref[RunStreamedResult]] = []
 
         async def begin() -> Process:
             self._claim(own[0])
-            # What it saves as it ends is what this turn goes on with.
-            if (before := self._before) is not None:
-                await before.gone()
-            self._before = self._launch(given, wanted)
-            return self._before
+            # This turn continues from the state that the previous one saves as it ends.
+            if (previous := self._previous) is not None:
+                await previous.wait_until_done()
+            self._previous = self._launch(prompt, schema)
+            return self._previous
 
         stream = RunStreamedResult(Launch(begin, self._observe, self._secrets(), signal))
         # A strong reference would keep the stream from being collected.
@@ -211,14 +211,14 @@ class Thread:
             raise AgentError("a turn of this thread still runs; let it end, or close its stream")
         self._current = own
 
-    def _launch(self, given: Prompt, wanted: Schema | None) -> Process:
-        file = SchemaFile(wanted) if wanted else None
+    def _launch(self, prompt: Prompt, schema: Schema | None) -> Process:
+        file = SchemaFile(schema) if schema else None
         try:
             words = command_line(
                 self._agent,
                 self._options,
                 thread_id=self._id,
-                images=given.images,
+                images=prompt.images,
                 schema=file.path if file else None,
             )
         except BaseException:
@@ -229,8 +229,8 @@ class Thread:
             self._agent.program,
             words,
             self._agent.child_environment(),
-            given.text,
-            file.remove if file else _nothing,
+            prompt.text,
+            file.remove if file else _do_nothing,
         )
 
     def _observe(self, event: ThreadEvent) -> None:
@@ -238,9 +238,9 @@ class Thread:
             self._id = event.thread_id
 
 
-def _schema(given: OutputSchema | None) -> Schema | None:
-    return None if given is None else schema(given)
+def _optional_schema(value: OutputSchema | None) -> Schema | None:
+    return None if value is None else build_schema(value)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 """Seconds that processes have between SIGTERM and SIGKILL."""
-KILLED = 2.0
+KILL_SECONDS = 2.0
 """Seconds that killed processes have to be gone."""
 
 
@@ -25,7 +25,7 @@ class Entry:
 
     parent: int
     session: int
-    started: str
+    start_time: str
     zombie: bool
 
 
@@ -42,13 +42,13 @@ class Tree:
         self._sessions: dict[int, str] = {}
 
     def alive(self) -> set[int]:
-        """The ids of those that have not ended."""
+        """Return the ids of those that have not ended."""
         table = processes()
         self._look(table)
         return {
             pid
             for pid, started in self._seen.items()
-            if (entry := table.get(pid)) and entry.started == started and not entry.zombie
+            if (entry := table.get(pid)) and entry.start_time == started and not entry.zombie
         }
 
     def _look(self, table: dict[int, Entry]) -> None:
@@ -56,22 +56,24 @@ class Tree:
         for pid, entry in table.items():
             children.setdefault(entry.parent, []).append(pid)
         waiting = [pid for pid, entry in table.items() if self._is_ours(pid, entry, table)]
-        ours = set(waiting)
+        tracked = set(waiting)
         while waiting:
             for child in children.get(waiting.pop(), ()):
-                if child not in ours:
-                    ours.add(child)
+                if child not in tracked:
+                    tracked.add(child)
                     waiting.append(child)
-        self._seen = {pid: table[pid].started for pid in ours}
-        self._sessions |= {pid: table[pid].started for pid in ours if table[pid].session == pid}
+        self._seen = {pid: table[pid].start_time for pid in tracked}
+        self._sessions |= {
+            pid: table[pid].start_time for pid in tracked if table[pid].session == pid
+        }
 
     def _is_ours(self, pid: int, entry: Entry, table: dict[int, Entry]) -> bool:
-        if pid == self._leader or self._seen.get(pid) == entry.started:
+        if pid == self._leader or self._seen.get(pid) == entry.start_time:
             return True
-        led = self._sessions.get(entry.session)
+        leader_start = self._sessions.get(entry.session)
         # The id of a session is free again when all in it have ended.
-        by = table.get(entry.session)
-        return led is not None and (by is None or by.started == led)
+        leader = table.get(entry.session)
+        return leader_start is not None and (leader is None or leader.start_time == leader_start)
 
     def steps(self, grace: float) -> Iterator[float]:
         """End all of them: SIGTERM, and SIGKILL after `grace` seconds.
@@ -79,19 +81,19 @@ class Tree:
         Yields the seconds to wait before the next step. First the agent and its group are asked,
         so that it can end its commands itself; then whatever it leaves.
         """
-        asked = self.alive()
+        signalled = self.alive()
         self._signal_group(signal.SIGTERM)
-        asked = {pid for pid in asked if _group(pid) == self._leader}
-        until, pause = time.monotonic() + grace, 0.005
-        while (alive := self.alive()) and time.monotonic() < until:
+        signalled = {pid for pid in signalled if _group(pid) == self._leader}
+        deadline, pause = time.monotonic() + grace, 0.005
+        while (alive := self.alive()) and time.monotonic() < deadline:
             if self._leader not in alive:
-                for pid in alive - asked:
+                for pid in alive - signalled:
                     _kill(pid, signal.SIGTERM)
-                asked |= alive
+                signalled |= alive
             yield pause
             pause = min(pause * 1.5, 0.1)
-        until = time.monotonic() + KILLED
-        while self.kill() and time.monotonic() < until:
+        deadline = time.monotonic() + KILL_SECONDS
+        while self.kill() and time.monotonic() < deadline:
             yield 0.01
 
     def kill(self) -> bool:
@@ -104,7 +106,7 @@ class Tree:
         return bool(alive)
 
     def _signal_group(self, number: int) -> None:
-        """The agent's group keeps its number at least until the agent is reaped."""
+        """Signal the agent's group, which keeps its number at least until the agent is reaped."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._leader, number)
 
@@ -121,7 +123,7 @@ def _group(pid: int) -> int:
 
 
 def processes() -> dict[int, Entry]:
-    """All processes of the machine that this user can see."""
+    """Return all processes of the machine that this user can see."""
     return _of_proc() if sys.platform == "linux" else _of_ps()
 
 
@@ -145,11 +147,11 @@ def _of_proc() -> dict[int, Entry]:
 def _of_ps() -> dict[int, Entry]:
     # Not every `ps` knows sessions; who leads one leads a group too.
     command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="]
-    told = subprocess.run(
+    output = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     table: dict[int, Entry] = {}
-    for line in told.stdout.splitlines():
+    for line in output.stdout.splitlines():
         pid, parent, group, state, started = line.split(None, 4)
         table[int(pid)] = Entry(int(parent), int(group), started, state.startswith("Z"))
     return table

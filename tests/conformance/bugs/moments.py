@@ -65,7 +65,7 @@ def client_declines(strike: Strike) -> None:
 
         return changed
 
-    swap(f"{SHELL}._denied", denied)
+    swap(f"{SHELL}._decline", denied)
 
 
 def in_all_threads(change: Strike) -> Strike:

@@ -27,7 +27,7 @@ START_SECONDS = 20.0
 class Once(Repeats):
     """Repeats nothing: whether a failure is steady is not asked here."""
 
-    def of(self, *_: object) -> list[object]:  # type: ignore[override]
+    def repeat(self, *_: object) -> list[object]:  # type: ignore[override]
         return []
 
 

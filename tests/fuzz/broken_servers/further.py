@@ -283,8 +283,8 @@ def name_set_in_a_turn_is_lost_by_an_interrupt() -> None:
         return changed
 
     async def at_the_end(turn: Any) -> None:
-        await turn.done.wait()
-        if not turn.interrupted:
+        await turn.end_event.wait()
+        if not turn.is_interrupted:
             for original, call, params in turn.names:
                 await original(call, params)
 
@@ -323,7 +323,7 @@ def interrupt_completes_what_a_retry_cut_off() -> None:
 
     def cut_off(original: Any) -> Any:
         def changed(turn: Any) -> None:
-            if turn.interrupted:
+            if turn.is_interrupted:
                 for item in turn._sampling.taken_over:
                     item.complete()
             original(turn)

@@ -13,10 +13,10 @@ Handler = Callable[[Any, Any], Awaitable[None]]
 def handled(method: str, make: Callable[[Handler], Handler]) -> None:
     """Replace the handler of a method by what `make` makes of it."""
     from reference_server.handlers import discover
-    from reference_server.handlers.registry import registered
+    from reference_server.handlers.registry import registered_handlers
 
     discover()
-    table: Any = registered()
+    table: Any = registered_handlers()
     table[method] = make(table[method])
 
 

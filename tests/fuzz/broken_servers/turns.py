@@ -148,7 +148,7 @@ def interrupt_of_a_steered_turn_eats_the_next() -> None:
 
     def end(original: Any) -> Any:
         def changed(turn: Any, error: Any) -> None:
-            if turn.interrupted and turn._steering.waiting and turn._calls._unanswered:
+            if turn.is_interrupted and turn._steering.has_waiting and turn._calls._unanswered:
                 turn.thread.eats = True
             original(turn, error)
 
@@ -187,7 +187,7 @@ def interrupt_forgets_what_its_turn_accepted() -> None:
     def end(original: Any) -> Any:
         def changed(turn: Any, error: Any) -> None:
             original(turn, error)
-            if turn.interrupted:
+            if turn.is_interrupted:
                 turn.thread.consents._commands = turn.accepted
 
         return changed

@@ -1,6 +1,10 @@
 """The variables of a command: a short list of the server's, and what config.toml adds."""
 
-from reference_server.sandbox.environment import PASSED, CommandVariables, command_environment
+from reference_server.sandbox.environment import (
+    PASSED_VARIABLES,
+    CommandVariables,
+    command_environment,
+)
 
 NOTHING_MORE = CommandVariables()
 SERVER = {
@@ -31,8 +35,8 @@ def test_a_command_gets_a_short_list_of_the_servers_variables() -> None:
 
 def test_the_list_is_short_and_names_no_secret() -> None:
     words = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "URL")
-    assert not [name for name in PASSED if any(word in name for word in words)]
-    assert "*" not in PASSED
+    assert not [name for name in PASSED_VARIABLES if any(word in name for word in words)]
+    assert "*" not in PASSED_VARIABLES
 
 
 def test_a_terminal_has_the_servers_kind_of_terminal() -> None:

@@ -20,7 +20,7 @@ async def test_the_exit_code_and_both_streams_in_the_order_written(tmp_path) -> 
     result = await finished(shell("echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7", tmp_path))
     assert (result.exit_code, result.output) == (7, "1\n2\n3\n4\n")
     assert result.duration_ms >= 0
-    assert (result.timed_out, result.stopped, result.failure, result.left) == (
+    assert (result.timed_out, result.was_stopped, result.failure, result.surviving_pids) == (
         False,
         False,
         None,

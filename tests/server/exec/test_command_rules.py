@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_server.sandbox.rules import FILE, BadRule, Exact, Rules, RulesFile, checked
+from reference_server.sandbox.rules import FILE, BadRule, Exact, Rules, RulesFile, check_prefix
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_rule_is_obeyed_from_the_file(rules: RulesFile, tmp_path) -> None:
     assert not rules.read().allow(["npm", "run", "build"], W)
     rules.add(["npm", "run", "build"])
     again = RulesFile(tmp_path).read()
-    assert again.damaged == ()
+    assert again.damaged_lines == ()
     assert again.allow(["npm", "run", "build"], W)
     assert again.allow(["npm", "run", "build", "--fast"], W)
     assert (tmp_path / FILE).read_text() == 'allow ["npm", "run", "build"]\n'
@@ -164,7 +164,7 @@ def test_a_program_that_runs_its_arguments_is_allowed_with_the_rules_words_alone
 )
 def test_words_that_cannot_be_a_rule_are_refused(words: object) -> None:
     with pytest.raises(BadRule):
-        checked(words)
+        check_prefix(words)
 
 
 def test_damaged_lines_are_reported_and_the_others_count(rules: RulesFile) -> None:
@@ -176,7 +176,7 @@ def test_damaged_lines_are_reported_and_the_others_count(rules: RulesFile) -> No
         )
     found = rules.read()
     assert found.prefixes == (("mk",), ("make", "test"))
-    assert [line.removeprefix(str(rules.path)).split(":")[1] for line in found.damaged] == [
+    assert [line.removeprefix(str(rules.path)).split(":")[1] for line in found.damaged_lines] == [
         "4",
         "5",
         "6",
@@ -185,7 +185,7 @@ def test_damaged_lines_are_reported_and_the_others_count(rules: RulesFile) -> No
         "10",
         "11",
     ]
-    assert "no JSON array" in found.damaged[1]
+    assert "no JSON array" in found.damaged_lines[1]
 
 
 def test_a_line_without_its_end_is_not_joined_to_the_next(rules: RulesFile) -> None:
@@ -194,7 +194,7 @@ def test_a_line_without_its_end_is_not_joined_to_the_next(rules: RulesFile) -> N
     rules.add(["c"])
     found = rules.read()
     assert found.prefixes == (("a",), ("c",))
-    assert len(found.damaged) == 1
+    assert len(found.damaged_lines) == 1
 
 
 def test_a_rule_is_written_once(rules: RulesFile) -> None:
@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_read_is_reported(rules: RulesFile) -> None:
     rules.path.mkdir(parents=True)
     found = rules.read()
     assert found.prefixes == ()
-    assert "Is a directory" in found.damaged[0]
+    assert "Is a directory" in found.damaged_lines[0]
     with pytest.raises(OSError, match="directory"):
         rules.add(["mk"])
 
@@ -215,7 +215,7 @@ def test_a_file_that_cannot_be_read_is_reported(rules: RulesFile) -> None:
 @given(st.lists(st.text(min_size=1, max_size=10), min_size=1, max_size=4))
 def test_every_rule_that_can_be_written_is_read_again(tmp_path_factory, words) -> None:
     try:
-        prefix = checked(words)
+        prefix = check_prefix(words)
     except BadRule:
         return
     file = RulesFile(tmp_path_factory.mktemp("home"))
@@ -238,6 +238,6 @@ def test_of_several_servers_that_add_at_once_none_loses(rules: RulesFile, tmp_pa
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     found = rules.read()
-    assert found.damaged == ()
+    assert found.damaged_lines == ()
     assert set(found.prefixes) == {("make", f"{name}{n}") for name in "abc" for n in range(25)}
     assert all(json.loads(line[6:]) for line in rules.path.read_text().splitlines())

@@ -52,7 +52,11 @@ async def test_stopping_a_command_ends_its_whole_tree(tmp_path, started) -> None
     assert living(*pids) == []
     result = running.finished
     assert result is not None
-    assert (result.exit_code, result.stopped, result.left) == (128 + signal.SIGKILL, True, ())
+    assert (result.exit_code, result.was_stopped, result.surviving_pids) == (
+        128 + signal.SIGKILL,
+        True,
+        (),
+    )
 
 
 @kinds
@@ -63,7 +67,7 @@ async def test_cancelling_a_command_ends_its_whole_tree(tmp_path, started) -> No
     pids = await ended_by(running, heard, 2, lambda tasks: tasks.cancel_scope.cancel())
     assert living(*pids) == []
     assert running.finished is not None
-    assert running.finished.stopped
+    assert running.finished.was_stopped
     assert running.finished.output == heard.text
 
 
@@ -75,7 +79,7 @@ async def test_a_process_that_outlives_its_command_is_ended_and_does_not_hold_it
     # The main process waits for the other's line by a descriptor of its own.
     script = f"mkfifo said; exec 3<>said; {{ {started} true; }} >said; read -u 3 pid; echo $pid"
     result = await finished(shell(script + "; exit 5", tmp_path, grace=GRACE))
-    assert (result.exit_code, result.stopped, result.left) == (5, False, ())
+    assert (result.exit_code, result.was_stopped, result.surviving_pids) == (5, False, ())
     assert living(int(result.output)) == []
 
 
@@ -133,7 +137,7 @@ async def test_a_fork_storm_is_ended(tmp_path) -> None:
     running = Running(shell(script, tmp_path, grace=0))
     await ended_by(running, heard, 1, lambda _: running.stop())
     assert running.finished is not None
-    assert running.finished.left == ()
+    assert running.finished.surviving_pids == ()
     pids = [int(line) for line in (tmp_path / "hops").read_text().split()]
     assert living(*pids[-50:]) == []
 
@@ -167,7 +171,7 @@ async def test_stopping_before_the_start_runs_nothing_or_ends_it(tmp_path) -> No
     running.stop()
     with anyio.fail_after(BOUND):
         result = await running.run(Heard())
-    assert result.stopped
+    assert result.was_stopped
     assert running.pid is None or living(running.pid) == []
 
 

@@ -12,7 +12,7 @@ from reference_server.sandbox.shell_syntax import NotSimple, commands_of, simple
 
 
 def read(text: str) -> list[tuple[list[str], str]]:
-    return [([word.text for word in one.words], one.then) for one in simple_commands(text)]
+    return [([word.text for word in one.words], one.joiner) for one in simple_commands(text)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_shells_read_the_same_words(shell: str, pieces: list[str]) -> None:
     plain = all(
         one.words
         and one.words[0].text == "show"
-        and one.then in ("", ";")
+        and one.joiner in ("", ";")
         and not (one.redirects or one.assigns or any(word.varies for word in one.words))
         for one in commands
     )

@@ -14,7 +14,7 @@ from harness.protocol.wire.settings import DangerFullAccess, ExternalSandbox
 from reference_server.sandbox.places import places_of_sockets, sockets_named_by
 from reference_server.sandbox.probe import Probe, SandboxUnavailable
 from reference_server.sandbox.process import Finished, Running
-from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, not_confined
+from reference_server.sandbox.sandbox import Confinement, Sandbox, looks_denied, sandbox_failure
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.socket]
 
@@ -273,7 +273,7 @@ def test_failures_that_look_like_a_denial_are_taken_for_one(
 
 def test_a_command_that_we_ended_was_not_denied() -> None:
     said = "Permission denied"
-    assert not looks_denied(Finished(143, said, 1, stopped=True), FILES)
+    assert not looks_denied(Finished(143, said, 1, was_stopped=True), FILES)
     assert not looks_denied(Finished(143, said, 1, timed_out=True), FILES)
 
 
@@ -299,10 +299,10 @@ async def test_a_plain_failure_is_a_result(place: Place, script: str) -> None:
 
 def test_a_sandbox_that_failed_itself_is_told_from_a_command_that_did() -> None:
     said = "bwrap: Can't mount proc on /newroot/proc: Operation not permitted\nmore"
-    assert not_confined(Finished(1, said, 1), FILES) == said.splitlines()[0]
-    assert not_confined(Finished(1, said, 1), FREE) is None
-    assert not_confined(Finished(2, said, 1), FILES) is None
-    assert not_confined(Finished(1, "x" + said, 1), FILES) is None
+    assert sandbox_failure(Finished(1, said, 1), FILES) == said.splitlines()[0]
+    assert sandbox_failure(Finished(1, said, 1), FREE) is None
+    assert sandbox_failure(Finished(2, said, 1), FILES) is None
+    assert sandbox_failure(Finished(1, "x" + said, 1), FILES) is None
 
 
 @linux

@@ -14,7 +14,7 @@ from confined import IDENTITIES, READ_ONLY, SECRET, Place, a_place, sandboxed, w
 from reference_server.sandbox.mounts import Refused
 from reference_server.sandbox.probe import SandboxUnavailable
 from reference_server.sandbox.process import Running
-from reference_server.sandbox.sandbox import Sandbox, not_confined
+from reference_server.sandbox.sandbox import Sandbox, sandbox_failure
 from tests.sampling import one_in
 
 pytestmark = sandboxed
@@ -54,7 +54,7 @@ async def test_a_root_that_is_swapped_before_it_is_mounted_runs_nothing(
     assert SECRET not in result.output
     assert not (led / "planted").exists()
     assert place.confinement is not None
-    assert not_confined(result, place.confinement) is not None
+    assert sandbox_failure(result, place.confinement) is not None
 
 
 async def test_a_secret_that_is_swapped_before_it_is_hidden_is_not_read(place: Place) -> None:

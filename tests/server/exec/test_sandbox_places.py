@@ -264,7 +264,7 @@ def test_the_code_of_the_server_is_known() -> None:
     found = places.own_code()
     for path in (reference_server.__file__, os.__file__, pytest.__file__):
         assert path is not None
-        assert any(places.inside(os.path.realpath(path), folder) for folder in found)
+        assert any(places.is_inside(os.path.realpath(path), folder) for folder in found)
     if sys.prefix != sys.base_prefix:
         assert os.path.realpath(sys.prefix) in found
 

@@ -85,7 +85,7 @@ async def test_retries_come_to_an_end_as_a_failed_turn(tmp_path) -> None:
 def stopping(interruption: Interruption, kind: str, number: int = 15):
     def seen(event: Fields) -> None:
         if event["type"] == kind:
-            interruption.by_signal(number)
+            interruption.stop_by_signal(number)
 
     return seen
 
@@ -115,7 +115,7 @@ async def test_a_signal_before_the_turn_is_a_fatal_error(tmp_path) -> None:
 
 async def test_a_signal_before_the_thread_leaves_no_word(tmp_path) -> None:
     interruption = Interruption()
-    interruption.by_signal(2)
+    interruption.stop_by_signal(2)
     played = await play(tmp_path, DONE, interruption=interruption)
     assert (played.types, played.status) == ([], 130)
     assert not list(tmp_path.glob("home/sessions/**/*.jsonl"))

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from runs import scenario
 
-from harness.model.of_scenario import model_of
+from harness.model.of_scenario import scripted_model_of
 from harness.scenario.loader import load_scenario
 from reference_server.agent_exec.ending import Interruption
 from reference_server.agent_exec.run import Job, run_job
@@ -63,7 +63,7 @@ class Played(Kept):
 def model(folder: Path, *replies: str) -> Callable[[], ScriptedConnection]:
     """The scripted model; each reply is a YAML list in brackets."""
     loaded = load_scenario(Path(scenario(folder, *replies)))
-    return lambda: ScriptedConnection(model_of(loaded))
+    return lambda: ScriptedConnection(scripted_model_of(loaded))
 
 
 async def play(

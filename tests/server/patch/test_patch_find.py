@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reference_server.patch import find
 from reference_server.patch.find import FORMS, Lines, TooMuchWork
-from reference_server.patch.match import MAX_TEXT_BYTES, MAX_TEXT_LINES, edited
+from reference_server.patch.match import MAX_TEXT_BYTES, MAX_TEXT_LINES, apply_hunks
 from reference_server.patch.parse import Hunk, PatchError
 from reference_server.patch.work_budget import stop_if_abandoned
 
@@ -63,13 +63,13 @@ def test_a_search_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(TooMuchWork):
         Lines(content).find(["b"], 0)
     with pytest.raises(PatchError, match="smaller patches"):
-        edited(content, [Hunk(1, (), (("-", "b"),))], "file")
+        apply_hunks(content, [Hunk(1, (), (("-", "b"),))], "file")
 
 
 @pytest.mark.parametrize("content", [b"\n" * (MAX_TEXT_LINES + 1), b"x" * (MAX_TEXT_BYTES + 1)])
 def test_a_text_too_long_for_hunks_is_refused(content: bytes) -> None:
     with pytest.raises(PatchError, match="too long for hunks"):
-        edited(content, [Hunk(1, (), (("-", "b"),))], "file")
+        apply_hunks(content, [Hunk(1, (), (("-", "b"),))], "file")
 
 
 async def test_a_search_that_nobody_waits_for_ends() -> None:

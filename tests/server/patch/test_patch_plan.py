@@ -302,7 +302,7 @@ def test_the_paths_are_those_that_links_and_dots_lead_to(tmp_path: Path) -> None
     inside = [str(cwd / name) for name in ("f", "sub/in", "back")]
     assert plan.paths == sorted([*out, *far, *inside])
     # A client is told of the path as it was named, unless that names another file.
-    shown = {change.place.named: change.path for change in plan.changes}
+    shown = {change.place.patch_path: change.path for change in plan.changes}
     assert shown["out/linked"] == str(cwd / "out" / "linked")
     assert shown["out/../beside"] == str(tmp_path / "beside")
     assert shown["../up"] == str(tmp_path / "up")

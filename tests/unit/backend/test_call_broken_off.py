@@ -31,6 +31,6 @@ async def test_call_whose_body_ends_early_is_none() -> None:
         sent.append(message)
 
     async with model_server() as server:
-        server.serve(model)
+        server.set_model(model)
         await server(SCOPE, receive, send)
-    assert (model.calls, model.unplayed, server.strays, sent) == ([], 1, [], [])
+    assert (model.calls, model.unplayed_count, server.strays, sent) == ([], 1, [], [])

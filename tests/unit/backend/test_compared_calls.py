@@ -79,7 +79,7 @@ def test_texts_that_an_output_must_lack_are_noted() -> None:
     )
     model.answer(b'{"input": []}')
     model.calls[0].tool_calls.append("c1")
-    model.calls[0].ended = ModelEnd(call=1, outcome=CallEnd.COMPLETED)
+    model.calls[0].end = ModelEnd(call=1, outcome=CallEnd.COMPLETED)
     given = [
         {"type": "function_call", "call_id": "c1", "name": "x", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": "a secret"},

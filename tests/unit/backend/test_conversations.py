@@ -27,12 +27,12 @@ STEP = ModelStep.model_validate({"reply": [{"message": "said"}]})
 async def _asked(conversations: Conversations, *entries: dict[str, Any], **more: Any) -> int:
     """Make a call; gives the number of its conversation."""
     body = {"input": list(entries), **more}
-    conversation, _ = conversations.of(body)
+    conversation, _ = conversations.conversation_of(body)
     answer = conversation.model.answer(json.dumps(body).encode())
     assert answer.chunks is not None
     async for _chunk in answer.chunks:
         pass
-    conversations.note(conversation, conversation.model.calls[-1], 1)
+    conversations.record_call(conversation, conversation.model.calls[-1], 1)
     return conversation.number
 
 
@@ -68,4 +68,4 @@ async def test_beyond_the_last_script_there_is_an_empty_one() -> None:
     for text, number in (("x", 1), ("y", 2), ("z", 3)):
         assert await _asked(conversations, _user(text)) == number
     assert [one.alias for one in conversations.all] == ["a", "b", ""]
-    assert [one.model.over for one in conversations.all] == [True, True, True]
+    assert [one.model.is_finished for one in conversations.all] == [True, True, True]

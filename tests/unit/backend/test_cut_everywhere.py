@@ -20,32 +20,35 @@ from harness.model.gates import Gates
 from harness.model.parts import Disconnect, UsageBody
 from harness.model.play import Performance, StreamCut
 from harness.model.script import ModelStep
-from harness.model.tools import BUILT_IN, Chosen, Offered
+from harness.model.tools import BUILT_IN_ROWS, ChosenTool, OfferedTool
 from harness.model.wire.responses import ResponsesEncoder, ResponsesStream
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.loader import find, load
+from harness.scenario.loader import find_scenarios, load
 
 ASKED: dict[str, list[tuple[Any, ...]]] = {
-    "opened": [()],
-    "message_started": [()],
+    "start": [()],
+    "start_message": [()],
     "message_delta": [("a",)],
-    "message_done": [("a", None)],
-    "reasoning_started": [()],
+    "end_message": [("a", None)],
+    "start_reasoning": [()],
     "summary_part": [(0,)],
     "summary_delta": [(0, "a")],
     "raw_delta": [(0, "a")],
-    "reasoning_done": [(["a"], ["b"])],
-    "tool_call": [(Chosen(Offered("one"), {}),), (Chosen(Offered("two", free=True), {}),)],
+    "end_reasoning": [(["a"], ["b"])],
+    "tool_call": [
+        (ChosenTool(OfferedTool("one"), {}),),
+        (ChosenTool(OfferedTool("two", takes_free_text=True), {}),),
+    ],
     "provider_item": [(WebSearch(web_search=WebSearchBody(query="a")),)],
-    "failed": [("code", "said")],
-    "completed": [(UsageBody(),)],
+    "fail": [("code", "said")],
+    "complete": [(UsageBody(),)],
 }
 """Every method of a stream that makes events, with arguments for each kind of them."""
 
 BEGIN = "(the begin of the stream)"
 OFFERED: list[dict[str, Any]] = [
     {"type": "custom" if row.name == "apply_patch" else "function", "name": row.name}
-    for row in BUILT_IN
+    for row in BUILT_IN_ROWS
 ]
 
 
@@ -73,7 +76,7 @@ def kinds_of_the_encoder() -> set[str]:
 
 
 def steps() -> Iterator[ModelStep]:
-    for root, path in find([bundled_folder() / "failures"]):
+    for root, path in find_scenarios([bundled_folder() / "failures"]):
         for script in load(path, root=root).scenario.scripts().values():
             yield from script
 
@@ -83,7 +86,7 @@ def sent(step: ModelStep) -> tuple[list[str | None], bool]:
     gates, heard, encoder = Gates(), list[str | None](), ResponsesEncoder()
     gates.open_all()
     body = {"tools": OFFERED}
-    performance = Performance(encoder.stream(1, body), encoder, body, gates, BUILT_IN)
+    performance = Performance(encoder.stream(1, body), encoder, body, gates, BUILT_IN_ROWS)
 
     async def play() -> bool:
         try:
@@ -94,7 +97,7 @@ def sent(step: ModelStep) -> tuple[list[str | None], bool]:
         return False
 
     cut = anyio.run(play)
-    assert performance.unfit == []
+    assert performance.missing_tools == []
     return heard, cut
 
 

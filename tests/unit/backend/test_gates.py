@@ -16,7 +16,7 @@ async def test_stream_waits_until_the_gate_is_opened() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream)
-        await gates.reached("g")
+        await gates.wait_until_reached("g")
         await anyio.wait_all_tasks_blocked()
         assert not passed.is_set()
         gates.open("other")
@@ -43,7 +43,7 @@ async def test_all_open_holds_nobody_now_or_later() -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stream, "held")
-        await gates.reached("held")
+        await gates.wait_until_reached("held")
         gates.open_all()
     with anyio.fail_after(1):
         await stream("never named before")
@@ -55,4 +55,4 @@ async def test_reached_stays_known_after_the_stream_passed() -> None:
     gates.open("g")
     await gates.pass_through("g")
     with anyio.fail_after(1):
-        await gates.reached("g")
+        await gates.wait_until_reached("g")

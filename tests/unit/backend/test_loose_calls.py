@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.model import ScriptedModel
 from harness.model.script import ModelStep
-from harness.model.tools import Offered, ToolRow, choose
+from harness.model.tools import OfferedTool, ToolRow, choose_tool
 from harness.model.wire.responses import ResponsesEncoder
 
 RUN = {"reply": [{"run": "echo caf\u00e9"}]}
@@ -101,14 +101,14 @@ def test_command_that_wants_a_terminal_needs_a_tool_that_takes_the_wish() -> Non
     row = ToolRow("run", "sh", "", {"cmd": "{command}", "pty": "{tty}"})
     plain = ToolRow("run", "sh", "", {"cmd": "{command}"})
     wish = {"command": "ls", "tty": True}
-    listed = Offered("sh", members=frozenset({"cmd", "pty"}))
-    short = Offered("sh", members=frozenset({"cmd"}))
+    listed = OfferedTool("sh", parameters=frozenset({"cmd", "pty"}))
+    short = OfferedTool("sh", parameters=frozenset({"cmd"}))
 
-    def lacks(one: ToolRow, tool: Offered, values: dict[str, Any]) -> str:
-        chosen = choose([one], [tool], "run", values)
+    def lacks(one: ToolRow, tool: OfferedTool, values: dict[str, Any]) -> str:
+        chosen = choose_tool([one], [tool], "run", values)
         assert chosen is not None
         return chosen.lacks
 
-    assert lacks(row, listed, wish) == lacks(row, Offered("sh"), wish) == ""
-    assert lacks(row, short, wish) == lacks(plain, Offered("sh"), wish) == "terminal"
+    assert lacks(row, listed, wish) == lacks(row, OfferedTool("sh"), wish) == ""
+    assert lacks(row, short, wish) == lacks(plain, OfferedTool("sh"), wish) == "terminal"
     assert lacks(plain, short, {"command": "ls", "tty": None}) == ""

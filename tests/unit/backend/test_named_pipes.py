@@ -23,9 +23,9 @@ async def test_a_command_that_writes_has_reached_its_gate(tmp_path: Path) -> Non
     with anyio.fail_after(BOUND):
         async with named_pipes(tmp_path, ["in/begun", "other"], ["in/begun"], gates):
             await shell("echo here > in/begun", tmp_path)
-            await gates.reached("in/begun")
+            await gates.wait_until_reached("in/begun")
             with anyio.move_on_after(0) as scope:
-                await gates.reached("other")
+                await gates.wait_until_reached("other")
     assert scope.cancelled_caught
 
 
@@ -43,7 +43,7 @@ async def test_commands_that_read_a_line_wait_until_their_gate_is_open(tmp_path:
             anyio.create_task_group() as tasks,
         ):
             tasks.start_soon(run)
-            await gates.reached("begun")
+            await gates.wait_until_reached("begun")
             assert said == []
             gates.open("go-on")
     assert said == ["on\non\n"]

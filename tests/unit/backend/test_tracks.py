@@ -52,38 +52,38 @@ def test_until_turn_ends_that_was_not_played_is_not_ended_by_the_first_message()
 
 def test_unplayed_counts_what_no_call_asked_for() -> None:
     track = Track("t", [FAIL_ALWAYS, REPLY])
-    assert track.unplayed == 2
+    assert track.unplayed_count == 2
     track.next_step(1)
-    assert track.unplayed == 1
+    assert track.unplayed_count == 1
     track.next_step(2)
-    assert track.unplayed == 0
+    assert track.unplayed_count == 0
 
 
 def test_with_one_thread_every_call_is_its() -> None:
     tracks = Tracks({"t": [REPLY]})
-    assert tracks.owner([]) is tracks.all[0]
-    assert tracks.owner(["whatever"]) is tracks.all[0]
+    assert tracks.track_of([]) is tracks.all[0]
+    assert tracks.track_of(["whatever"]) is tracks.all[0]
 
 
 def test_marker_in_the_input_tells_the_thread() -> None:
     tracks = Tracks({"a": [REPLY], "b": [REPLY]}, {"a": "#1#", "b": "#2#"})
-    found = [tracks.owner(texts) for texts in (["x #2# y"], ["first #1#", "more"], ["neither"])]
+    found = [tracks.track_of(texts) for texts in (["x #2# y"], ["first #1#", "more"], ["neither"])]
     assert [track and track.alias for track in found] == ["b", "a", None]
 
 
 def test_without_markers_threads_are_told_apart_by_their_first_text() -> None:
     tracks = Tracks({"a": [REPLY], "b": [REPLY]})
     texts = (["one"], ["two"], ["one", "again"], ["three"])
-    found = [tracks.owner(given) for given in texts]
+    found = [tracks.track_of(given) for given in texts]
     assert [track and track.alias for track in found] == ["a", "b", "a", None]
 
 
 def test_a_fork_is_told_by_the_last_marker_in_its_history() -> None:
     tracks = Tracks({"t": [REPLY], "f": [REPLY]}, {"t": "[t]", "f": "[f]"})
-    assert tracks.owner(["[t] hello"]) is tracks.all[0]
-    assert tracks.owner(["[t] hello", "[f] go on"]) is tracks.all[1]
-    assert tracks.owner(["[t] hello", "[f] go on", "more"]) is tracks.all[1]
-    assert tracks.owner(["hello"]) is None
+    assert tracks.track_of(["[t] hello"]) is tracks.all[0]
+    assert tracks.track_of(["[t] hello", "[f] go on"]) is tracks.all[1]
+    assert tracks.track_of(["[t] hello", "[f] go on", "more"]) is tracks.all[1]
+    assert tracks.track_of(["hello"]) is None
 
 
 def lacks(*texts: str) -> Callable[[When], bool]:
@@ -93,10 +93,10 @@ def lacks(*texts: str) -> Callable[[When], bool]:
 
 def test_step_for_other_calls_is_passed_over_and_not_missed() -> None:
     track = Track("t", [REPLY, FOR_SOME, FOR_SOME, REPLY])
-    assert track.unplayed == 2
+    assert track.unplayed_count == 2
     assert track.next_step(1, lacks()) == 0
     assert track.next_step(2, lacks("later")) == 3
-    assert track.unplayed == 0
+    assert track.unplayed_count == 0
 
 
 def test_step_for_such_calls_is_played_by_one() -> None:
@@ -115,4 +115,4 @@ def test_script_may_end_with_steps_for_certain_calls() -> None:
     track = Track("t", [REPLY, FOR_SOME])
     assert track.next_step(1, lacks()) == 0
     assert track.next_step(2, lacks("later")) == -1
-    assert track.unplayed == 0
+    assert track.unplayed_count == 0

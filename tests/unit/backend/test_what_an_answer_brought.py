@@ -8,9 +8,9 @@ from typing import Any
 from harness.model.model import ScriptedModel
 from harness.model.play import MAX_TEXT_CHARACTERS, StreamCut
 from harness.model.script import ModelStep
-from harness.model.tools import BUILT_IN
+from harness.model.tools import BUILT_IN_ROWS
 from harness.model.wire.responses import ResponsesEncoder
-from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, Said
+from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelMessage
 
 Marks = list[MarkBody]
 EXEC = {"type": "function", "name": "exec_command", "parameters": {}}
@@ -24,7 +24,7 @@ async def played(*steps: dict[str, Any], calls: int = 0, **body: Any) -> Marks:
         script,
         ResponsesEncoder(),
         mark=marks.append,
-        tools=BUILT_IN,
+        tools=BUILT_IN_ROWS,
     )
     for _ in range(calls or len(steps)):
         answer = model.answer(json.dumps({"model": "m", "input": [], **body}).encode())
@@ -44,7 +44,7 @@ def ends(marks: Marks) -> list[ModelEnd]:
 async def test_messages_are_kept_with_their_phase() -> None:
     first = {"message": {"deltas": ["Let me ", "look."], "phase": "commentary"}}
     (end,) = ends(await played({"reply": [first, {"message": "Found."}]}))
-    assert end.texts == (Said("Let me look.", "commentary"), Said("Found."))
+    assert end.texts == (ModelMessage("Let me look.", "commentary"), ModelMessage("Found."))
     assert end.tools == 0
 
 
@@ -56,7 +56,7 @@ async def test_tools_are_counted() -> None:
 async def test_of_an_answer_that_was_cut_what_came_is_kept() -> None:
     cut = {"message": {"deltas": ["half", {"disconnect": True}, " more"]}}
     (end,) = ends(await played({"reply": [cut]}))
-    assert (end.outcome, end.texts) == (CallEnd.DISCONNECTED, (Said("half"),))
+    assert (end.outcome, end.texts) == (CallEnd.DISCONNECTED, (ModelMessage("half"),))
 
 
 async def test_a_long_text_is_cut() -> None:
@@ -87,7 +87,7 @@ async def test_the_next_call_tells_what_came_of_the_tools() -> None:
         script,
         ResponsesEncoder(),
         mark=marks.append,
-        tools=BUILT_IN,
+        tools=BUILT_IN_ROWS,
     )
     body: dict[str, Any] = {"model": "m", "input": [], "tools": [EXEC]}
     for _ in range(2):

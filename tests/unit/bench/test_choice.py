@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tools.bench.budgets import BUDGETS
-from tools.bench.parts import INSIDE, PARTS, chosen, rows
+from tools.bench.parts import INSIDE, PARTS, parse_arguments, rows
 
 NAMES = [part.name for part in PARTS]
 
 
 def test_without_a_name_everything_is_measured() -> None:
-    assert chosen([]) == (NAMES, False)
+    assert parse_arguments([]) == (NAMES, False)
     assert rows(NAMES) == list(BUDGETS)
 
 
 def test_named_parts_alone_are_measured_in_the_order_of_the_table() -> None:
-    assert chosen(["suite", "rules", "suite"]) == (["rules", "suite"], False)
-    assert chosen([INSIDE, "real"]) == (["real"], True)
+    assert parse_arguments(["suite", "rules", "suite"]) == (["rules", "suite"], False)
+    assert parse_arguments([INSIDE, "real"]) == (["real"], True)
 
 
 def test_table_has_the_rows_of_the_named_parts_only() -> None:
@@ -32,15 +32,15 @@ def test_start_and_first_turn_can_be_measured_alone() -> None:
 
 def test_help_names_every_part_and_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        chosen(["--help"])
+        parse_arguments(["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert [part.what for part in PARTS if part.what not in shown] == []
+    assert [part.title for part in PARTS if part.title not in shown] == []
     assert INSIDE not in shown
 
 
 def test_unknown_part_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        chosen(["speed"])
+        parse_arguments(["speed"])
     assert ended.value.code == 2
     assert "no part 'speed'; there are: " + ", ".join(NAMES) in capsys.readouterr().err

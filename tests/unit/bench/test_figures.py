@@ -3,7 +3,7 @@
 import pytest
 
 from tools.bench.budgets import BUDGETS, Budget
-from tools.bench.stats import Absent, Figure, median, number, written
+from tools.bench.stats import Absent, Figure, format_cell, format_number, median
 from tools.bench.table import lines_of
 
 LATENCY = Budget("turn", "a turn", 2.5, "ms")
@@ -37,19 +37,19 @@ def test_median_of_nothing_is_refused() -> None:
     ],
 )
 def test_numbers_have_three_digits_or_are_whole(value: float, text: str) -> None:
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 def test_a_cell_shows_value_range_and_note() -> None:
-    assert written(Figure(2.0, 1.0, 3.0, "PSS")) == "2.00 [1.00..3.00] (PSS)"
+    assert format_cell(Figure(2.0, 1.0, 3.0, "PSS")) == "2.00 [1.00..3.00] (PSS)"
 
 
 def test_a_cell_of_one_sample_shows_no_range() -> None:
-    assert written(median([2.0])) == "2.00"
+    assert format_cell(median([2.0])) == "2.00"
 
 
 def test_an_absent_cell_shows_its_reason() -> None:
-    assert written(Absent("not installed")) == "not installed"
+    assert format_cell(Absent("not installed")) == "not installed"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.scenario.ending import QUIET
+from harness.scenario.ending import QUIET_SECONDS
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
@@ -70,7 +70,7 @@ def test_start_of_the_server_is_its_own_time() -> None:
 
 def test_overhead_is_what_is_left_for_each_scenario() -> None:
     trace = trace_of((0.0, ask(1, "thread/start")), (0.5, answer(1)))
-    figure = figure_of(2 * (0.5 + QUIET + 0.01), 0.03, [trace, trace])
+    figure = figure_of(2 * (0.5 + QUIET_SECONDS + 0.01), 0.03, [trace, trace])
     assert figure.value == pytest.approx(10)
     assert figure.note == (
         "2 scenarios in 1.1 s, 1.0 s of it the server's; CPU 15.0 ms each with the server's"

@@ -12,7 +12,7 @@ from harness.judge.rules.discovery import all_rules
 from harness.search.mutation.result import Score
 from tools.bench import fuzz, measures, one_shot, rules, suite, targets
 from tools.bench.budgets import BUDGETS
-from tools.bench.client import MeasurementFailed, running
+from tools.bench.client import MeasurementFailed, running_server
 from tools.bench.model import DELTAS, STREAM_WORD, Calls, answer
 from tools.bench.stats import Absent, Figure
 
@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 def talker(tmp_path: Path, source: str = TALKER) -> Any:
     command = [sys.executable, "-S", "-c", source]
-    return running(command, cwd=tmp_path, env={}, stderr=tmp_path / "stderr")
+    return running_server(command, cwd=tmp_path, env={}, stderr=tmp_path / "stderr")
 
 
 class FakeTransport(asyncio.WriteTransport):
@@ -81,7 +81,7 @@ def test_lines_behind_an_answer_stay_for_the_next_reader(tmp_path: Path) -> None
 def test_until_gives_everything_up_to_the_line_with_the_mark(tmp_path: Path) -> None:
     with talker(tmp_path) as client:
         client.send("echo", {})
-        lines = client.until(b'"after"').splitlines()
+        lines = client.read_until(b'"after"').splitlines()
         assert len(lines) == 5
         assert json.loads(lines[0])["method"] == "told/0"
 
@@ -89,7 +89,7 @@ def test_until_gives_everything_up_to_the_line_with_the_mark(tmp_path: Path) -> 
 def test_until_begins_with_what_was_read_before(tmp_path: Path) -> None:
     with talker(tmp_path) as client:
         client.request("echo", {})
-        assert client.until(b'"after"') == b'{"method":"after"}\n'
+        assert client.read_until(b'"after"') == b'{"method":"after"}\n'
 
 
 def test_a_refused_request_fails_the_measurement(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_server_that_ends_fails_the_measurement_with_its_stderr(tmp_path: Path
 
 
 def test_a_program_that_is_not_there_fails_the_measurement(tmp_path: Path) -> None:
-    started = running(["no-such-program"], cwd=tmp_path, env={}, stderr=tmp_path / "stderr")
+    started = running_server(["no-such-program"], cwd=tmp_path, env={}, stderr=tmp_path / "stderr")
     with pytest.raises(MeasurementFailed, match="no-such-program"), started:
         pass
 
@@ -173,7 +173,7 @@ def test_races_are_counted_by_placement_and_play() -> None:
 
 
 def test_mutation_is_the_time_of_its_run_with_its_score() -> None:
-    score = Score("reference", planned=3).as_json()
+    score = Score("reference", planned_count=3).as_json()
     cell = suite.mutation_cells(score, 100.0)["live-mutation"]
     assert isinstance(cell, Figure)
     assert (cell.value, cell.note) == (100, "3 faults, 0 killed, 2 workers")
@@ -181,11 +181,11 @@ def test_mutation_is_the_time_of_its_run_with_its_score() -> None:
 
 def test_a_real_server_counts_as_installed_only_with_its_program(tmp_path: Path) -> None:
     real = targets.REALS[0]
-    assert not real.installed(tmp_path)
+    assert not real.is_installed(tmp_path)
     program = real.path(tmp_path)
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)
-    assert real.installed(tmp_path)
+    assert real.is_installed(tmp_path)
 
 
 def test_a_target_that_cannot_start_leaves_its_reason_in_every_cell(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.trace.recorder import Recorder
 from harness.trace.trace import Trace
 from tools.bench import causes, where
 from tools.bench.causes import cause_of
-from tools.bench.where import Measured, Phases, lines_of, phases_of, starts_of
+from tools.bench.where import Measurement, Phases, lines_of, phases_of, starts_of
 
 INITIALIZE = {"id": 1, "method": "initialize", "params": {}}
 
@@ -102,7 +102,7 @@ def test_table_adds_up_to_the_clock_and_to_the_cpu() -> None:
     used = {"wall": 5.0, "harness": 2.0, "children": 1.0, "causes": {"judging": 1.5}}
     phases = Phases(seconds={where.STEPS: 2.0})
     phases.starts["first"] = 4
-    text = "\n".join(lines_of(Measured(report, phases, used)))
+    text = "\n".join(lines_of(Measurement(report, phases, used)))
     rows = {line[2:60].strip(): line[60:].split() for line in text.splitlines() if line[:2] == "  "}
     assert "1 scenarios, one worker, 4 starts" in text
     assert rows[where.STEPS][0] == "2.0"
@@ -119,5 +119,5 @@ def test_run_is_measured_from_its_report_its_traces_and_its_samples(tmp_path: An
     assert [one["id"] for one in measured.report["scenarios"]] == ["turns/plain-turn"]
     assert measured.phases.counts[where.HANDSHAKE] == 1
     assert sum(measured.phases.starts.values()) == 1
-    assert measured.used["causes"][causes.IMPORTS] > 0
-    assert measured.used["children"] > 0
+    assert measured.cpu["causes"][causes.IMPORTS] > 0
+    assert measured.cpu["children"] > 0

@@ -82,7 +82,7 @@ def test_an_answer_that_never_came_is_suspected_after_a_silence_and_judged_when_
         tmp_path, (0.0, "S>C", QUESTION), (last, "S>C", {"method": "thread/news", "params": {}})
     )
     found = check_client(path, settled=settled)
-    assert len(found.checked.suspected) == suspected
+    assert len(found.trace_check.suspected_rows) == suspected
     failed = [one.rule for one in found.duties if one.verdict == "FAIL"]
     assert failed == ["duty.answers"] * broken
     assert found.red is bool(broken)
@@ -92,7 +92,7 @@ def test_no_answer_is_owed_to_a_server_that_ended(tmp_path: Path) -> None:
     ended = {"note": "server stdout EOF", "rc": 1}
     path = recording(tmp_path, (0.0, "S>C", QUESTION), (9.0, "##", ended))
     found = check_client(path)
-    assert found.checked.suspected == []
+    assert found.trace_check.suspected_rows == []
     assert "and the server ended" in "\n".join(found.lines())
 
 

@@ -6,8 +6,8 @@ from harness.judge.ledger.observing import Sighting
 from harness.judge.ledger.record import Record
 from harness.report.compare.between import compare
 from harness.report.compare.choices import MIN_DISAGREEING_SCENARIOS
-from harness.report.compare.text import lines
-from harness.report.compare.values import Comparison, Kind, Where
+from harness.report.compare.text import text_lines
+from harness.report.compare.values import Comparison, Kind, TracePlace
 from harness.report.results.outcome import ScenarioOutcome
 from tests.unit.compare.recorded_runs import played, run
 
@@ -32,7 +32,7 @@ def test_another_choice_is_told_with_both_traces_and_breaks_nobody() -> None:
     found = compared([chose("a", "refused")], [chose("a", "granted")])
     [change] = found.changes
     assert (change.kind, change.before, change.after) == (Kind.CHOICE, "refused", "granted")
-    assert change.shown_before == change.shown_after == Where("/a.jsonl", 7)
+    assert change.shown_before == change.shown_after == TracePlace("/a.jsonl", 7)
     assert not found.worse
 
 
@@ -80,7 +80,7 @@ def test_where_the_moment_decides_one_scenario_is_too_little() -> None:
 def test_each_run_is_named_with_the_programs_that_it_played() -> None:
     server, programs = run("old", chose("a", "yes")), run("new", chose("a", "yes"))
     programs.report.command, programs.report.agent, programs.report.sdk = "", "my-agent", "driver"
-    assert list(lines(compare(server, programs)))[:2] == [
+    assert list(text_lines(compare(server, programs)))[:2] == [
         f"before: old ({server.report.command})",
         "after:  new (my-agent; driver)",
     ]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.judge.ledger.record import Record
-from harness.judge.ledger.spoken import Messages, Speech
+from harness.judge.ledger.spoken import MessageCollector, Messages
 from harness.report.compare.between import compare
-from harness.report.compare.schemas import WHY, Sort
+from harness.report.compare.schemas import CLIENT_EFFECTS, ChangeSort
 from harness.report.compare.values import Change, Comparison, Kind
 from harness.report.results.outcome import ScenarioOutcome
 from harness.trace.frame import Direction
@@ -27,8 +27,8 @@ def spoke(*messages: dict[str, Any], name: str = "turns/one") -> ScenarioOutcome
     What has a type is an event of exec.
     """
     if "type" in messages[0]:
-        return played(name, record=Record(spoken=events(*messages)))
-    recorder, speech = Recorder(Header(), clock=lambda: 0.0), Speech()
+        return played(name, record=Record(messages=events(*messages)))
+    recorder, speech = Recorder(Header(), clock=lambda: 0.0), MessageCollector()
     asked = None
     for message in messages:
         mine = message.get("id") == "ours" and "method" in message
@@ -36,14 +36,14 @@ def spoke(*messages: dict[str, Any], name: str = "turns/one") -> ScenarioOutcome
         frame = recorder.record(as_line(message), direction, connection="c1")
         asked = frame if mine else asked
         speech.feed(frame, asked)
-    return played(name, record=Record(spoken=speech.finish()))
+    return played(name, record=Record(messages=speech.finish()))
 
 
 def events(*messages: dict[str, Any]) -> Messages:
-    recorder, speech = Recorder(Header(), classify=Exec().classify), Speech()
+    recorder, speech = Recorder(Header(), classify=Exec().classify), MessageCollector()
     for message in messages:
         frame = recorder.record(as_line(message), Direction.FROM_TARGET, connection="p1")
-        speech.event(frame)
+        speech.feed_event(frame)
     return speech.finish()
 
 
@@ -78,26 +78,26 @@ BEGUN = {"type": "turn.started"}
 ASK = {"id": 1, "method": "item/tool/ask", "params": {"a": 1}}
 
 CASES = [
-    (Sort.NOTIFICATION_GONE, [NOTE, item(type="a")], [NOTE]),
-    (Sort.NOTIFICATION_NEW, [NOTE], [NOTE, item(type="a")]),
-    (Sort.REQUEST_GONE, [NOTE, ASK], [NOTE]),
-    (Sort.REQUEST_NEW, [NOTE], [NOTE, ASK]),
-    (Sort.EVENT_GONE, [BEGUN, {"type": "item.updated"}], [BEGUN]),
-    (Sort.EVENT_NEW, [BEGUN], [BEGUN, {"type": "item.updated"}]),
-    (Sort.RESULT_GONE, [NOTE, *answer(a=1)], [NOTE]),
-    (Sort.RESULT_NEW, [NOTE], [NOTE, *answer(a=1)]),
-    (Sort.MEMBER_GONE, [note(id="t", size=1)], [note(id="t")]),
-    (Sort.MEMBER_NEW, [note(id="t")], [note(id="t", size=1)]),
-    (Sort.OPTIONAL, [note(id="t"), note(id="u")], [note(id="t"), note()]),
-    (Sort.ALWAYS, [note(id="t"), note()], [note(id="t"), note(id="u")]),
-    (Sort.WIDER, [note(id="t"), note(id="u")], [note(id="t"), note(id=None)]),
-    (Sort.NARROWER, [note(id="t"), note(id=None)], [note(id="t"), note(id="u")]),
-    (Sort.WORD_NEW, [note(status="idle")], [note(status="idle"), note(status="asleep")]),
-    (Sort.WORD_GONE, [note(status="idle"), note(status="asleep")], [note(status="idle")]),
-    (Sort.VARIANT_NEW, [item(type="a")], [item(type="a"), item(type="b")]),
-    (Sort.VARIANT_GONE, [item(type="a"), item(type="b")], [item(type="a")]),
+    (ChangeSort.NOTIFICATION_GONE, [NOTE, item(type="a")], [NOTE]),
+    (ChangeSort.NOTIFICATION_NEW, [NOTE], [NOTE, item(type="a")]),
+    (ChangeSort.REQUEST_GONE, [NOTE, ASK], [NOTE]),
+    (ChangeSort.REQUEST_NEW, [NOTE], [NOTE, ASK]),
+    (ChangeSort.EVENT_GONE, [BEGUN, {"type": "item.updated"}], [BEGUN]),
+    (ChangeSort.EVENT_NEW, [BEGUN], [BEGUN, {"type": "item.updated"}]),
+    (ChangeSort.RESULT_GONE, [NOTE, *answer(a=1)], [NOTE]),
+    (ChangeSort.RESULT_NEW, [NOTE], [NOTE, *answer(a=1)]),
+    (ChangeSort.MEMBER_GONE, [note(id="t", size=1)], [note(id="t")]),
+    (ChangeSort.MEMBER_NEW, [note(id="t")], [note(id="t", size=1)]),
+    (ChangeSort.OPTIONAL, [note(id="t"), note(id="u")], [note(id="t"), note()]),
+    (ChangeSort.ALWAYS, [note(id="t"), note()], [note(id="t"), note(id="u")]),
+    (ChangeSort.WIDER, [note(id="t"), note(id="u")], [note(id="t"), note(id=None)]),
+    (ChangeSort.NARROWER, [note(id="t"), note(id=None)], [note(id="t"), note(id="u")]),
+    (ChangeSort.WORD_NEW, [note(status="idle")], [note(status="idle"), note(status="asleep")]),
+    (ChangeSort.WORD_GONE, [note(status="idle"), note(status="asleep")], [note(status="idle")]),
+    (ChangeSort.VARIANT_NEW, [item(type="a")], [item(type="a"), item(type="b")]),
+    (ChangeSort.VARIANT_GONE, [item(type="a"), item(type="b")], [item(type="a")]),
     (
-        Sort.ELSEWHERE,
+        ChangeSort.ELSEWHERE,
         [item(type="a"), item(type="b"), *answer(items=[{"type": "a"}])],
         [item(type="a"), item(type="b"), *answer(items=[{"type": "a"}, {"type": "b"}])],
     ),
@@ -106,18 +106,18 @@ CASES = [
 
 @pytest.mark.parametrize(("sort", "first", "second"), CASES, ids=[str(one[0]) for one in CASES])
 def test_a_change_is_told_by_what_happened_and_whether_it_breaks_a_client(
-    sort: Sort, first: list[dict[str, Any]], second: list[dict[str, Any]]
+    sort: ChangeSort, first: list[dict[str, Any]], second: list[dict[str, Any]]
 ) -> None:
     found = compared(first, second)
     change = only(found)
-    breaks, why = WHY[sort]
+    breaks, why = CLIENT_EFFECTS[sort]
     assert change.subject.startswith(f"{sort}: ")
     assert (change.kind is Kind.BREAKING, change.counts, change.note) == (breaks, breaks, why)
     assert found.worse is breaks
 
 
 def test_every_sort_of_change_has_a_case_and_a_reason() -> None:
-    assert {one[0] for one in CASES} == set(Sort) == set(WHY)
+    assert {one[0] for one in CASES} == set(ChangeSort) == set(CLIENT_EFFECTS)
 
 
 def test_the_same_messages_differ_in_nothing() -> None:
@@ -135,7 +135,7 @@ def test_scenarios_of_one_run_alone_change_no_messages() -> None:
 def test_a_member_of_an_object_that_never_came_is_not_gone() -> None:
     nested = note(id="t", error={"message": "m"})
     change = only(compared([nested], [note(id="t", error=None)]))
-    assert change.subject == f"{Sort.WIDER}: notification turn/started: params.turn.error"
+    assert change.subject == f"{ChangeSort.WIDER}: notification turn/started: params.turn.error"
 
 
 def test_both_traces_are_named() -> None:

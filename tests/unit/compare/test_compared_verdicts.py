@@ -8,7 +8,7 @@ import pytest
 
 from harness.judge.verdict import Level, Verdict
 from harness.report.compare.between import compare
-from harness.report.compare.values import Comparison, Kind, Where
+from harness.report.compare.values import Comparison, Kind, TracePlace
 from harness.report.results.outcome import Finding
 from tests.unit.compare.recorded_runs import SCENARIO, played, row, run
 from tests.unit.results.outcomes import ONCE, entry, outcome
@@ -36,8 +36,8 @@ def test_a_rule_that_is_broken_now_has_regressed_and_both_traces_are_named() -> 
     assert change.subject.startswith(f"{ONCE}: ")
     assert (change.kind, change.before, change.after) == (Kind.REGRESSED, "PASS", "FAIL")
     assert (change.shown_before, change.shown_after) == (
-        Where("/turns/one.jsonl"),
-        Where("/turns/one.jsonl", 3),
+        TracePlace("/turns/one.jsonl"),
+        TracePlace("/turns/one.jsonl", 3),
     )
     assert "expected one; actual two" in change.note
     assert found.worse

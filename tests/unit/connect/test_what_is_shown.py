@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.cli.connect.display import ALIKE, MAX_MESSAGES_SHOWN, Display
+from harness.cli.connect.display import MAX_ALIKE_SHOWN, MAX_MESSAGES_SHOWN, Display
 from harness.judge.verdict import Level, Row, Verdict
 from harness.protocol.spec.loading import load_book
 from harness.trace.frame import Direction, Frame
@@ -20,7 +20,7 @@ class Screen:
     def came(self, raw: str) -> Frame:
         """A message from the server is shown."""
         frame = self._recorder.record(raw.encode(), Direction.FROM_TARGET)
-        self.display.frame(frame)
+        self.display.show_frame(frame)
         return frame
 
 
@@ -35,19 +35,19 @@ DELTA = '{"method":"item/agentMessage/delta","params":{"itemId":"i","delta":"x"}
 def test_messages_alike_are_counted_and_told_when_another_comes(screen: Screen) -> None:
     for _ in range(100):
         screen.came(DELTA)
-    assert len(screen.lines) == ALIKE
+    assert len(screen.lines) == MAX_ALIKE_SHOWN
     screen.came('{"id":1,"result":{}}')
-    assert screen.lines[ALIKE] == (
-        f"  … {100 - ALIKE} more item/agentMessage/delta of i, the last is #99"
+    assert screen.lines[MAX_ALIKE_SHOWN] == (
+        f"  … {100 - MAX_ALIKE_SHOWN} more item/agentMessage/delta of i, the last is #99"
     )
-    assert screen.lines[ALIKE + 1] == "← #100 result of id 1 {}"
+    assert screen.lines[MAX_ALIKE_SHOWN + 1] == "← #100 result of id 1 {}"
 
 
 def test_beyond_the_most_nothing_is_shown_until_the_user_speaks(screen: Screen) -> None:
     for number in range(MAX_MESSAGES_SHOWN + 50):
         screen.came(f'{{"id":{number},"result":{{}}}}')
     assert len(screen.lines) == MAX_MESSAGES_SHOWN + 1
-    assert screen.display.held == 50
+    assert screen.display.hidden_count == 50
     screen.display.user_spoke()
     assert screen.lines[-1] == "  … 50 more messages were not shown; :show N"
     screen.came('{"id":1,"result":{}}')
@@ -63,7 +63,7 @@ def test_control_characters_are_escaped_and_long_lines_are_cut(screen: Screen) -
 
 def test_findings_that_count_have_their_clause_and_the_rest_are_short(screen: Screen) -> None:
     row = Row("turn.completed-once", "turn u", Verdict.FAIL, Level.MUST, (), "one", "two")
-    screen.display.finding(row)
+    screen.display.show_finding(row)
     assert screen.lines[:3] == [
         "  MUST turn.completed-once: turn u",
         "      expected  one",
@@ -71,11 +71,11 @@ def test_findings_that_count_have_their_clause_and_the_rest_are_short(screen: Sc
     ]
     assert screen.lines[3].startswith("      clause    turn.completed-once: ")
     screen.lines.clear()
-    screen.display.finding(row, "so it is there")
+    screen.display.show_finding(row, "so it is there")
     assert screen.lines == [
         "  KNOWN turn.completed-once: turn u",
         "      known     so it is there",
     ]
     screen.lines.clear()
-    screen.display.finding(row, "so it is there", whole=True)
+    screen.display.show_finding(row, "so it is there", in_full=True)
     assert len(screen.lines) == 6

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from harness.play.lexicon import protocol_lexicon
-from harness.scenario.loader import ScenarioError, find, load
+from harness.scenario.loader import ScenarioError, find_scenarios, load
 from harness.scenario.yaml12 import MAX_DEPTH
 from tests.bad_scenarios import bad_scenarios, write_bad
 
@@ -29,7 +29,7 @@ def refusal(path: Path) -> ScenarioError:
     capabilities = {entry["id"] for entry in yaml.safe_load(CAPABILITIES.read_text())}
     with pytest.raises(ScenarioError) as caught:
         load(
-            find([path])[0][1] if path.name.endswith(".family.yaml") else path,
+            find_scenarios([path])[0][1] if path.name.endswith(".family.yaml") else path,
             rules={"turn.completed-once"},
             capabilities=capabilities,
             lexicon=protocol_lexicon(),

@@ -7,9 +7,9 @@ def followed(causes: Causes, occasions: list[str], most: int) -> list[str]:
     """The occasions of one cause that are followed up, of those that come in this order."""
     found: list[str] = []
     for occasion in occasions:
-        if causes.is_news("crash", occasion, most):
+        if causes.is_new("crash", occasion, most):
             causes.follow("crash", occasion)
-            causes.tell("crash", occasion)
+            causes.confirm("crash", occasion)
             found.append(occasion)
     return found
 
@@ -26,7 +26,7 @@ def test_a_cause_of_unknown_occasion_is_followed_up_once() -> None:
 def test_the_occasion_on_which_a_failure_was_made_small_is_known_too() -> None:
     causes = Causes()
     causes.follow("crash", "a")
-    causes.tell("crash", "b")
+    causes.confirm("crash", "b")
     assert followed(causes, ["a", "b", "c"], 3) == ["c"]
 
 
@@ -34,7 +34,7 @@ def test_a_later_failure_must_show_on_its_own_occasion() -> None:
     causes = Causes()
     assert causes.follow("crash", "a") == ""
     assert causes.follow("crash", "b") == "", "the first was never told: it was unsteady"
-    causes.tell("crash", "b")
+    causes.confirm("crash", "b")
     assert causes.follow("crash", "c") == "c"
     assert causes.follow("hang", "c") == ""
 
@@ -42,7 +42,7 @@ def test_a_later_failure_must_show_on_its_own_occasion() -> None:
 def test_a_cause_is_set_aside_on_its_occasion_or_on_all() -> None:
     causes = Causes(["hang"])
     causes.set_aside("crash", "a")
-    assert not causes.is_news("hang", "a", 3)
+    assert not causes.is_new("hang", "a", 3)
     assert followed(causes, ["a", "b"], 3) == ["b"]
     causes.set_aside("crash")
     assert followed(causes, ["c"], 3) == []
@@ -51,12 +51,12 @@ def test_a_cause_is_set_aside_on_its_occasion_or_on_all() -> None:
 def test_a_lost_cause_may_come_again_a_bounded_number_of_times() -> None:
     causes = Causes()
     for _ in range(4):
-        assert causes.is_news("crash", "a", 1)
+        assert causes.is_new("crash", "a", 1)
         causes.follow("crash", "a")
         causes.lose("crash", "a")
         assert causes.was_lost("crash")
-    assert not causes.is_news("crash", "a", 1)
-    assert causes.is_news("hang", "a", 1)
+    assert not causes.is_new("crash", "a", 1)
+    assert causes.is_new("hang", "a", 1)
 
 
 def test_a_cause_found_after_all_is_not_lost() -> None:
@@ -64,7 +64,7 @@ def test_a_cause_found_after_all_is_not_lost() -> None:
     causes.follow("crash", "a")
     causes.lose("crash", "a")
     causes.follow("crash", "a")
-    causes.tell("crash", "a")
+    causes.confirm("crash", "a")
     assert not causes.was_lost("crash")
-    assert not causes.is_news("crash", "a", 3)
-    assert causes.is_news("crash", "b", 3)
+    assert not causes.is_new("crash", "a", 3)
+    assert causes.is_new("crash", "b", 3)

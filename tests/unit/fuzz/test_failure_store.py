@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.scenario.loader import load
 from harness.search.fuzz import run
 from harness.search.fuzz.case import failure_id, kinds_of
-from harness.search.fuzz.sessions.search import Found, SessionCampaign
+from harness.search.fuzz.sessions.search import FoundFailure, SessionCampaign
 from harness.search.fuzz.store import Failure, Store, open_store
 from harness.trace.trace import Trace
 from tests.rules.traces import Talk
@@ -21,8 +21,8 @@ from tests.rules.traces import Talk
 DOCUMENT = {"title": "Found", "client": [{"send_raw": {"hex": "ff0a"}}]}
 
 
-def _found(cause: str = "scenario.crash") -> Found:
-    return Found(DOCUMENT, cause, "it ended", Talk().asks("a").answers({}).trace())
+def _found(cause: str = "scenario.crash") -> FoundFailure:
+    return FoundFailure(DOCUMENT, cause, "it ended", Talk().asks("a").answers({}).trace())
 
 
 def test_a_stored_failure_comes_back_and_can_be_played(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from harness.judge.verdict import Level
 from harness.protocol.spec.loading import load_book
 from harness.search.fuzz.sessions import search
-from harness.search.fuzz.sessions.following import MIN_SHRINK_SECONDS, SHRINKING, Small
+from harness.search.fuzz.sessions.following import MAX_SHRINK_SECONDS, MIN_SHRINK_SECONDS, Small
 from harness.search.fuzz.sessions.play import Played, Problem
-from harness.search.fuzz.sessions.search import Found, Searcher
+from harness.search.fuzz.sessions.search import FoundFailure, Searcher
 
 Json = dict[str, Any]
 LATE, TWICE = "turn.completes", "turn.completed-once"
@@ -26,7 +26,7 @@ def session(steps: int) -> Json:
 
 def play(steps: int, *causes: str) -> Played:
     problems = [Problem(cause, f"{cause}: so", level=Level.MUST) for cause in causes]
-    told = {"document": session(steps), "problems": problems, "kept": {}}
+    told = {"document": session(steps), "problems": problems, "kept_rules": {}}
     return cast("Played", SimpleNamespace(run=SimpleNamespace(trace=None), **told))
 
 
@@ -34,7 +34,7 @@ class Search(Searcher):
     """A search in which making small gives the results that it was given, one after the other."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *results: Small | None) -> None:
-        self.told: list[Found] = []
+        self.told: list[FoundFailure] = []
         self.followed = 0
         self.seconds: list[float] = []
         config = SimpleNamespace(entries=[], book=load_book())
@@ -47,7 +47,7 @@ class Search(Searcher):
             self.seconds.append(seconds)
             return left.pop(0)
 
-        monkeypatch.setattr(search, "made_small", made_small)
+        monkeypatch.setattr(search, "make_small", made_small)
 
     def _count(self, played: Played) -> None:
         pass
@@ -71,7 +71,7 @@ class Search(Searcher):
     @property
     def cases(self) -> list[tuple[str, int, bool]]:
         """The cause, length and flakiness of what was found."""
-        found = self.campaign.found
+        found = self.campaign.failures
         return [(one.cause, len(one.document["client"]), one.flaky) for one in found]
 
 
@@ -110,8 +110,8 @@ def test_a_failure_found_at_the_end_has_full_time_and_later_ones_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for ago, least, most in (
-        (-60, SHRINKING, SHRINKING),
-        (0, 25, SHRINKING),
+        (-60, MAX_SHRINK_SECONDS, MAX_SHRINK_SECONDS),
+        (0, 25, MAX_SHRINK_SECONDS),
         (600, MIN_SHRINK_SECONDS, MIN_SHRINK_SECONDS),
     ):
         one = Search(monkeypatch, small(5))
@@ -144,7 +144,7 @@ def test_long_and_flaky_cases_are_made_smaller_when_the_time_is_over(
 
 
 def test_but_not_good_ones_nor_long_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for steps, ago in ((9, 0), (14, 2 * SHRINKING)):
+    for steps, ago in ((9, 0), (14, 2 * MAX_SHRINK_SECONDS)):
         one = Search(monkeypatch, small(steps))
         one.meet(LATE)
         one.polish(ago)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.scenario.steps.context import Cast
-from harness.search.fuzz.sessions.following import made_small
+from harness.search.fuzz.sessions.following import make_small
 from harness.search.fuzz.sessions.play import Played, Problem
 from harness.trace.marks import StepBegins
 
@@ -66,7 +66,7 @@ LETTERS = tuple("abcdefgh")
 
 
 def test_a_steady_failure_is_shrunk() -> None:
-    found = made_small(
+    found = make_small(
         Plays(lambda names, _: {"c", "e"} <= set(names)), session(*LETTERS), shows, 5
     )
     assert found is not None
@@ -75,11 +75,11 @@ def test_a_steady_failure_is_shrunk() -> None:
 
 
 def test_a_failure_that_never_comes_again_is_not_confirmed() -> None:
-    assert made_small(Plays(lambda _, number: number == 0), session(*LETTERS), shows, 5) is None
+    assert make_small(Plays(lambda _, number: number == 0), session(*LETTERS), shows, 5) is None
 
 
 def test_a_single_failure_on_a_fresh_process_is_flaky() -> None:
-    found = made_small(Plays(lambda _, number: number == 1), session("a"), shows, 5)
+    found = make_small(Plays(lambda _, number: number == 1), session("a"), shows, 5)
     assert found is not None
     assert found.flaky
 
@@ -89,7 +89,7 @@ def test_a_steady_document_is_preferred_to_a_smaller_one_that_is_not() -> None:
         """With c alone only on the first of its plays, and on processes that were used."""
         return "c" in names and ("e" in names or number < 2)
 
-    found = made_small(Plays(wrong), session(*LETTERS), shows, 5)
+    found = make_small(Plays(wrong), session(*LETTERS), shows, 5)
     assert found is not None
     assert {"c", "e"} <= set(names_of(found.document))
     assert not found.flaky
@@ -100,7 +100,7 @@ def test_a_failure_of_used_processes_is_shrunk_on_fresh_ones() -> None:
         """Whatever is asked of a process that was used; else with c and e."""
         return number == 0 or {"c", "e"} <= set(names)
 
-    found = made_small(Plays(wrong), session(*LETTERS), shows, 5)
+    found = make_small(Plays(wrong), session(*LETTERS), shows, 5)
     assert found is not None
     assert {"c", "e"} <= set(names_of(found.document))
     assert not found.flaky

@@ -3,27 +3,27 @@
 from collections import Counter
 from typing import Any
 
-from harness.search.fuzz.sessions.chains import drawn
-from harness.search.fuzz.sessions.chooser import seeded
-from harness.search.fuzz.sessions.novelty import Drawn, Meeting, Meetings, chosen
+from harness.search.fuzz.sessions.chains import draw_session
+from harness.search.fuzz.sessions.chooser import seeded_chooser
+from harness.search.fuzz.sessions.novelty import DrawnSession, Meeting, Meetings, choose_novel
 
 
-def session(*names: str, steps: int = 10) -> Drawn:
+def session(*names: str, steps: int = 10) -> DrawnSession:
     """A session in which these meet."""
     document: dict[str, Any] = {"title": " ".join(names), "client": []}
-    return Drawn(steps, {(name,) for name in names}, lambda: document)
+    return DrawnSession(steps, {(name,) for name in names}, lambda: document)
 
 
 def test_the_session_with_most_that_is_new_is_chosen_first() -> None:
     some = [session("a"), session("a", "b", "c"), session("b", "c"), session("d", "e")]
     seen: Counter[Meeting] = Counter()
     # What the second brought together is little news in the third and the first.
-    assert chosen(some, 3, seen) == [1, 3, 2]
+    assert choose_novel(some, 3, seen) == [1, 3, 2]
     assert seen["b",] == 2
 
 
 def test_a_quicker_session_is_preferred() -> None:
-    assert chosen([session("a", "b", steps=200), session("c")], 1, Counter()) == [1]
+    assert choose_novel([session("a", "b", steps=200), session("c")], 1, Counter()) == [1]
 
 
 def test_frequent_meetings_are_worth_nothing() -> None:
@@ -33,11 +33,11 @@ def test_frequent_meetings_are_worth_nothing() -> None:
 
 
 def test_no_more_are_chosen_than_there_are() -> None:
-    assert sorted(chosen([session("a"), session("a")], 5, Counter())) == [0, 1]
+    assert sorted(choose_novel([session("a"), session("a")], 5, Counter())) == [0, 1]
 
 
 def test_the_lazy_choice_is_the_greedy_one() -> None:
-    some = [drawn(seeded(seed)) for seed in range(40)]
+    some = [draw_session(seeded_chooser(seed)) for seed in range(40)]
     seen: Counter[Meeting] = Counter()
     left, expected = list(range(len(some))), list[int]()
     for _ in range(12):
@@ -45,7 +45,7 @@ def test_the_lazy_choice_is_the_greedy_one() -> None:
         seen.update(some[best].meetings)
         expected.append(best)
         left.remove(best)
-    assert chosen(some, 12, Counter()) == expected
+    assert choose_novel(some, 12, Counter()) == expected
 
 
 def test_a_step_meets_what_was_done_before_where_and_by_whom() -> None:
@@ -64,10 +64,10 @@ def test_a_step_meets_what_was_done_before_where_and_by_whom() -> None:
 
 
 def test_the_chosen_bring_much_more_together_than_the_first_ones() -> None:
-    some = [drawn(seeded(seed)) for seed in range(600)]
-    best = [some[place] for place in chosen(some, 50, Counter())]
+    some = [draw_session(seeded_chooser(seed)) for seed in range(600)]
+    best = [some[place] for place in choose_novel(some, 50, Counter())]
 
-    def together(sessions: list[Drawn]) -> int:
+    def together(sessions: list[DrawnSession]) -> int:
         return len({one for each in sessions for one in each.meetings})
 
     assert together(best) > 1.5 * together(some[:50])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from harness.search.fuzz.sessions import shrinking
-from harness.search.fuzz.sessions.cuts import one_after_another, only, ordering
-from harness.search.fuzz.sessions.shrinking import Wrong, shrunk
+from harness.search.fuzz.sessions.cuts import one_after_another, ordering_places, split_step
+from harness.search.fuzz.sessions.shrinking import FailurePoint, shrink_document
 
 Json = dict[str, Any]
 ASKED = "item/commandExecution/requestApproval"
@@ -27,13 +27,13 @@ DOCUMENT: Json = {
 
 
 def kinds(document: Json) -> list[str]:
-    return [only(step)[0] for step in document["client"]]
+    return [split_step(step)[0] for step in document["client"]]
 
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A case of one step alone is small enough."""
-    monkeypatch.setattr(shrinking, "SMALL", 1)
+    monkeypatch.setattr(shrinking, "SMALL_CASE_STEPS", 1)
 
 
 def small(wrong: Callable[[Json, int], bool]) -> tuple[Json, list[Json]]:
@@ -43,15 +43,15 @@ def small(wrong: Callable[[Json, int], bool]) -> tuple[Json, list[Json]]:
     """
     tried: list[Json] = []
 
-    def fails(documents: list[Json]) -> list[Wrong | None]:
-        found: list[Wrong | None] = []
+    def fails(documents: list[Json]) -> list[FailurePoint | None]:
+        found: list[FailurePoint | None] = []
         for one in documents:
             number = sum(1 for before in tried if before == one)
             tried.append(one)
-            found.append(Wrong(len(one["client"])) if wrong(one, number) else None)
+            found.append(FailurePoint(len(one["client"])) if wrong(one, number) else None)
         return found
 
-    return shrunk(DOCUMENT, fails, at_once=2), tried
+    return shrink_document(DOCUMENT, fails, at_once=2), tried
 
 
 def test_a_small_case_keeps_what_says_what_comes_first() -> None:
@@ -62,12 +62,12 @@ def test_a_small_case_keeps_what_says_what_comes_first() -> None:
 def test_a_wait_is_kept_where_it_goes_wrong_by_chance_without(few: None) -> None:
     def wrong(document: Json, number: int) -> bool:
         """Each time with the wait for the question; without it the first two times."""
-        asked = any(obj.get("request") == ASKED for _, obj in map(only, document["client"]))
+        asked = any(obj.get("request") == ASKED for _, obj in map(split_step, document["client"]))
         return "start_turn" in kinds(document) and (asked or number < 2)
 
     document, _ = small(wrong)
     assert kinds(document) == ["start_thread", "start_turn", "wait"]
-    assert only(document["client"][-1])[1] == {"request": ASKED}
+    assert split_step(document["client"][-1])[1] == {"request": ASKED}
 
 
 def test_in_a_long_case_what_goes_wrong_each_time_without_waits_has_none(few: None) -> None:
@@ -82,7 +82,7 @@ def test_the_answer_stays_while_anything_else_can_be_left_out(few: None) -> None
 
 
 def test_the_steps_of_a_kind_are_named_by_their_places() -> None:
-    assert ordering(DOCUMENT) == [2, 5, 6]
+    assert ordering_places(DOCUMENT) == [2, 5, 6]
 
 
 OVERLAP: Json = {
@@ -99,7 +99,9 @@ OVERLAP: Json = {
 
 
 def methods(document: Json) -> list[str]:
-    return [body["method"] for kind, body in map(only, document["client"]) if kind == "request"]
+    return [
+        body["method"] for kind, body in map(split_step, document["client"]) if kind == "request"
+    ]
 
 
 def test_requests_that_overlap_are_sent_one_after_the_other_in_either_order() -> None:
@@ -114,14 +116,16 @@ def test_requests_that_overlap_are_sent_one_after_the_other_in_either_order() ->
 
 
 def test_an_overlap_stays_where_it_goes_wrong_by_chance_without() -> None:
-    def fails(documents: list[Json], *, orders: list[list[str]]) -> list[Wrong | None]:
+    def fails(documents: list[Json], *, orders: list[list[str]]) -> list[FailurePoint | None]:
         both = [sorted(methods(one)) == ["thread/list", "thread/loaded/list"] for one in documents]
         apart = ["wait" not in repr(one) for one in documents]
         return [
-            Wrong(len(one["client"])) if two and (not alone or methods(one) in orders) else None
+            FailurePoint(len(one["client"]))
+            if two and (not alone or methods(one) in orders)
+            else None
             for one, two, alone in zip(documents, both, apart, strict=True)
         ]
 
     for orders in ([], [["thread/loaded/list", "thread/list"]]):
-        left = shrunk(OVERLAP, lambda some, orders=orders: fails(some, orders=orders))
+        left = shrink_document(OVERLAP, lambda some, orders=orders: fails(some, orders=orders))
         assert ("wait" in repr(left)) is (not orders)

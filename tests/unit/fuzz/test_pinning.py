@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from harness.scenario.player import Unmet, UnmetKind
+from harness.scenario.player import FailureKind, StepFailure
 from harness.scenario.steps.context import Cast
-from harness.search.fuzz.sessions.cuts import only, sound
-from harness.search.fuzz.sessions.pinning import pinned
+from harness.search.fuzz.sessions.cuts import is_loadable, split_step
+from harness.search.fuzz.sessions.pinning import pin_order
 from harness.search.fuzz.sessions.play import Played
 from harness.search.fuzz.sessions.turns import COMMAND, FILE
 from harness.trace.marks import EndingBegins, StepBegins
@@ -34,12 +34,12 @@ def asks(talk: Talk, method: str = COMMAND, turn: str = TURN) -> Talk:
 
 
 def play(
-    steps: list[Json], at: int, *questions: str, turn: str = TURN, unmet: Unmet | None = None
+    steps: list[Json], at: int, *questions: str, turn: str = TURN, unmet: StepFailure | None = None
 ) -> Played:
     """A play in which the questions came when so many steps were begun."""
     talk = Talk()
     for number, step in enumerate(steps, 1):
-        kind, body = only(step)
+        kind, body = split_step(step)
         talk.mark(StepBegins(kind, number))
         if kind == "start_thread":
             talk.start_thread()
@@ -56,52 +56,52 @@ def play(
 
 
 def kinds(played: Played) -> list[str]:
-    document = pinned(played)
-    assert sound({**document, "model": {}})
-    return [only(step)[0] for step in document["client"]]
+    document = pin_order(played)
+    assert is_loadable({**document, "model": {}})
+    return [split_step(step)[0] for step in document["client"]]
 
 
 @pytest.mark.parametrize("at", [2, 3])
 def test_the_step_after_a_question_waits_for_it(at: int) -> None:
-    found = pinned(play(STEPS, at, COMMAND))["client"]
+    found = pin_order(play(STEPS, at, COMMAND))["client"]
     assert found == [*STEPS[:at], WAIT, *STEPS[at:]]
 
 
 def test_the_same_client_waits_that_began_the_turn() -> None:
     steps = [{"connect": "b"}, *STEPS]
-    steps[2] = {"start_turn": {**only(STEPS[1])[1], "on": "b"}}
-    (wait,) = [step for step in pinned(play(steps, 3, COMMAND))["client"] if "wait" in step]
+    steps[2] = {"start_turn": {**split_step(STEPS[1])[1], "on": "b"}}
+    (wait,) = [step for step in pin_order(play(steps, 3, COMMAND))["client"] if "wait" in step]
     assert wait["wait"]["on"] == "b"
 
 
 def test_at_the_end_questions_are_refused_so_that_it_waits_too() -> None:
-    assert pinned(play(STEPS, 4, COMMAND))["client"] == [*STEPS, WAIT]
+    assert pin_order(play(STEPS, 4, COMMAND))["client"] == [*STEPS, WAIT]
 
 
 def test_steps_that_waited_in_vain_are_dropped() -> None:
     steps = [*STEPS, {"wait": {"turn": "u"}}, {"wait": {"idle": "t"}}]
-    unmet = Unmet(UnmetKind.TIMEOUT, "wait", 5, "in vain")
-    assert pinned(play(steps, 5, COMMAND, unmet=unmet))["client"] == [*STEPS, WAIT]
-    assert pinned(play(steps, 0, unmet=unmet))["client"] == STEPS
-    refused = play(steps, 0, unmet=Unmet(UnmetKind.REFUSED, "request", 4, "refused"))
-    assert pinned(refused) is refused.document
+    unmet = StepFailure(FailureKind.TIMEOUT, "wait", 5, "in vain")
+    assert pin_order(play(steps, 5, COMMAND, unmet=unmet))["client"] == [*STEPS, WAIT]
+    assert pin_order(play(steps, 0, unmet=unmet))["client"] == STEPS
+    refused = play(steps, 0, unmet=StepFailure(FailureKind.REFUSED, "request", 4, "refused"))
+    assert pin_order(refused) is refused.document
 
 
 @pytest.mark.parametrize("step", [WAIT, ANSWER])
 def test_questions_waited_for_or_answered_are_left_alone(step: Json) -> None:
     played = play([*STEPS[:2], step, *STEPS[2:]], 2, COMMAND)
-    assert pinned(played) is played.document
+    assert pin_order(played) is played.document
 
 
 @pytest.mark.parametrize("step", [WAIT, ANSWER])
 def test_questions_waited_for_or_answered_later_are_waited_for_at_once(step: Json) -> None:
     steps = [*STEPS[:3], step, *STEPS[3:]]
-    assert pinned(play(steps, 2, COMMAND))["client"] == [*steps[:2], WAIT, *steps[2:]]
+    assert pin_order(play(steps, 2, COMMAND))["client"] == [*steps[:2], WAIT, *steps[2:]]
 
 
 def test_a_wait_for_any_question_is_none_for_a_turn_that_was_not_begun() -> None:
     steps = [STEPS[0], {"wait": {"request": COMMAND}}, *STEPS[1:]]
-    assert pinned(play(steps, 3, COMMAND))["client"] == [*steps[:3], WAIT, *steps[3:]]
+    assert pin_order(play(steps, 3, COMMAND))["client"] == [*steps[:3], WAIT, *steps[3:]]
 
 
 def test_the_second_question_is_waited_for_after_the_first_was_answered() -> None:
@@ -114,16 +114,18 @@ def test_a_turn_may_be_begun_by_a_request() -> None:
     params = {"threadId": "$t.thread.id", "input": [{"type": "text", "text": "go"}]}
     begins = {"request": {"method": "turn/start", "params": params, "as": "u"}}
     played = play([STEPS[0], begins, *STEPS[2:]], 2, COMMAND)
-    assert pinned(played)["client"][2] == WAIT
-    assert pinned(play([STEPS[0], begins, WAIT, *STEPS[2:]], 2, COMMAND))["client"].count(WAIT) == 1
+    assert pin_order(played)["client"][2] == WAIT
+    assert (
+        pin_order(play([STEPS[0], begins, WAIT, *STEPS[2:]], 2, COMMAND))["client"].count(WAIT) == 1
+    )
 
 
 def test_questions_of_turns_that_no_step_names_are_left_alone() -> None:
     steps = [STEPS[0], {"start_turn": {"thread": "t", "text": "go", "as": "v"}}, *STEPS[2:]]
     played = play(steps, 2, COMMAND)
-    assert pinned(played) is played.document
+    assert pin_order(played) is played.document
 
 
 def test_questions_of_turns_that_no_step_began_are_left_alone() -> None:
     played = play(STEPS, 2, COMMAND, turn="another")
-    assert pinned(played) is played.document
+    assert pin_order(played) is played.document

@@ -6,22 +6,22 @@ import pytest
 
 from harness.scenario.client_steps import SendRaw
 from harness.scenario.loader import load_text
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 from harness.search.fuzz.frames import frame_document
-from harness.search.fuzz.sessions.chooser import seeded
+from harness.search.fuzz.sessions.chooser import seeded_chooser
 
 SEEDS = range(40)
 
 
 def _sent(seed: int) -> list[bytes]:
-    steps = frame_document(seeded(seed))["client"]
+    steps = frame_document(seeded_chooser(seed))["client"]
     return [SendRaw(**step["send_raw"]).raw for step in steps if "send_raw" in step]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_a_document_is_a_scenario_file_with_the_same_bytes(seed: int) -> None:
-    document = frame_document(seeded(seed))
-    loaded = load_text(as_text(document, "made"))
+    document = frame_document(seeded_chooser(seed))
+    loaded = load_text(scenario_text(document, "made"))
     assert loaded.document.value == document
 
 
@@ -66,7 +66,9 @@ def test_over_a_websocket_raw_frames_are_text() -> None:
     """Other bytes in a text frame must end the connection (RFC 6455, section 8.1)."""
 
     def without_text(*, text_only: bool) -> int:
-        documents = [frame_document(seeded(seed), text_only=text_only) for seed in range(60)]
+        documents = [
+            frame_document(seeded_chooser(seed), text_only=text_only) for seed in range(60)
+        ]
         raw = [
             step["send_raw"] for one in documents for step in one["client"] if "send_raw" in step
         ]

@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from harness.play.run import Run
-from harness.scenario.player import Unmet, UnmetKind
-from harness.search.fuzz.sessions.chains import generated
-from harness.search.fuzz.sessions.chooser import seeded
-from harness.search.fuzz.sessions.lacking import shown, tells, unasked
+from harness.scenario.player import FailureKind, StepFailure
+from harness.search.fuzz.sessions.chains import generate_document
+from harness.search.fuzz.sessions.chooser import seeded_chooser
+from harness.search.fuzz.sessions.lacking import proves_missing, shown_features, unasked_policy
 from harness.search.fuzz.sessions.session import Offers, approvals_under
 from harness.search.fuzz.sessions.turns import COMMAND
 from harness.trace.marks import StepBegins
@@ -31,11 +31,15 @@ def document(last: Json, *, policy: str = "untrusted", **of_turn: Any) -> Json:
 
 
 def run(
-    talk: Talk, kind: UnmetKind = UnmetKind.TIMEOUT, *, lacks: str = "", end: End = End.QUIESCENT
+    talk: Talk,
+    kind: FailureKind = FailureKind.TIMEOUT,
+    *,
+    lacks: str = "",
+    end: End = End.QUIESCENT,
 ) -> Run:
-    unmet = Unmet(kind, "answer", 3, "in vain", lacks)
+    unmet = StepFailure(kind, "answer", 3, "in vain", lacks)
     return cast(
-        "Run", SimpleNamespace(unmet=unmet, trace=talk.trace(), ended=SimpleNamespace(end=end))
+        "Run", SimpleNamespace(unmet=unmet, trace=talk.trace(), ending=SimpleNamespace(end=end))
     )
 
 
@@ -48,55 +52,57 @@ def turn_that_asks_nothing() -> Talk:
 
 
 def test_a_turn_that_ended_and_asked_nothing_says_that_there_are_no_questions() -> None:
-    assert tells(document(ANSWER), run(turn_that_asks_nothing()))
+    assert proves_missing(document(ANSWER), run(turn_that_asks_nothing()))
 
 
 def test_a_question_that_came_late_says_nothing() -> None:
     talk = waited(Talk().start_thread().ask_turn()).says({"method": COMMAND, "id": 1, "params": {}})
-    assert not tells(document(ANSWER), run(talk))
-    assert shown(talk.trace()) == {"approvals"}
+    assert not proves_missing(document(ANSWER), run(talk))
+    assert shown_features(talk.trace()) == {"approvals"}
 
 
 def test_a_question_that_came_before_is_none_that_came_late() -> None:
     talk = Talk().start_thread().ask_turn().says({"method": COMMAND, "id": 1, "params": {}})
-    assert tells(document(ANSWER), run(waited(talk)))
+    assert proves_missing(document(ANSWER), run(waited(talk)))
 
 
 @pytest.mark.parametrize("end", [End.TIMED_OUT, End.CLOSED, End.EXITED])
 def test_a_trace_that_did_not_come_to_its_end_says_nothing(end: End) -> None:
-    assert not tells(document(ANSWER), run(turn_that_asks_nothing(), end=end))
+    assert not proves_missing(document(ANSWER), run(turn_that_asks_nothing(), end=end))
 
 
 @pytest.mark.parametrize("policy", ["on-request", "never", ""])
 def test_only_a_policy_that_asks_of_all_says_that_there_are_no_questions(policy: str) -> None:
     talk = turn_that_asks_nothing()
-    assert not tells(document(ANSWER, policy=policy), run(talk))
+    assert not proves_missing(document(ANSWER, policy=policy), run(talk))
     named = document(ANSWER, policy=policy, params={"approvalPolicy": "untrusted"})
-    assert tells(named, run(talk))
+    assert proves_missing(named, run(talk))
     wait = {"wait": {"request": COMMAND, "where": {"turnId": "$u.turn.id"}}}
-    assert not tells(document(wait, policy=policy), run(talk))
+    assert not proves_missing(document(wait, policy=policy), run(talk))
 
 
 @pytest.mark.parametrize(
     ("policy", "told"), [("on-request", "on-request"), ("untrusted", ""), ("", "")]
 )
 def test_a_policy_under_which_nothing_is_asked_is_named(policy: str, told: str) -> None:
-    assert unasked(document(ANSWER, policy=policy), run(turn_that_asks_nothing())) == told
+    assert unasked_policy(document(ANSWER, policy=policy), run(turn_that_asks_nothing())) == told
 
 
 def test_a_question_that_came_late_or_a_cut_trace_names_no_policy() -> None:
     made = document(ANSWER, policy="on-request")
     late = waited(Talk().start_thread().ask_turn()).says({"method": COMMAND, "id": 1, "params": {}})
-    assert not unasked(made, run(late))
-    assert not unasked(made, run(turn_that_asks_nothing(), end=End.CLOSED))
-    assert not unasked(made, run(turn_that_asks_nothing(), UnmetKind.REFUSED))
+    assert not unasked_policy(made, run(late))
+    assert not unasked_policy(made, run(turn_that_asks_nothing(), end=End.CLOSED))
+    assert not unasked_policy(made, run(turn_that_asks_nothing(), FailureKind.REFUSED))
     other = document({"wait": {"turn": "u"}}, policy="on-request")
-    assert not unasked(other, run(turn_that_asks_nothing()))
+    assert not unasked_policy(other, run(turn_that_asks_nothing()))
 
 
 @pytest.mark.parametrize("lacks", [set[str](), {approvals_under("on-request")}])
 def test_no_thread_asks_under_a_policy_under_which_nothing_is_asked(lacks: set[str]) -> None:
-    drawn = [repr(generated(seeded(seed), Offers(set(lacks)))) for seed in range(40)]
+    drawn = [
+        repr(generate_document(seeded_chooser(seed), Offers(set(lacks)))) for seed in range(40)
+    ]
     assert any("'untrusted'" in one for one in drawn)
     assert any("'on-request'" in one for one in drawn) is not bool(lacks)
 
@@ -107,17 +113,19 @@ def test_a_fork_has_the_policy_of_its_origin() -> None:
     made["client"][1]["start_turn"]["thread"] = "v"
     made["client"].insert(1, {"request": fork})
     played = run(turn_that_asks_nothing())
-    played.unmet = Unmet(UnmetKind.TIMEOUT, "answer", 4, "in vain")
-    assert tells(made, played)
+    played.unmet = StepFailure(FailureKind.TIMEOUT, "answer", 4, "in vain")
+    assert proves_missing(made, played)
     made["client"][0]["start_thread"]["params"]["approvalPolicy"] = "on-request"
-    assert not tells(made, played)
+    assert not proves_missing(made, played)
 
 
 def test_a_lack_that_the_server_states_needs_no_end() -> None:
     talk = Talk().start_thread()
     made = document({"wait": {"turn": "u"}}, policy="never")
-    assert tells(made, run(talk, UnmetKind.NOT_OFFERED, lacks="file-change", end=End.CLOSED))
-    assert tells(document({"request": {"method": "x"}}), run(talk, UnmetKind.REFUSED))
+    assert proves_missing(
+        made, run(talk, FailureKind.NOT_OFFERED, lacks="file-change", end=End.CLOSED)
+    )
+    assert proves_missing(document({"request": {"method": "x"}}), run(talk, FailureKind.REFUSED))
 
 
 @pytest.mark.parametrize(
@@ -126,40 +134,45 @@ def test_a_lack_that_the_server_states_needs_no_end() -> None:
 def test_a_tool_may_be_gone_with_the_model_of_a_thread_that_is_taken_up_again(step: Json) -> None:
     made = document({"wait": {"turn": "u"}})
     made["client"].insert(2, step)
-    played = run(Talk().start_thread(), UnmetKind.NOT_OFFERED)
-    played.unmet = Unmet(UnmetKind.NOT_OFFERED, "wait", 4, "no tool", "file-change")
-    assert not tells(made, played)
+    played = run(Talk().start_thread(), FailureKind.NOT_OFFERED)
+    played.unmet = StepFailure(FailureKind.NOT_OFFERED, "wait", 4, "no tool", "file-change")
+    assert not proves_missing(made, played)
     made["client"][3] = {"connect": "b"}
-    played.unmet = Unmet(UnmetKind.NOT_OFFERED, "connect", 4, "one only", "several-clients")
-    assert tells(made, played)
+    played.unmet = StepFailure(FailureKind.NOT_OFFERED, "connect", 4, "one only", "several-clients")
+    assert proves_missing(made, played)
 
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_request_says_something_only_if_it_is_never_answered(*, answered: bool) -> None:
     talk = waited(Talk().start_thread()).asks("thread/fork")
     talk = talk.refuses() if answered else talk
-    assert tells(document({"request": {"method": "thread/fork"}}), run(talk)) is not answered
+    assert (
+        proves_missing(document({"request": {"method": "thread/fork"}}), run(talk)) is not answered
+    )
 
 
 @pytest.mark.parametrize("kind", ["agentMessage", "contextCompaction"])
 def test_a_notification_says_something_only_if_it_never_comes(kind: str) -> None:
     talk = waited(Talk().start_thread()).tells("item/completed", item={"type": kind})
-    assert tells(document({"wait": COMPACTED}), run(talk)) is (kind == "agentMessage")
+    assert proves_missing(document({"wait": COMPACTED}), run(talk)) is (kind == "agentMessage")
 
 
 @pytest.mark.parametrize("step", [{"restart": True}, {"connect": "b"}, {"wait": {"turn": "u"}}])
 def test_a_slow_start_says_nothing(step: Json) -> None:
-    assert not tells(document(step), run(turn_that_asks_nothing()))
+    assert not proves_missing(document(step), run(turn_that_asks_nothing()))
 
 
 def test_features_that_the_server_shows_are_offered() -> None:
     talk = Talk().start_thread().ask_turn().tells("item/started", item=command("i"))
     talk.tells("turn/plan/updated", plan=[]).tells("item/started", item={"type": "fileChange"})
-    assert shown(talk.trace()) == {"run", "plan", "patch"}
-    assert shown(Talk().sends({"method": COMMAND, "params": {}}).says(b"[1]").trace()) == set()
+    assert shown_features(talk.trace()) == {"run", "plan", "patch"}
+    assert (
+        shown_features(Talk().sends({"method": COMMAND, "params": {}}).says(b"[1]").trace())
+        == set()
+    )
 
 
 def test_a_run_that_came_to_its_end_says_nothing() -> None:
     played = run(turn_that_asks_nothing())
     played.unmet = None
-    assert not tells(document(ANSWER), played)
+    assert not proves_missing(document(ANSWER), played)

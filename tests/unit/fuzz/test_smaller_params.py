@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.protocol.spec.loading import load_book
-from harness.search.fuzz.inputs import input_document, marked
+from harness.search.fuzz.inputs import input_document, mark_deliberate
 from harness.search.fuzz.params import Request
-from harness.search.fuzz.sessions.shrinking import Wrong, shrunk
+from harness.search.fuzz.sessions.shrinking import FailurePoint, shrink_document
 
 BOOK = load_book()
 Json = dict[str, Any]
@@ -28,10 +28,12 @@ def made_small(one: Request, fails: Callable[[Json], bool]) -> Json:
         asked = [step["request"] for step in document["client"] if "request" in step]
         return any(body["method"] == one.method and fails(body) for body in asked)
 
-    small = shrunk(
+    small = shrink_document(
         input_document(BOOK, [one]),
-        lambda documents: [Wrong(len(one["client"])) if wrong(one) else None for one in documents],
-        mark=partial(marked, BOOK),
+        lambda documents: [
+            FailurePoint(len(one["client"])) if wrong(one) else None for one in documents
+        ],
+        mark=partial(mark_deliberate, BOOK),
     )
     return request(small)
 
@@ -72,16 +74,16 @@ def test_a_long_text_is_cut_where_its_length_does_not_matter() -> None:
 def test_a_request_is_marked_by_what_it_is_now(params: Json, *, wrong: bool) -> None:
     body = request(input_document(BOOK, [Request("thread/read", params)]))
     assert body.get("deliberate", False) is wrong
-    assert marked(BOOK, {**body, "deliberate": not wrong}) == body
+    assert mark_deliberate(BOOK, {**body, "deliberate": not wrong}) == body
 
 
 def test_requests_of_a_session_keep_their_params() -> None:
     step = {"request": {"method": "thread/read", "params": {"threadId": "$t.thread.id", "x": 1}}}
     document = {"title": "s", "client": [{"start_thread": {"as": "t"}}, step]}
 
-    def fails(documents: list[Json]) -> list[Wrong | None]:
+    def fails(documents: list[Json]) -> list[FailurePoint | None]:
         asked = [any("request" in one for one in document["client"]) for document in documents]
         both = zip(documents, asked, strict=True)
-        return [Wrong(len(one["client"])) if yes else None for one, yes in both]
+        return [FailurePoint(len(one["client"])) if yes else None for one, yes in both]
 
-    assert step in shrunk(document, fails, mark=partial(marked, BOOK))["client"]
+    assert step in shrink_document(document, fails, mark=partial(mark_deliberate, BOOK))["client"]

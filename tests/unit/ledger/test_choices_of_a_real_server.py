@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.client.target.profile import load_profile
-from harness.judge.ledger.record import Record, recorded
+from harness.judge.ledger.record import Record, record_trace
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import load_any
 from harness.trace.surface.known import classify_of
@@ -78,7 +78,7 @@ KNOWN = [
 @cache
 def record_of(name: str) -> Record:
     path = FOLDER / f"{name}.jsonl"
-    return recorded(BOOK, load_any(path, BOOK.paths_of, names=NAMES, classify_of=classify_of))
+    return record_trace(BOOK, load_any(path, BOOK.paths_of, names=NAMES, classify_of=classify_of))
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def record_of(name: str) -> Record:
 def test_known_choices_of_the_server_are_seen(
     trace: str, point: str, about: str, value: str
 ) -> None:
-    seen = [(one.about, one.value) for one in record_of(trace).choices if one.point == point]
+    seen = [(one.situation, one.value) for one in record_of(trace).choices if one.point == point]
     assert (about, value) in seen
 
 
 @pytest.mark.parametrize("trace", sorted({one[0] for one in KNOWN}))
 def test_no_observer_breaks_on_a_recording(trace: str) -> None:
-    assert record_of(trace).broken == []
+    assert record_of(trace).crashes == []

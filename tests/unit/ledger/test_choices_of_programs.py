@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.judge.ledger.record import recorded
+from harness.judge.ledger.record import record_trace
 from harness.protocol.spec.loading import load_book
 from harness.trace.marks import CallEnd, ModelEnd
 from tests.rules import open_commands as odd
@@ -454,9 +454,9 @@ SEEN: list[tuple[str, str, str, Talk]] = [
     ("point", "about", "value", "talk"), SEEN, ids=[f"{one[0]}-{one[2]}" for one in SEEN]
 )
 def test_a_choice_is_recorded_as_what_it_is(point: str, about: str, value: str, talk: Talk) -> None:
-    record = recorded(BOOK, talk().trace())
-    assert record.broken == []
-    seen = [(one.about, one.value) for one in record.choices if one.point == point]
+    record = record_trace(BOOK, talk().trace())
+    assert record.crashes == []
+    seen = [(one.situation, one.value) for one in record.choices if one.point == point]
     assert (about, value) in seen
 
 

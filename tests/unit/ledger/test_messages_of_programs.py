@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness.judge.ledger.record import recorded
+from harness.judge.ledger.record import record_trace
 from harness.protocol.spec.loading import load_book
 from tests.rules.case import Written
 from tests.rules.command_talk import CommandTalk
@@ -18,7 +18,7 @@ BOOK = load_book()
 
 def told(talk: Written) -> dict[str, set[str]]:
     """The members that were seen of each message."""
-    spoken = recorded(BOOK, talk.trace()).spoken
+    spoken = record_trace(BOOK, talk.trace()).messages
     return {message: {*members} for message, members in spoken.items()}
 
 
@@ -60,7 +60,7 @@ def test_nothing_that_a_command_prints_or_writes_breaks_an_observer(
     talk = CommandTalk().config(written)
     for words in (["list", "--json"], ["get", "docs", "--json"], ["list"], ["add", "a", "--", "x"]):
         talk.asks(*words).ends(printed, status=-9)
-    assert recorded(BOOK, talk.trace()).broken == []
+    assert record_trace(BOOK, talk.trace()).crashes == []
 
 
 def test_the_result_of_an_sdk_is_a_message() -> None:

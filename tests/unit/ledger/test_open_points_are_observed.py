@@ -9,7 +9,7 @@ import pytest
 
 from harness.judge.ledger.discovery import all_observers
 from harness.judge.ledger.observing import BROKEN
-from harness.judge.ledger.record import Record, recorded
+from harness.judge.ledger.record import Record, record_trace
 from harness.protocol.spec.loading import load_book
 from harness.trace.names import Renamer
 from harness.trace.store import load
@@ -45,7 +45,7 @@ def test_a_point_names_surfaces_that_there_are() -> None:
 def record_of(path: Path) -> Record:
     names = load(path, classify_of=classify_of).header.names
     renamer = Renamer(names, BOOK.paths_of)
-    return recorded(BOOK, load(path, renamer=renamer, classify_of=classify_of))
+    return record_trace(BOOK, load(path, renamer=renamer, classify_of=classify_of))
 
 
 @pytest.mark.parametrize("name", BEGINNINGS)
@@ -54,7 +54,7 @@ def test_no_observer_breaks_and_no_value_is_of_one_run_alone(name: str) -> None:
         if beginning(path) != name:
             continue
         record = record_of(path)
-        assert record.broken == [], path
+        assert record.crashes == [], path
         for one in record.choices:
             assert one.value != BROKEN, path
             assert not OF_ONE_RUN.search(one.value), path

@@ -9,10 +9,14 @@ import pytest
 
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
-from harness.scenario.bundled import bundled_ids, bundled_on
+from harness.scenario.bundled import bundled_ids, bundled_ids_on
 from harness.search.mutation import campaign as campaigns
 from harness.search.mutation.campaign import Campaign
-from harness.search.mutation.occasions import covering, known_occasions, looked_at_first
+from harness.search.mutation.occasions import (
+    choose_first_scenarios,
+    covering_scenarios,
+    known_occasions,
+)
 from harness.search.mutation.plan import Place
 from harness.search.mutation.result import Attempt, Score
 from harness.trace.surfaces import SESSION, scenario_of, surface_of
@@ -27,23 +31,25 @@ def test_each_fault_has_an_occasion_in_a_scenario_that_there_is() -> None:
     assert {scenario_of(one) for one in named} <= bundled_ids()
     for one in named:
         surface = surface_of(one)
-        assert surface == SESSION or one in bundled_on(surface), one
+        assert surface == SESSION or one in bundled_ids_on(surface), one
 
 
 def test_few_scenarios_serve_all_faults() -> None:
     ids = sorted({one for listed in known_occasions().values() for one in listed})
-    assert len(looked_at_first(all_faults(), ids, known_occasions())) < len(bundled_ids()) / 3
+    assert (
+        len(choose_first_scenarios(all_faults(), ids, known_occasions())) < len(bundled_ids()) / 3
+    )
 
 
 def test_the_scenario_that_serves_most_per_second_is_chosen() -> None:
     places = {"f": ["a", "b"], "g": ["b"], "h": ["c", "d"], "without": []}
-    assert covering(places) == {"b", "c"}
-    assert covering({"h": ["c", "d"]}, {"c": 9.0, "d": 0.1}) == {"d"}
+    assert covering_scenarios(places) == {"b", "c"}
+    assert covering_scenarios({"h": ["c", "d"]}, {"c": 9.0, "d": 0.1}) == {"d"}
 
 
 def test_scenarios_that_this_target_does_not_have_are_left_out() -> None:
     occasions = {"f": ["gone", "there"], "g": ["gone"]}
-    assert looked_at_first(["f", "g", "unknown"], ["other", "there"], occasions) == ["there"]
+    assert choose_first_scenarios(["f", "g", "unknown"], ["other", "there"], occasions) == ["there"]
 
 
 class Played:

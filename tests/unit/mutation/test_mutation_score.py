@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from harness.cli.commands.mutate import sampled, status
+from harness.cli.commands.mutate import exit_status, sample_faults
 from harness.faults.base import all_faults
 from harness.faults.mutation import Outcome
-from harness.search.mutation.result import Attempt, FaultResult, Score, settled
+from harness.search.mutation.result import Attempt, FaultResult, Score, decide_outcome
 from harness.search.mutation.telling import lines
 
 KILLED, SURVIVED, MASKED, NOT_APPLIED = (
@@ -47,7 +47,7 @@ def score(*outcomes: Outcome, target: str = "mine") -> Score:
     ],
 )
 def test_one_attempt_that_kills_decides(attempts: list[Outcome], outcome: Outcome) -> None:
-    assert settled([replace(ATTEMPT, outcome=one) for one in attempts]) is outcome
+    assert decide_outcome([replace(ATTEMPT, outcome=one) for one in attempts]) is outcome
 
 
 def test_the_score_counts_what_could_be_killed_and_leaves_out_what_is_masked() -> None:
@@ -69,7 +69,7 @@ def test_without_a_fault_that_could_be_killed_there_is_no_score() -> None:
     ],
 )
 def test_the_status_is_1_where_a_fault_survived(found: Score, code: int) -> None:
-    assert status(found) == code
+    assert exit_status(found) == code
 
 
 def test_a_survivor_is_told_with_its_scenario_what_was_changed_and_why() -> None:
@@ -84,7 +84,7 @@ def test_a_survivor_is_told_with_its_scenario_what_was_changed_and_why() -> None
 
 
 def test_a_run_that_was_interrupted_says_how_much_is_left() -> None:
-    found = replace(score(KILLED), planned=3, interrupted="SIGINT")
+    found = replace(score(KILLED), planned_count=3, interrupted_by="SIGINT")
     assert "interrupted (SIGINT): 2 not tried" in list(lines(found))
 
 
@@ -103,7 +103,7 @@ def test_an_attempt_is_read_as_another_process_told_it() -> None:
 @pytest.mark.parametrize("count", [1, 7, 100])
 def test_a_sample_is_spread_over_all_faults(count: int) -> None:
     every = list(all_faults())
-    found = [every.index(one) for one in sampled(all_faults(), count)]
+    found = [every.index(one) for one in sample_faults(all_faults(), count)]
     apart = [after - before for before, after in pairwise([*found, len(every)])]
     assert len(found) == count
     assert max(apart) - min(apart) <= 1
@@ -111,4 +111,4 @@ def test_a_sample_is_spread_over_all_faults(count: int) -> None:
 
 @pytest.mark.parametrize("count", [0, 10_000])
 def test_without_a_smaller_number_all_faults_are_tried(count: int) -> None:
-    assert sampled(all_faults(), count) == all_faults()
+    assert sample_faults(all_faults(), count) == all_faults()

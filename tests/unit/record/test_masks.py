@@ -40,7 +40,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("said", "secret"), SECRETS, ids=[secret for _, secret in SECRETS])
 def test_a_secret_is_masked_and_the_rest_stays_json(said: str, secret: str) -> None:
-    masked = Masker().text(said)
+    masked = Masker().mask_text(said)
     assert secret not in masked
     assert "<secret 1>" in masked
     assert json.loads(masked).keys() == json.loads(said).keys()
@@ -48,18 +48,18 @@ def test_a_secret_is_masked_and_the_rest_stays_json(said: str, secret: str) -> N
 
 @pytest.mark.parametrize("said", HARMLESS)
 def test_text_that_only_sounds_like_a_secret_stays(said: str) -> None:
-    assert Masker().text(said) == said
+    assert Masker().mask_text(said) == said
 
 
 def test_equal_secrets_have_equal_masks_wherever_they_stand() -> None:
     masker = Masker()
-    first = masker.text('{"apiKey":"one-0123456789"}')
-    second = masker.text('{"text":"it was one-0123456789, then sk-abcdefghijklmnop"}')
+    first = masker.mask_text('{"apiKey":"one-0123456789"}')
+    second = masker.mask_text('{"text":"it was one-0123456789, then sk-abcdefghijklmnop"}')
     assert (first, second) == (
         '{"apiKey":"<secret 1>"}',
         '{"text":"it was <secret 1>, then <secret 2>"}',
     )
-    assert masker.text(second) == second
+    assert masker.mask_text(second) == second
 
 
 def test_values_of_variables_that_are_called_so_are_secrets() -> None:
@@ -73,17 +73,17 @@ def test_values_of_variables_that_are_called_so_are_secrets() -> None:
     known = secret_values(environ)
     assert known == ["value-of-the-key", 'has "quotes" in it']
     said = json.dumps({"text": f"printenv: {environ['OPENAI_API_KEY']} {environ['DB_PASSWORD']}"})
-    assert Masker(known=known).text(said) == '{"text": "printenv: <secret 1> <secret 2>"}'
+    assert Masker(secrets=known).mask_text(said) == '{"text": "printenv: <secret 1> <secret 2>"}'
 
 
 def test_a_pattern_of_the_users_is_masked_whole_or_by_its_group() -> None:
     masker = Masker(patterns=[re.compile(r"ticket-\d+"), re.compile(r"name=(\w+)")])
-    assert masker.text("ticket-77 of name=ada") == "<secret 1> of name=<secret 2>"
+    assert masker.mask_text("ticket-77 of name=ada") == "<secret 1> of name=<secret 2>"
 
 
 def test_the_word_behind_an_option_is_a_secret_of_any_length() -> None:
     words = ["agent", "--api-key", "k", "-c", "model_key=abcdefgh", "--token-limit", "5"]
-    assert Masker().words(words) == (
+    assert Masker().mask_words(words) == (
         "agent",
         "--api-key",
         "<secret 1>",
@@ -95,21 +95,22 @@ def test_the_word_behind_an_option_is_a_secret_of_any_length() -> None:
 
 
 def test_without_masks_everything_stays() -> None:
-    masker = Masker(known=["value-of-the-key"], active=False)
-    assert masker.raw(b'{"apiKey":"value-of-the-key"}') == b'{"apiKey":"value-of-the-key"}'
-    assert masker.words(["--token", "x"]) == ("--token", "x")
+    masker = Masker(secrets=["value-of-the-key"], active=False)
+    assert masker.mask_bytes(b'{"apiKey":"value-of-the-key"}') == b'{"apiKey":"value-of-the-key"}'
+    assert masker.mask_words(["--token", "x"]) == ("--token", "x")
 
 
 def test_bytes_that_are_no_text_keep_their_place() -> None:
     assert (
-        Masker().raw(b'\xff {"apiKey":"0123456789"} \x00') == b'\xff {"apiKey":"<secret 1>"} \x00'
+        Masker().mask_bytes(b'\xff {"apiKey":"0123456789"} \x00')
+        == b'\xff {"apiKey":"<secret 1>"} \x00'
     )
 
 
 def test_a_stream_of_tokens_does_not_fill_the_memory() -> None:
     masker = Masker()
     for number in range(MAX_SECRETS + 5):
-        masker.text(f'{{"token":"value-{number:08}"}}')
+        masker.mask_text(f'{{"token":"value-{number:08}"}}')
     last = f"value-{MAX_SECRETS + 4:08}"
-    assert masker.text(f'{{"token":"{last}"}}') == f'{{"token":"<secret {MAX_SECRETS + 5}>"}}'
-    assert last in masker.text(f"bare {last}")
+    assert masker.mask_text(f'{{"token":"{last}"}}') == f'{{"token":"<secret {MAX_SECRETS + 5}>"}}'
+    assert last in masker.mask_text(f"bare {last}")

@@ -4,7 +4,7 @@ from harness.judge.judge import judge
 from harness.judge.rules.discovery import all_rules
 from harness.judge.verdict import Level, Place, Row, Verdict
 from harness.protocol.spec.loading import load_book
-from harness.report.causes import Words, causes
+from harness.report.causes import ServerErrors, group_by_cause
 from tests.rules.traces import TROUBLE, Talk, agent_message
 
 
@@ -22,7 +22,7 @@ def row(
 
 def test_findings_about_one_member_are_one_cause_whichever_element_it_stands_in() -> None:
     rows = [row(seq=n, path=f"result.data[{n}].id") for n in (3, 1, 2)]
-    (cause,) = causes(rows)
+    (cause,) = group_by_cause(rows)
     assert [one.subject for one in cause.rows] == ["subject 1", "subject 2", "subject 3"]
 
 
@@ -35,7 +35,7 @@ def test_other_members_rules_levels_and_verdicts_are_other_causes() -> None:
         row(verdict=Verdict.KNOWN, path="result.data[0].id"),
         row(),
     ]
-    assert len(causes(rows)) == len(rows)
+    assert len(group_by_cause(rows)) == len(rows)
 
 
 def test_the_heaviest_come_first_and_known_ones_last() -> None:
@@ -47,14 +47,14 @@ def test_the_heaviest_come_first_and_known_ones_last() -> None:
         row("a.early", seq=4),
         row("a.should", Level.SHOULD),
     ]
-    told = [cause.first.rule for cause in causes(rows)]
+    told = [cause.first.rule for cause in group_by_cause(rows)]
     assert told == ["a.broken", "a.early", "a.late", "a.should", "a.info", "a.known"]
 
 
 def words_about(talk: Talk, rule: str) -> list[str]:
     trace = talk.trace()
     found = [one for one in judge(load_book(), trace, all_rules().values()) if one.rule == rule]
-    return Words(trace).about(found[0])
+    return ServerErrors(trace).messages_for(found[0])
 
 
 def test_the_error_of_the_turn_is_told_with_what_went_wrong_in_it() -> None:
@@ -67,10 +67,10 @@ def test_the_error_of_the_turn_is_told_with_what_went_wrong_in_it() -> None:
 def test_a_refusal_is_reported_with_its_request() -> None:
     talk = Talk().asks("thread/read", threadId="thr_1").refuses("no such thread: thr_1")
     trace = talk.trace()
-    assert Words(trace).about(row(seq=0)) == ["no such thread: thr_1"]
-    assert Words(trace).about(row(seq=1)) == ["no such thread: thr_1"]
+    assert ServerErrors(trace).messages_for(row(seq=0)) == ["no such thread: thr_1"]
+    assert ServerErrors(trace).messages_for(row(seq=1)) == ["no such thread: thr_1"]
 
 
 def test_a_finding_is_not_repeated_by_its_cause() -> None:
     talk = Talk().asks("thread/read", threadId="thr_1").refuses("a")
-    assert Words(talk.trace()).about(row(seq=1)) == []
+    assert ServerErrors(talk.trace()).messages_for(row(seq=1)) == []

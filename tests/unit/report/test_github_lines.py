@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.github import annotations, command, paused, resumed
+from harness.report.github import annotations, command, pause_command, resume_command
 from harness.report.results.report import Issue
 from tests.actions_runner import Command, commands
 from tests.unit.results.outcomes import Finding, failed, outcome, report_of
@@ -20,7 +20,14 @@ def test_every_text_comes_through_as_it_is(text: str) -> None:
 
 
 def test_text_between_the_two_lines_is_not_a_command() -> None:
-    lines = [paused("abc"), "::error::x", "##[error]x", "::abc", resumed("abc"), "::warning::y"]
+    lines = [
+        pause_command("abc"),
+        "::error::x",
+        "##[error]x",
+        "::abc",
+        resume_command("abc"),
+        "::warning::y",
+    ]
     assert commands(lines) == [Command("warning", "y")]
 
 

@@ -6,7 +6,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from harness.judge.verdict import Level, Verdict
-from harness.report.markdown import code, markdown
+from harness.report.markdown import format_code, markdown
 from harness.report.results.report import Report
 from tests.unit.results.outcomes import BOOK, Finding, entry, failed, outcome, passed, report_of
 
@@ -35,7 +35,7 @@ def page(report: Report) -> str:
     ],
 )
 def test_any_text_is_one_cell_and_is_read_as_it_was(text: str) -> None:
-    tokens = READ.parse(f"| a | b |\n|---|---|\n| {code(text)} | end |\n")
+    tokens = READ.parse(f"| a | b |\n|---|---|\n| {format_code(text)} | end |\n")
     cells = [tokens[at + 1] for at, one in enumerate(tokens) if one.type == "td_open"]
     assert [cell.content for cell in cells][1:] == ["end"]
     inner = [one for one in cells[0].children or () if one.type != "html_inline"]
@@ -44,9 +44,9 @@ def test_any_text_is_one_cell_and_is_read_as_it_was(text: str) -> None:
 
 
 def test_a_text_of_many_lines_or_of_control_characters_is_one_short_line() -> None:
-    assert code("a\n\n# b\x1b[31m\u202ec") == "`a # b [31m c`"
-    assert len(code("x" * 5000)) < 310
-    assert code("  \n") == ""
+    assert format_code("a\n\n# b\x1b[31m\u202ec") == "`a # b [31m c`"
+    assert len(format_code("x" * 5000)) < 310
+    assert format_code("  \n") == ""
 
 
 def test_findings_that_count_come_first_and_others_are_folded() -> None:
@@ -57,7 +57,7 @@ def test_findings_that_count_come_first_and_others_are_folded() -> None:
     assert "`turn.completed-once` MUST" in parts[0]
     assert "harness run --target p" in parts[0]
     assert "model.named" not in parts[0]
-    assert "Told, and not counted (2)" in parts[1]
+    assert "Reported, but not counted (2)" in parts[1]
     assert "`hygiene.panic` INFO" in parts[1]
     assert "| scenarios | 2 (2 PASS) |" in parts[0]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from harness.judge.ending_known import Decision, Owing, decide
-from harness.judge.judge import judged
+from harness.judge.ending_known import Decision, Treatment, decide_treatment
+from harness.judge.judge import feed_trace
 from harness.judge.rules.discovery import all_rules
 from harness.protocol.spec.loading import load_book
 from harness.trace.foreign import read
@@ -25,8 +25,8 @@ def recording(talk: Talk, *notes: tuple[float, dict[str, Any]]) -> Trace:
 
 
 def decided(trace: Trace, *, settled: bool = False) -> Decision:
-    seen = judged(load_book(), trace, all_rules().values())
-    return decide(trace, seen.owed, settle=1.0, settled=settled)
+    seen = feed_trace(load_book(), trace, all_rules().values())
+    return decide_treatment(trace, seen.open_ledgers, settle=1.0, settled=settled)
 
 
 def hanging() -> Talk:
@@ -50,7 +50,7 @@ STOPPED = {"note": "server stdout EOF", "rc": 0}
 
 
 def test_a_conversation_that_came_to_rest_is_judged() -> None:
-    assert decided(hanging().trace(End.QUIESCENT)) == Decision(Owing.JUDGED)
+    assert decided(hanging().trace(End.QUIESCENT)) == Decision(Treatment.JUDGED)
 
 
 @pytest.mark.parametrize(
@@ -68,28 +68,28 @@ def test_a_conversation_that_came_to_rest_is_judged() -> None:
 )
 def test_messages_that_may_still_have_come_are_not_judged(trace: Trace, why: str) -> None:
     decision = decided(trace)
-    assert decision.owing is Owing.NOT_JUDGED
-    assert why in decision.why
+    assert decision.treatment is Treatment.NOT_JUDGED
+    assert why in decision.reason
 
 
 def test_a_recording_that_was_silent_in_the_end_makes_suspicious() -> None:
     decision = decided(recording(hanging(), (1.5, STOPPED)))
-    assert decision.owing is Owing.SUSPECTED
-    assert "silent for 1.5 s" in decision.why
+    assert decision.treatment is Treatment.SUSPECTED
+    assert "silent for 1.5 s" in decision.reason
 
 
 def test_a_recording_whose_model_had_ended_is_judged() -> None:
     ended = (0.1, mark("model-call")), (0.2, mark("model-end")), (1.5, STOPPED)
-    assert decided(recording(hanging(), *ended)).owing is Owing.JUDGED
+    assert decided(recording(hanging(), *ended)).treatment is Treatment.JUDGED
     # A command takes its own time, whatever the model does.
     working = recording(hanging().started(command("call_1")), *ended)
-    assert decided(working).owing is Owing.SUSPECTED
-    assert "item call_1" in decided(working).why
+    assert decided(working).treatment is Treatment.SUSPECTED
+    assert "item call_1" in decided(working).reason
 
 
 def test_the_user_can_say_that_the_server_was_at_rest() -> None:
-    assert decided(recording(hanging()), settled=True).owing is Owing.JUDGED
-    assert decided(recording(asking()), settled=True).owing is Owing.JUDGED
+    assert decided(recording(hanging()), settled=True).treatment is Treatment.JUDGED
+    assert decided(recording(asking()), settled=True).treatment is Treatment.JUDGED
 
 
 def test_a_process_that_was_started_again_owes_nothing_of_the_former_one() -> None:
@@ -101,5 +101,5 @@ def test_a_process_that_was_started_again_owes_nothing_of_the_former_one() -> No
     rows.append(line(5, "##", STOPPED))
     trace = read(rows, name="talk.jsonl", names={}, paths_of=nowhere)
     assert [one.body for one in trace.marks_of(Closed)] == [Closed("c1")]
-    seen = judged(load_book(), trace, all_rules().values())
-    assert [obligation for one in seen.owed for obligation in one.open()] == []
+    seen = feed_trace(load_book(), trace, all_rules().values())
+    assert [obligation for one in seen.open_ledgers for obligation in one.open_obligations()] == []

@@ -65,7 +65,7 @@ def test_story_has_its_parts_in_order(trace: Path) -> None:
         "scenario  /there/s.scenario.yaml:1",
         f"repeat    harness run --target p --server-cmd {quoted} --rule {RULE} ",
         "judge     harness check ",
-        "without us",
+        "by hand   harness show",
     ]
     places = [told.find(part) for part in parts]
     assert -1 not in places, parts[places.index(-1)]

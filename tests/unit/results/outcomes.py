@@ -56,6 +56,6 @@ def report_of(
         book=BOOK,
         strict=strict,
         bundled=bundled,
-        shipped=shipped,
-        own=lambda _: own,
+        bundled_entries=shipped,
+        user_scenarios=lambda _: own,
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 from harness.client.target.profile import Deviation
 from harness.judge.verdict import Row, Verdict
-from harness.report.results.baseline import known_finding, known_row, load_baseline
+from harness.report.results.baseline import load_baseline, mark_known_finding, mark_known_row
 from harness.report.results.outcome import Finding, ScenarioOutcome
 from tests.unit.results.outcomes import LAST, ONCE, entry, failed, outcome, passed, report_of
 
 
 def after(row: Row, *entries: Deviation, scenario: str = "turns/a") -> Verdict:
-    return known_row(row, scenario, entries).verdict
+    return mark_known_row(row, scenario, entries).verdict
 
 
 def test_violation_that_an_entry_names_is_known_and_nothing_else() -> None:
@@ -40,9 +40,9 @@ def test_pinned_entry_knows_only_its_own_violation() -> None:
 
 def test_finding_gets_the_reason_of_its_entry() -> None:
     crash = Finding("scenario.crash", "it ended by itself")
-    assert known_finding(crash, "a", [entry("scenario.crash", reason="why")]).known == "why"
-    assert known_finding(crash, "a", [entry("scenario.timeout")]).known == ""
-    assert not known_finding(crash, "a", [entry("scenario.crash")]).counts
+    assert mark_known_finding(crash, "a", [entry("scenario.crash", reason="why")]).known == "why"
+    assert mark_known_finding(crash, "a", [entry("scenario.timeout")]).known == ""
+    assert not mark_known_finding(crash, "a", [entry("scenario.crash")]).counts
 
 
 def stale(
@@ -66,7 +66,7 @@ def test_entry_whose_rule_passes_wherever_it_ran_is_stale() -> None:
 
 
 def test_entry_that_is_still_seen_is_not_stale() -> None:
-    known = known_row(failed(ONCE), "b", [entry()])
+    known = mark_known_row(failed(ONCE), "b", [entry()])
     assert stale(outcome("a", passed(ONCE)), outcome("b", known)) == SEEN
 
 
@@ -128,7 +128,7 @@ def message(*outcomes: ScenarioOutcome, **more: Any) -> str:
 
 def test_stale_entry_whose_rule_is_still_broken_says_what_was_found_instead_of_its_pin() -> None:
     said = message(outcome("a", failed(ONCE, actual="three of them")), pinned="two of them")
-    assert "the pinned text 'two of them' is in nothing of what was found" in said
+    assert "the pinned text 'two of them' matches no finding" in said
     assert "three of them; correct pinned, or remove the entry" in said
     assert "passed" not in said
 
@@ -139,7 +139,9 @@ def test_stale_entry_about_a_scenarios_own_finding_speaks_of_no_rule() -> None:
     assert "it was not found in any of its scenarios; remove the entry" in said
     assert "rule" not in said
     ended = outcome("a", findings=[Finding("scenario.crash", "it ended")])
-    assert "'it began' is in nothing" in message(ended, rule="scenario.crash", pinned="it began")
+    assert "'it began' matches no finding" in message(
+        ended, rule="scenario.crash", pinned="it began"
+    )
 
 
 def test_entry_about_a_scenario_that_now_passes_is_stale() -> None:

@@ -9,14 +9,14 @@ import pytest
 from harness.client.target.profile import builtin_names, load_profile
 from harness.client.target.tomltext import Place
 from harness.errors import UsageError
-from harness.report.results.baseline_globs import Spoken, check_globs
+from harness.report.results.baseline_globs import EntryScenario, check_globs
 from harness.scenario.bundled import bundled_folder
 
 BUNDLED = [bundled_folder()]
 
 
 def check(glob: str, *given: Path) -> None:
-    check_globs([Spoken(glob, Place("known.toml", 7, 12))], given)
+    check_globs([EntryScenario(glob, Place("known.toml", 7, 12))], given)
 
 
 @pytest.mark.parametrize(

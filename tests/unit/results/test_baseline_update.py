@@ -14,12 +14,12 @@ from harness.report.results.baseline import load_baseline
 from harness.report.results.baseline_update import (
     MAX_SCENARIOS_NAMED,
     Change,
-    changed_text,
+    apply_change,
     entry_lines,
     new_entries,
     replace_file,
 )
-from harness.report.results.rejudge import take_as_known
+from harness.report.results.rejudge import apply_entries
 from tests.unit.results.outcomes import LAST, ONCE, Finding, entry, failed, outcome, passed
 
 FILE = '''\
@@ -53,10 +53,12 @@ def entries_of(*outcomes, loose=(), **more):
 
 def edited(path: Path, text: str, change: Change) -> str:
     path.write_text(text, "utf-8", newline="")
-    new = changed_text(text, load_baseline(path), change)
+    new = apply_change(text, load_baseline(path), change)
     path.write_text(new, "utf-8", newline="")
     kept = load_baseline(path).entries
-    assert len(kept) == text.count("\nrule = ") - len(change.removed) + len(change.added)
+    assert len(kept) == text.count("\nrule = ") - len(change.indexes_removed) + len(
+        change.entries_added
+    )
     return new
 
 
@@ -75,7 +77,7 @@ def test_each_rule_and_scenario_that_counts_has_an_entry() -> None:
 def test_known_findings_and_those_that_do_not_count_get_no_entry() -> None:
     known = failed(LAST)
     known = outcome("a/one", failed(ONCE, level=Level.SHOULD), known)
-    take_as_known(known, [entry(LAST)])
+    apply_entries(known, [entry(LAST)])
     known.findings = [
         Finding("hygiene.panic", "it panicked", level=Level.INFO),
         Finding("scenario.crash", "it ended", known="we know"),
@@ -144,7 +146,7 @@ def test_a_file_without_entries_of_their_own_lines_is_refused_at_its_place(tmp_p
     text = 'deviations = [{rule = "turn.completes", reason = "r"}]\n'
     path.write_text(text, "utf-8")
     with pytest.raises(UsageError, match=r"known.toml:1:15: write each entry below a line"):
-        changed_text(text, load_baseline(path), Change((), (0,)))
+        apply_change(text, load_baseline(path), Change((), (0,)))
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -161,8 +163,8 @@ def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
 def test_an_outcome_is_known_only_where_all_that_failed_it_is() -> None:
     both = outcome("a/one", failed(ONCE), verdict=Verdict.FAIL, reason="why")
     both.findings = [Finding("scenario.crash", "a"), Finding("scenario.timeout", "b")]
-    take_as_known(both, [entry("scenario.crash"), entry(ONCE)])
+    apply_entries(both, [entry("scenario.crash"), entry(ONCE)])
     assert both.verdict is Verdict.FAIL
     assert [row.verdict for row in both.rows] == [Verdict.KNOWN]
-    take_as_known(both, [entry("scenario.timeout", reason="second")])
+    apply_entries(both, [entry("scenario.timeout", reason="second")])
     assert (both.verdict, both.reason) == (Verdict.KNOWN, "known")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -210,14 +211,16 @@ def test_a_rule_tells_in_how_many_scenarios_it_was_broken_and_each_subject_once(
 
 def test_requirements_that_nothing_exercised_are_not_counted_as_judged() -> None:
     report = report_of(outcome("a", passed(ONCE)))
-    (line,) = [one for one in summary(report, BOOK) if one.startswith("requirements judged: ")]
+    (line,) = [one for one in summary(report, BOOK) if one.startswith("requirements: ")]
     bound = {one.id for one in BOOK.requirements if one.clause.bound != "client"}
     mine = [verdict for name, verdict in report.requirements.items() if name in bound]
     idle = mine.count("NOT_EXERCISED")
     assert idle > 200
     clients = len(BOOK.requirements) - len(bound)
-    assert line.startswith(f"requirements judged: {len(mine) - idle} of {len(bound)} (")
+    assert line.startswith(f"requirements: {len(mine) - idle} of {len(bound)} judged (1 PASS)")
     assert line.endswith(f"; {clients} more bind clients alone")
+    judged, total, passing, *others, more = map(int, re.findall(r"\d+", line))
+    assert (judged, judged + sum(others), more) == (passing, total, clients)
 
 
 def test_requirements_of_clients_never_count_as_judged_of_the_server() -> None:
@@ -227,9 +230,15 @@ def test_requirements_of_clients_never_count_as_judged_of_the_server() -> None:
     for name in alone:
         report.requirements[name] = "PASS"
     assert judged_requirements(report, BOOK) == judged
-    assert judged.clients == len(alone) > 30
+    assert judged.client_only == len(alone) > 30
     page = markdown(report, BOOK, "0")
-    assert f"| requirements judged | {judged.words()} |" in page
+    assert f"| requirements | {judged.words()} |" in page
     summary_of = to_plain(report)["summary"]["requirements"]
-    counted = {"judged": judged.judged, "of": judged.of, "of_clients": judged.clients}
+    counted = {
+        "judged": judged.judged_count,
+        "of": judged.total,
+        "of_other_surfaces": judged.other_surfaces,
+        "without_rule": judged.without_rule,
+        "of_clients": judged.client_only,
+    }
     assert summary_of == {**counted, **judged.counts}

@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.results.recorded import Shown, pack, pack_places, unpack, unpack_places
+from harness.report.results.recorded import Sightings, pack, pack_places, unpack, unpack_places
 
 PLACES = st.lists(st.integers(0, 500), min_size=1, unique=True).map(sorted)
 
 
 @given(places=PLACES, frame=st.integers(-1, 10_000))
 def test_packed_places_are_unpacked_unchanged(places: list[int], frame: int) -> None:
-    shown = Shown(tuple(places), places[0], frame)
+    shown = Sightings(tuple(places), places[0], frame)
     assert unpack(pack(shown)) == shown
 
 
@@ -27,4 +27,4 @@ def test_neighbours_are_one_range(places: list[int]) -> None:
 
 
 def test_a_range_reads_as_people_write_it() -> None:
-    assert pack(Shown((0, 1, 2, 5), 0, 33)) == "0-2,5:0#33"
+    assert pack(Sightings((0, 1, 2, 5), 0, 33)) == "0-2,5:0#33"

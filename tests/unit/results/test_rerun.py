@@ -6,7 +6,7 @@ from harness.client.target.profile import Deviation
 from harness.judge.verdict import Verdict
 from harness.report.results.outcome import Finding, ScenarioOutcome
 from harness.report.results.report import Report
-from harness.report.results.rerun import Again, owned
+from harness.report.results.rerun import ReplayCommands, findings_naming_scenario
 from harness.report.results.rerun_command import Programs
 
 REPORT = Report("p", "serve 'a b' {listen}", profile="my profile.toml")
@@ -19,42 +19,42 @@ def outcome(name: str, *findings: Finding, race: str = "") -> ScenarioOutcome:
 
 
 def test_a_set_up_finding_is_examined_by_doctor() -> None:
-    again = Again(REPORT, [])
-    assert again.of(Finding("setup.not-started", "x")) == f"harness doctor {TARGET}"
+    again = ReplayCommands(REPORT, [])
+    assert again.for_finding(Finding("setup.not-started", "x")) == f"harness doctor {TARGET}"
 
 
 def test_a_finding_after_a_scenario_plays_that_scenario() -> None:
-    again = Again(REPORT, [outcome("a"), outcome("b")])
+    again = ReplayCommands(REPORT, [outcome("a"), outcome("b")])
     finding = Finding("hygiene.panic", "x", about=("b",))
-    assert again.of(finding) == f"harness run {TARGET} /s/b.scenario.yaml"
+    assert again.for_finding(finding) == f"harness run {TARGET} /s/b.scenario.yaml"
 
 
 def test_state_that_leaks_plays_the_scenarios_before_it_too_in_their_order() -> None:
-    again = Again(REPORT, [outcome("a"), outcome("b")])
+    again = ReplayCommands(REPORT, [outcome("a"), outcome("b")])
     finding = Finding("leaks-state", "x", about=("b", "a"))
-    assert again.of(finding).endswith(" /s/b.scenario.yaml /s/a.scenario.yaml")
+    assert again.for_finding(finding).endswith(" /s/b.scenario.yaml /s/a.scenario.yaml")
 
 
 def test_a_finding_of_a_placement_plays_the_placement() -> None:
     placement = outcome(
         "a@interrupt", Finding("hygiene.exit-status", "x"), race="interrupt@delta:1"
     )
-    [finding] = owned(placement)
-    told = Again(REPORT, [placement]).of(finding)
+    [finding] = findings_naming_scenario(placement)
+    told = ReplayCommands(REPORT, [placement]).for_finding(finding)
     assert told == f"harness run {TARGET} --race interrupt@delta:1 /s/a.scenario.yaml"
 
 
 def test_findings_without_a_scenario_have_no_command() -> None:
-    again = Again(REPORT, [outcome("a")])
-    assert again.of(Finding("hygiene.ignores-term", "x")) == ""
-    assert again.of(Finding("hygiene.panic", "x", about=("sanity",))) == ""
+    again = ReplayCommands(REPORT, [outcome("a")])
+    assert again.for_finding(Finding("hygiene.ignores-term", "x")) == ""
+    assert again.for_finding(Finding("hygiene.panic", "x", about=("sanity",))) == ""
 
 
 def test_a_stale_entry_plays_its_rule() -> None:
-    again = Again(REPORT, [])
+    again = ReplayCommands(REPORT, [])
     entry = Deviation(rule="turn.completes", reason="known")
-    assert again.of_entry(entry) == f"harness run {TARGET} --rule turn.completes"
-    assert again.of_entry(Deviation(rule="hygiene.panic", reason="known")) == ""
+    assert again.for_entry(entry) == f"harness run {TARGET} --rule turn.completes"
+    assert again.for_entry(Deviation(rule="hygiene.panic", reason="known")) == ""
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def ran(notes: AgentNotes, *words: str, given: str = "") -> subprocess.Completed
 
 def standing_for(folder: Path, script: str) -> AgentNotes:
     notes = AgentNotes(folder, os.environ)
-    notes.stand_for(["sh", "-c", script, "agent"])
+    notes.run_real_agent(["sh", "-c", script, "agent"])
     return notes
 
 
@@ -34,10 +34,10 @@ def test_input_words_lines_and_status_are_passed_on_and_noted(tmp_path: Path) ->
     end = ran(notes, "word", given="said")
     assert end.stdout == f"{line}\nno event\nsaid"
     assert (end.stderr, end.returncode) == ("word\n", 3)
-    started, wrote, ended = notes.since()
+    started, wrote, ended = notes.take_new_notes()
     assert (started["started"]["argv"], started["started"]["stdin"]) == (["word"], "said")
     assert (wrote, ended) == ({"wrote": EVENT}, {"ended": 3})
-    assert notes.since() == []
+    assert notes.take_new_notes() == []
 
 
 def test_an_agent_that_a_signal_ends_ends_its_program_so(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_nothing_of_the_drivers_own_environment_is_noted(
     notes = standing_for(tmp_path, "exit 0")
     monkeypatch.setenv("ADDED", "by-the-sdk")
     ran(notes)
-    env = notes.since()[0]["started"]["env"]
+    env = notes.take_new_notes()[0]["started"]["env"]
     assert env.get("ADDED") == "by-the-sdk"
     assert "MY_SECRET" not in env
     assert "of-the-user" not in (tmp_path / "state" / "start-1.json").read_text("utf-8")

@@ -11,9 +11,9 @@ import pytest
 from harness.client.target.profile import Profile
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
-from harness.play.capability_evidence import absent
+from harness.play.capability_evidence import absent_needs
 from harness.play.run import Run
-from harness.scenario.ending import Ended
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.player import Cast
 from harness.trace.frame import Direction
@@ -73,8 +73,8 @@ class Talk:
     def lacks(self, one: Loaded) -> list[str]:
         """The needs of a scenario of which this was the run that it does not offer."""
         trace = self.recorder.trace
-        run = Run(trace, Cast(), None, Ended(End.QUIESCENT), self.model, Path("/x"), "", 1.0)
-        return absent(one, run, conversation_of(trace), SPEC)
+        run = Run(trace, Cast(), None, TraceEnding(End.QUIESCENT), self.model, Path("/x"), "", 1.0)
+        return absent_needs(one, run, conversation_of(trace), SPEC)
 
 
 ANSWER = f"  - start_turn: {{thread: t, text: x, as: u}}\n  - answer: {{to: {ASK}, decision: accept"

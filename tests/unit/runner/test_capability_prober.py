@@ -15,11 +15,11 @@ from harness.model.script import Script
 from harness.model.wire.responses import ResponsesEncoder
 from harness.play.capability_evidence import METHODS
 from harness.play.run import Run
-from harness.play.session.capability_prober import CapabilityProber, probes, shown_absent
-from harness.scenario.ending import Ended
+from harness.play.session.capability_prober import CapabilityProber, absent_after_probe, load_probes
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded, load_text
-from harness.scenario.player import Cast, Unmet
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Cast, StepFailure
+from harness.scenario.steps.context import FailureKind
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End
@@ -35,7 +35,7 @@ def needing(*needs: str) -> Loaded:
 
 
 def probe(capability: str) -> Loaded:
-    (found,) = [one for one in probes() if capability in one.scenario.needs]
+    (found,) = [one for one in load_probes() if capability in one.scenario.needs]
     return found
 
 
@@ -44,7 +44,7 @@ def run(
     known: Sequence[str] = (),
     *,
     end: End = End.QUIESCENT,
-    unmet: Unmet | None = None,
+    unmet: StepFailure | None = None,
     model_calls: Sequence[dict[str, Any]] = (),
     turns: int = 0,
     script: dict[str, Script] | None = None,
@@ -67,7 +67,7 @@ def run(
     model = ScriptedModel(steps, ResponsesEncoder())
     for body in model_calls:
         model.answer(json.dumps(body).encode())
-    return Run(recorder.trace, Cast(), unmet, Ended(end), model, cwd, "", 1.0)
+    return Run(recorder.trace, Cast(), unmet, TraceEnding(end), model, cwd, "", 1.0)
 
 
 class Target:
@@ -83,11 +83,11 @@ class Target:
 
 
 def test_probes_ask_for_what_the_book_knows_and_no_two_for_the_same() -> None:
-    asked = [need for one in probes() for need in one.scenario.needs]
+    asked = [need for one in load_probes() for need in one.scenario.needs]
     assert len(asked) == len(set(asked)) > 10
     assert set(asked) <= {one.id for one in BOOK.capabilities}
     # A process that others have used must have no say in what a server offers.
-    assert all(one.scenario.fresh for one in probes())
+    assert all(one.scenario.needs_fresh_server for one in load_probes())
 
 
 def test_every_method_of_a_capability_of_requests_is_asked_for() -> None:
@@ -102,37 +102,39 @@ def test_every_method_of_a_capability_of_requests_is_asked_for() -> None:
 def test_probe_is_played_once_and_only_when_it_is_needed() -> None:
     target = Target(run(unknown=HISTORY))
     asking = CapabilityProber(SPEC)
-    assert asking.lacking(needing(), target.play) == []
-    assert asking.lacking(needing("ephemeral"), target.play) == []
+    assert asking.missing_needs(needing(), target.play) == []
+    assert asking.missing_needs(needing("ephemeral"), target.play) == []
     assert target.played == []
     for _ in range(2):
-        assert asking.lacking(needing("ephemeral", "history"), target.play) == ["history"]
+        assert asking.missing_needs(needing("ephemeral", "history"), target.play) == ["history"]
     assert target.played == ["probes/methods"]
 
 
 def test_promise_is_not_asked_for() -> None:
     target = Target(run(unknown=HISTORY))
     asking = CapabilityProber(Profile(name="p", capabilities=["core", "history"]))
-    assert asking.lacking(needing("history"), target.play) == []
+    assert asking.missing_needs(needing("history"), target.play) == []
     assert target.played == []
 
 
 @pytest.mark.parametrize("known", HISTORY)
 def test_partly_offered_capabilities_are_left_to_each_scenario(known: str) -> None:
     unknown = [method for method in HISTORY if method != known]
-    assert shown_absent(probe("history"), run(unknown, [known]), SPEC) == set()
-    assert "history" in shown_absent(probe("history"), run(HISTORY), SPEC)
+    assert absent_after_probe(probe("history"), run(unknown, [known]), SPEC) == set()
+    assert "history" in absent_after_probe(probe("history"), run(HISTORY), SPEC)
 
 
 def test_probe_that_breaks_off_shows_nothing() -> None:
-    stuck = Unmet(UnmetKind.TIMEOUT, "request", 4, "waited 5 s")
+    stuck = StepFailure(FailureKind.TIMEOUT, "request", 4, "waited 5 s")
     for broken in (run(HISTORY, unmet=stuck), run(HISTORY, end=End.EXITED)):
-        assert shown_absent(probe("history"), broken, SPEC) == set()
+        assert absent_after_probe(probe("history"), broken, SPEC) == set()
 
 
 def test_tool_that_is_not_offered_shows_both_the_tool_and_its_approval_absent() -> None:
-    lacking = Unmet(UnmetKind.NOT_OFFERED, "wait", 9, "no tool", capability="command-execution")
-    found = shown_absent(probe("command-execution"), run(unmet=lacking), SPEC)
+    lacking = StepFailure(
+        FailureKind.NOT_OFFERED, "wait", 9, "no tool", capability="command-execution"
+    )
+    found = absent_after_probe(probe("command-execution"), run(unmet=lacking), SPEC)
     assert found == {"command-execution", "command-approval"}
 
 
@@ -142,9 +144,9 @@ def test_model_is_asked_for_in_every_way_before_it_is_not_retried() -> None:
         for number in range(4)
     ]
     retry = probe("model-retry")
-    assert shown_absent(retry, run(model_calls=calls, turns=4), SPEC) == {"model-retry"}
-    assert shown_absent(retry, run(model_calls=calls[:3], turns=4), SPEC) == set()
-    assert shown_absent(retry, run(model_calls=[*calls, calls[2]], turns=4), SPEC) == set()
+    assert absent_after_probe(retry, run(model_calls=calls, turns=4), SPEC) == {"model-retry"}
+    assert absent_after_probe(retry, run(model_calls=calls[:3], turns=4), SPEC) == set()
+    assert absent_after_probe(retry, run(model_calls=[*calls, calls[2]], turns=4), SPEC) == set()
 
 
 @pytest.mark.parametrize(
@@ -157,6 +159,6 @@ def test_sandbox_that_lets_a_file_be_written_is_none(
     asked = probe(capability)
     script = asked.scenario.scripts()
     called = run(model_calls=[{"input": "write a file"}], script=script, cwd=tmp_path)
-    assert shown_absent(asked, called, SPEC) == set()
+    assert absent_after_probe(asked, called, SPEC) == set()
     (tmp_path / written).write_text("a\n")
-    assert shown_absent(asked, called, SPEC) == {capability}
+    assert absent_after_probe(asked, called, SPEC) == {capability}

@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from harness.client.target.profile import ExecProgram, Profile
-from harness.play.agent_mcp.prober import UNKNOWN, CommandProber, refused_alike
-from harness.play.agent_mcp.run import Finished
+from harness.play.agent_mcp.prober import UNKNOWN_WORD, CommandProber, is_refused_alike
+from harness.play.agent_mcp.run import CommandResult
 from harness.play.config import configure
 
-Agent = Callable[[Sequence[str]], Finished]
+Agent = Callable[[Sequence[str]], CommandResult]
 
 
-def ended(status: int | None, err: str = "", out: str = "", *, cut: bool = False) -> Finished:
-    return Finished(status, out.encode(), err.encode(), cut)
+def ended(status: int | None, err: str = "", out: str = "", *, cut: bool = False) -> CommandResult:
+    return CommandResult(status, out.encode(), err.encode(), cut)
 
 
 def knowing(*known: str) -> Agent:
     """An agent that knows these words as commands, and as subcommands."""
 
-    def run(words: Sequence[str]) -> Finished:
+    def run(words: Sequence[str]) -> CommandResult:
         for place in (0, 1):
             if words[place] not in known and (place == 0 or words[0] == "mcp"):
                 err = f"usage: agent {{{','.join(known)}}}\nagent: unknown command '{words[place]}'"
@@ -37,12 +37,12 @@ def lacking(agent: Agent, *needs: str, **more: object) -> tuple[list[str], list[
     """What an agent is said to lack, and what it was run with."""
     asked: list[list[str]] = []
 
-    async def ask(words: Sequence[str]) -> Finished:
+    async def ask(words: Sequence[str]) -> CommandResult:
         asked.append(list(words))
         return agent(words)
 
     prober = CommandProber(Profile(name="p", **more), ask)  # pyright: ignore[reportArgumentType]
-    return asyncio.run(prober.lacking(needs)), asked
+    return asyncio.run(prober.missing_needs(needs)), asked
 
 
 ALL = ("exec", "mcp-command", "mcp-login", "storage")
@@ -61,7 +61,7 @@ def test_an_agent_that_refuses_all_of_its_commands_lacks_none() -> None:
 
 
 def test_a_command_that_fails_in_words_of_its_own_is_known() -> None:
-    def broken(words: Sequence[str]) -> Finished:
+    def broken(words: Sequence[str]) -> CommandResult:
         known = knowing("exec", "mcp", "list")(words)
         return known if words[0] != "mcp" else ended(2, "agent mcp: Traceback: no such file")
 
@@ -70,7 +70,7 @@ def test_a_command_that_fails_in_words_of_its_own_is_known() -> None:
 
 def test_each_command_is_asked_for_once_and_nothing_where_something_is_promised() -> None:
     needs = ("mcp-command", "mcp-command")
-    assert lacking(knowing("mcp", "list"), *needs)[1] == [[UNKNOWN, "list"], ["mcp", "list"]]
+    assert lacking(knowing("mcp", "list"), *needs)[1] == [[UNKNOWN_WORD, "list"], ["mcp", "list"]]
     assert lacking(knowing("exec"), *ALL, capabilities=["core", "exec"]) == ([], [])
     assert lacking(knowing("exec"), "core", "storage") == ([], [])
 
@@ -81,7 +81,7 @@ def test_a_turn_that_has_no_command_is_not_asked_for(arguments: list[str]) -> No
     assert lacking(knowing("mcp"), "exec", exec=program) == ([], [])
 
 
-REFUSED = ended(2, f"error: unrecognized subcommand '{UNKNOWN}'")
+REFUSED = ended(2, f"error: unrecognized subcommand '{UNKNOWN_WORD}'")
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ REFUSED = ended(2, f"error: unrecognized subcommand '{UNKNOWN}'")
         (ended(1, "error: unrecognized subcommand 'mcp'"), REFUSED, False),
         (ended(2, "error: mcp needs a file"), REFUSED, False),
         (ended(2, "usage: agent"), ended(2, "usage: agent"), False),
-        (ended(2, "error: 'mcps'"), ended(2, f"error: '{UNKNOWN}'"), False),
-        (ended(None, "unknown mcp", cut=True), ended(None, f"unknown {UNKNOWN}"), False),
-        (ended(2, "/opt/mcp: no mcp"), ended(2, f"/opt/mcp: no {UNKNOWN}"), True),
+        (ended(2, "error: 'mcps'"), ended(2, f"error: '{UNKNOWN_WORD}'"), False),
+        (ended(None, "unknown mcp", cut=True), ended(None, f"unknown {UNKNOWN_WORD}"), False),
+        (ended(2, "/opt/mcp: no mcp"), ended(2, f"/opt/mcp: no {UNKNOWN_WORD}"), True),
     ],
     ids=["alike", "with-a-tip", "status", "own-words", "not-named", "longer-word", "cut", "path"],
 )
 def test_a_refusal_is_compared_by_what_names_the_word(
-    asked: Finished, unknown: Finished, *, alike: bool
+    asked: CommandResult, unknown: CommandResult, *, alike: bool
 ) -> None:
-    assert refused_alike("mcp", asked, unknown) is alike
+    assert is_refused_alike("mcp", asked, unknown) is alike
 
 
 @pytest.mark.parametrize(

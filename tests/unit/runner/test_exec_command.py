@@ -3,7 +3,7 @@
 import pytest
 
 from harness.client.target.profile import ExecProgram
-from harness.play.agent_exec.command_line import Wanted, command_line, prompt_of
+from harness.play.agent_exec.command_line import TurnOptions, command_line, prompt_of
 from harness.scenario.steps.context import StepFailed
 
 USUAL = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
@@ -11,7 +11,7 @@ USUAL = {"approvalPolicy": "never", "sandbox": "danger-full-access"}
 
 def test_the_words_come_in_the_order_in_which_the_sdk_says_them() -> None:
     params = {**USUAL, "model": "small", "cwd": "/work"}
-    wanted = Wanted(params, "thr_1", "/tmp/schema.json", ["a.png", "b.png"])
+    wanted = TurnOptions(params, "thr_1", "/tmp/schema.json", ["a.png", "b.png"])
     assert command_line(ExecProgram(), wanted) == [
         *("exec", "--experimental-json", "--skip-git-repo-check"),
         *("--model", "small", "--sandbox", "danger-full-access", "--cd", "/work"),
@@ -22,7 +22,7 @@ def test_the_words_come_in_the_order_in_which_the_sdk_says_them() -> None:
 
 
 def test_a_program_is_told_only_what_is_wanted() -> None:
-    assert command_line(ExecProgram(sandbox=[], setting=[]), Wanted(USUAL)) == [
+    assert command_line(ExecProgram(sandbox=[], setting=[]), TurnOptions(USUAL)) == [
         "exec",
         "--experimental-json",
         "--skip-git-repo-check",
@@ -32,14 +32,14 @@ def test_a_program_is_told_only_what_is_wanted() -> None:
 @pytest.mark.parametrize(
     ("program", "wanted", "lacks"),
     [
-        (ExecProgram(resume=[]), Wanted({}, thread="thr_1"), "storage"),
-        (ExecProgram(schema_file=[]), Wanted({}, schema_file="a.json"), "output-schema"),
-        (ExecProgram(sandbox=[]), Wanted({"sandbox": "read-only"}), "core"),
-        (ExecProgram(image=[]), Wanted({}, images=["a.png"]), "core"),
+        (ExecProgram(resume=[]), TurnOptions({}, thread="thr_1"), "storage"),
+        (ExecProgram(schema_file=[]), TurnOptions({}, schema_file="a.json"), "output-schema"),
+        (ExecProgram(sandbox=[]), TurnOptions({"sandbox": "read-only"}), "core"),
+        (ExecProgram(image=[]), TurnOptions({}, images=["a.png"]), "core"),
     ],
 )
 def test_options_without_a_word_are_not_offered(
-    program: ExecProgram, wanted: Wanted, lacks: str
+    program: ExecProgram, wanted: TurnOptions, lacks: str
 ) -> None:
     with pytest.raises(StepFailed) as caught:
         command_line(program, wanted)

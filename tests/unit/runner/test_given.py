@@ -6,7 +6,7 @@ from pathlib import Path
 from harness.play.lexicon import protocol_lexicon
 from harness.play.trace_head import header_members
 from harness.scenario.loader import Loaded, load, load_text
-from harness.search.fuzz.sessions.play import loaded_from
+from harness.search.fuzz.sessions.play import load_document
 from harness.trace import store
 from harness.trace.trace import End, Header, Trace
 
@@ -54,7 +54,7 @@ def test_a_request_may_have_params_of_any_depth() -> None:
         deep = [deep]
     asked = {"request": {"method": "thread/read", "params": deep, "as": "r"}}
     document = {"title": "Deep", "client": [asked, {"request": {"method": "thread/list"}}]}
-    assert header_members(loaded_from(document))["steps"] == [{"as": "r"}, {}]
+    assert header_members(load_document(document))["steps"] == [{"as": "r"}, {}]
 
 
 def test_secrets_of_a_configuration_are_masked() -> None:

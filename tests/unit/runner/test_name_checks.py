@@ -11,7 +11,7 @@ import pytest
 from harness.client.target.profile import builtin_names, load_profile
 from harness.errors import UsageError
 from harness.model.asks import McpCall, ViewImage
-from harness.model.tools import VALUES, intent_of
+from harness.model.tools import VALUES_OF_INTENT, intent_of
 from harness.play.config import configure
 from harness.play.name_checks import check_profile
 from harness.protocol.spec.loading import load_book
@@ -202,4 +202,4 @@ def test_the_values_of_an_intent_are_those_that_its_templates_get() -> None:
     ]
     for call in calls:
         intent, values = intent_of(call)
-        assert set(VALUES[intent]) == set(values)
+        assert set(VALUES_OF_INTENT[intent]) == set(values)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Verdict
-from harness.play.plays import PlayLimits, repeated, retried, read_play_limits
+from harness.play.plays import PlayLimits, play_repeatedly, read_play_limits, retry_failed
 from harness.report.results.outcome import LEAKS, UNSTEADY, Finding, ScenarioOutcome
 from tests.unit.results.outcomes import LAST, ONCE, failed, outcome, passed
 
@@ -54,7 +54,7 @@ def trace_of(one: ScenarioOutcome) -> str:
 
 def test_of_repeated_plays_the_gravest_speaks_and_its_trace_stays(playing: Players) -> None:
     play = playing([good(), bad(ONCE, LAST), bad(), good()])
-    found = repeated(play, PlayLimits(repeat=4), strict=False, level=Level.INFO)
+    found = play_repeatedly(play, PlayLimits(repeat=4), strict=False, level=Level.INFO)
     assert {row.rule for row in found.rows} == {ONCE, LAST}
     assert (found.runs, found.failed_runs, found.seconds) == (4, 2, 4.0)
     assert trace_of(found) == "1"
@@ -69,13 +69,13 @@ def test_plays_that_are_alike_give_no_finding(
     playing: Players, make: Callable[[], ScenarioOutcome], failures: int
 ) -> None:
     play = playing(make() for _ in range(3))
-    found = repeated(play, PlayLimits(repeat=3), strict=False, level=Level.INFO)
+    found = play_repeatedly(play, PlayLimits(repeat=3), strict=False, level=Level.INFO)
     assert (told(found), found.runs, found.failed_runs) == ([], 3, failures)
 
 
 def test_a_scenario_that_does_not_apply_is_not_repeated(playing: Players) -> None:
     play = playing([outcome("a/one", verdict=Verdict.NOT_APPLICABLE)])
-    found = repeated(play, PlayLimits(repeat=9), strict=False, level=Level.INFO)
+    found = play_repeatedly(play, PlayLimits(repeat=9), strict=False, level=Level.INFO)
     assert (found.verdict, found.runs) == (Verdict.NOT_APPLICABLE, 1)
 
 
@@ -83,7 +83,7 @@ def test_a_should_counts_as_a_difference_where_it_counts(playing: Players) -> No
     for strict in (False, True):
         soft = outcome("a/one", failed(ONCE, level=Level.SHOULD))
         play = playing([soft, good()])
-        found = repeated(play, PlayLimits(repeat=2), strict=strict, level=Level.INFO)
+        found = play_repeatedly(play, PlayLimits(repeat=2), strict=strict, level=Level.INFO)
         assert (UNSTEADY in told(found)) is strict
 
 
@@ -91,47 +91,49 @@ def test_a_failure_that_passes_on_retry_is_unsteady(playing: Players) -> None:
     first = bad()
     first.findings = [Finding(LEAKS, "something stays", level=Level.INFO)]
     play = playing([first, bad(LAST), good(), good()])
-    found = retried(play(), play, PlayLimits(retries=5), strict=False, level=Level.INFO)
+    found = retry_failed(play(), play, PlayLimits(retries=5), strict=False, level=Level.INFO)
     assert told(found) == [LEAKS, UNSTEADY]
     assert (found.runs, found.failed_runs) == (3, 2)
-    assert "it counts as what it was at last" in found.findings[1].message
+    assert "the last play counts" in found.findings[1].message
     assert (found.rows, trace_of(found)) == (good().rows, "2")
 
 
 def test_a_lasting_failure_keeps_its_first_outcome(playing: Players) -> None:
     first = bad()
     play = playing([first, bad(), bad(), good()])
-    found = retried(play(), play, PlayLimits(retries=2), strict=False, level=Level.INFO)
+    found = retry_failed(play(), play, PlayLimits(retries=2), strict=False, level=Level.INFO)
     assert found is first
     assert (told(found), found.runs, found.failed_runs, trace_of(found)) == ([], 3, 3, "0")
 
 
 def test_a_failure_that_differs_each_time_is_unsteady_too(playing: Players) -> None:
     play = playing([bad(), bad(LAST)])
-    found = retried(play(), play, PlayLimits(retries=1), strict=False, level=Level.INFO)
+    found = retry_failed(play(), play, PlayLimits(retries=1), strict=False, level=Level.INFO)
     assert {row.rule for row in found.rows} == {ONCE}
     assert told(found) == [UNSTEADY]
 
 
 def test_a_pass_is_not_retried(playing: Players) -> None:
     play = playing([good()])
-    found = retried(play(), play, PlayLimits(retries=3), strict=False, level=Level.INFO)
+    found = retry_failed(play(), play, PlayLimits(retries=3), strict=False, level=Level.INFO)
     assert (found.runs, told(found)) == (1, [])
 
 
 def test_a_retry_that_judges_nothing_does_not_excuse_the_first(playing: Players) -> None:
     first = bad()
     play = playing([first, outcome("a/one", verdict=Verdict.NOT_EXERCISED)])
-    assert retried(play(), play, PlayLimits(retries=1), strict=False, level=Level.INFO) is first
+    assert (
+        retry_failed(play(), play, PlayLimits(retries=1), strict=False, level=Level.INFO) is first
+    )
 
 
 def test_when_the_time_is_over_no_further_play_is_begun(playing: Players) -> None:
     over = PlayLimits(repeat=5, max_time=1, deadline=time.monotonic())
-    found = repeated(playing([good()]), over, strict=False, level=Level.INFO)
+    found = play_repeatedly(playing([good()]), over, strict=False, level=Level.INFO)
     assert found.runs == 1
     play = playing([bad()])
     over = PlayLimits(retries=5, max_time=1, deadline=time.monotonic())
-    assert retried(play(), play, over, strict=False, level=Level.INFO).runs == 1
+    assert retry_failed(play(), play, over, strict=False, level=Level.INFO).runs == 1
 
 
 @pytest.mark.parametrize(

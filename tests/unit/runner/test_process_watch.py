@@ -14,7 +14,7 @@ from harness.client.target.process import ProcessExit
 from harness.judge.verdict import Level
 from harness.play.hygiene import Hygiene
 from harness.play.session import process_watch as watching
-from harness.play.session.process_watch import GROWTH, WINDOW, Watch
+from harness.play.session.process_watch import COUNTS_COMPARED, MIN_GROWTH, ProcessWatch
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 from harness.trace.trace import End, Header
@@ -48,23 +48,25 @@ class Bed:
         self.process, self.hygiene = Process(), Hygiene(Level.INFO)
         self.pipe = Pipe()
         self.peer = Peer(cast("Any", self.pipe), Recorder())
-        self.watch = Watch(cast("Any", self.process), self.peer, self.hygiene, panics)
+        self.watch = ProcessWatch(cast("Any", self.process), self.peer, self.hygiene, panics)
         monkeypatch.setattr(
-            watching, "held", lambda *_: Counter({"pipe": self.process.pipes, "socket": 1})
+            watching,
+            "count_descriptors",
+            lambda *_: Counter({"pipe": self.process.pipes, "socket": 1}),
         )
 
     def converse(self, *, died: bool = False, end: End = End.QUIESCENT) -> None:
-        self.watch.conversation_begins()
+        self.watch.on_conversation_begin()
         self.peer.begin(Recorder(Header(scenario="mine")))
         self.writes(json.dumps({"method": "x", "params": {}}))
         self.peer.recorder.trace.end = end
-        self.watch.conversation_over(self.peer.recorder.trace, died=died)
+        self.watch.on_conversation_end(self.peer.recorder.trace, died=died)
 
     def writes(self, line: str) -> None:
         self.peer.recorder.record(line.encode(), Direction.FROM_TARGET)
 
     def found(self, ending: ProcessExit = CLEAN) -> list[str]:
-        self.watch.ended(ending, 2.0)
+        self.watch.on_exit(ending, 2.0)
         return [finding.id.removeprefix("hygiene.") for finding in self.hygiene.findings]
 
 
@@ -74,19 +76,19 @@ def bed(monkeypatch: pytest.MonkeyPatch) -> Bed:
 
 
 def test_process_of_which_nothing_is_seen_has_no_finding(bed: Bed) -> None:
-    for _ in range(3 * WINDOW):
+    for _ in range(3 * COUNTS_COMPARED):
         bed.converse()
     assert bed.found() == []
 
 
 COUNTS = {
-    "one for each": (range(2 * WINDOW + GROWTH), True),
-    "too few conversations": (range(0, 4 * WINDOW - 2, 2), False),
+    "one for each": (range(2 * COUNTS_COMPARED + MIN_GROWTH), True),
+    "too few conversations": (range(0, 4 * COUNTS_COMPARED - 2, 2), False),
     "one step early": ([0, *[50] * 20], False),
     "open now and then": ([0, 50, 0, 0, 50, 3, 0, 50, 0, 50, 0, 50], False),
     "back at the end": ([*range(30), 0], False),
-    "less than is said": ([0] * WINDOW + [GROWTH - 1] * WINDOW, False),
-    "as much as is said": ([0] * WINDOW + [GROWTH] * WINDOW, True),
+    "less than is said": ([0] * COUNTS_COMPARED + [MIN_GROWTH - 1] * COUNTS_COMPARED, False),
+    "as much as is said": ([0] * COUNTS_COMPARED + [MIN_GROWTH] * COUNTS_COMPARED, True),
 }
 
 
@@ -102,7 +104,7 @@ def test_descriptors_have_grown_only_where_all_late_counts_are_above_all_early_o
 
 
 def test_descriptors_are_counted_at_rest_only(bed: Bed) -> None:
-    for count in range(4 * WINDOW):
+    for count in range(4 * COUNTS_COMPARED):
         bed.process.pipes = count
         bed.converse(end=End.TIMED_OUT)
     assert bed.found() == []
@@ -179,7 +181,7 @@ def test_output_between_conversations_and_after_the_last_is_stray_unless_it_is_a
     bed.writes("50 % done")
     bed.writes("100 % done")
     bed.converse()
-    assert bed.hygiene.findings[0].message.endswith("what is no message: 50 % done (and 1 more)")
+    assert bed.hygiene.findings[0].message.endswith("not a message: 50 % done (and 1 more)")
     bed.writes("bye")
     assert bed.found() == ["stray-output", "stray-output"]
 
@@ -195,10 +197,10 @@ def test_end_of_a_line_that_was_begun_in_a_conversation_is_not_stray(bed: Bed) -
 
 def test_noise_within_a_conversation_is_left_to_the_rules(bed: Bed) -> None:
     bed.converse()
-    bed.watch.conversation_begins()
+    bed.watch.on_conversation_begin()
     bed.peer.begin(Recorder(Header(scenario="mine")))
     bed.writes("noise")
-    bed.watch.conversation_over(bed.peer.recorder.trace, died=False)
+    bed.watch.on_conversation_end(bed.peer.recorder.trace, died=False)
     assert bed.found() == []
 
 

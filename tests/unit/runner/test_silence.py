@@ -16,15 +16,15 @@ from harness.play.session.silence import (
     SAME_SILENCE,
     SCENARIOS_TO_SUSPECT,
     Silences,
-    awaited,
+    awaited_words,
     traits_of,
 )
 from harness.report.results.outcome import Finding
-from harness.scenario.ending import Ended
+from harness.scenario.ending import TraceEnding
 from harness.scenario.loader import Loaded, load_text
-from harness.scenario.player import Cast, Unmet
-from harness.scenario.steps.awaited import ANSWER, Awaited, end_of_turn, gate, model_call
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Cast, StepFailure
+from harness.scenario.steps.awaited import ANSWER, WaitTarget, end_of_turn, gate, model_call
+from harness.scenario.steps.context import FailureKind
 from harness.trace.frame import Direction
 from harness.trace.marks import EndingBegins, StepBegins
 from harness.trace.recorder import Recorder
@@ -32,11 +32,11 @@ from harness.trace.trace import End, Mark
 from tests.unit.results.outcomes import outcome
 
 STEER, HOLD, NAME = "the request turn/steer", "a wait for gate", "the need thread-name"
-VAIN = Unmet(UnmetKind.TIMEOUT, "steer", 3, "waited 5 s", awaited=ANSWER)
+VAIN = StepFailure(FailureKind.TIMEOUT, "steer", 3, "waited 5 s", wait_target=ANSWER)
 
 
 def run(
-    unmet: Unmet | None = None, method: str = "turn/steer", told: dict[str, Any] | None = None
+    unmet: StepFailure | None = None, method: str = "turn/steer", told: dict[str, Any] | None = None
 ) -> Run:
     recorder = Recorder()
     sent = {"method": method, "id": 7, "params": {}}
@@ -44,7 +44,7 @@ def run(
     if told is not None:
         recorder.record(json.dumps(told).encode(), Direction.FROM_TARGET)
     model = ScriptedModel([], ResponsesEncoder())
-    ended = Ended(End.QUIESCENT)
+    ended = TraceEnding(End.QUIESCENT)
     recorder.trace.end = ended.end
     return Run(recorder.trace, Cast(), unmet, ended, model, Path("/nowhere"), "", 1.0)
 
@@ -106,18 +106,18 @@ def test_waits_alone_are_too_little_in_common() -> None:
     assert not suspects(silences, HOLD)
 
 
-def vain_for(notification: str, words: str = "") -> Unmet:
-    awaited = Awaited(words or notification, words or notification, notification)
-    return Unmet(UnmetKind.TIMEOUT, "wait", 3, "waited 5 s", awaited=awaited)
+def vain_for(notification: str, words: str = "") -> StepFailure:
+    awaited = WaitTarget(words or notification, words or notification, notification)
+    return StepFailure(FailureKind.TIMEOUT, "wait", 3, "waited 5 s", wait_target=awaited)
 
 
-def wait_in_vain(silences: Silences, name: str, unmet: Unmet, *traits: str) -> None:
+def wait_in_vain(silences: Silences, name: str, unmet: StepFailure, *traits: str) -> None:
     failed = outcome(name, verdict=Verdict.FAIL, findings=silent())
     silences.note(loaded(name), frozenset(traits), run(unmet), failed)
 
 
 def tell(silences: Silences, method: str, **params: Any) -> None:
-    silences.worked(run(told={"method": method, "params": params}), frozenset())
+    silences.note_working_traits(run(told={"method": method, "params": params}), frozenset())
 
 
 def test_notification_that_never_comes_is_suspect_whatever_else_works() -> None:
@@ -179,7 +179,7 @@ def test_short_wait_is_longer_than_any_wait_that_was_not_in_vain() -> None:
     fall_silent(silences, STEER)
     suspicion = silences.suspicion(frozenset({STEER}))
     assert suspicion is not None
-    assert suspicion.short == 6.0
+    assert suspicion.short_bound == 6.0
 
 
 def test_quick_server_is_waited_for_half_a_second() -> None:
@@ -187,7 +187,7 @@ def test_quick_server_is_waited_for_half_a_second() -> None:
     fall_silent(silences, STEER)
     suspicion = silences.suspicion(frozenset({STEER}))
     assert suspicion is not None
-    assert suspicion.short == MIN_SHORT_SECONDS
+    assert suspicion.short_bound == MIN_SHORT_SECONDS
 
 
 def test_finding_names_what_was_awaited_where_and_what_to_do() -> None:
@@ -195,34 +195,46 @@ def test_finding_names_what_was_awaited_where_and_what_to_do() -> None:
     fall_silent(silences, STEER)
     assert suspects(silences, STEER)
     note(silences, "shortly", STEER, hurried=True)
-    (suspicion,) = silences.take_hurrying()
-    assert silences.take_hurrying() == []
+    (suspicion,) = silences.take_unconfirmed()
+    assert silences.take_unconfirmed() == []
     finding = suspicion.finding()
     assert finding.id == SAME_SILENCE
     said = ("an answer to turn/steer", "s0, s1", "shortly waited 0.5 s only", STEER, "--keep-going")
     assert [one for one in said if one not in finding.message] == []
-    suspicion.confirmed = True
+    suspicion.is_confirmed = True
     assert "confirmed in shortly with the full bound" in suspicion.finding().message
-    suspicion.confirmed = False
-    assert "did not wait in vain" in suspicion.finding().message
+    suspicion.is_confirmed = False
+    assert "did not time out" in suspicion.finding().message
 
 
 def test_the_same_is_awaited_whatever_its_alias() -> None:
     for one, other, same in (
         (end_of_turn("u"), end_of_turn("v"), "the end of a turn"),
         (gate("held"), gate("shut"), "the model's stream at a gate"),
-        (model_call(2, ended=False), model_call(3, ended=False), "a model call"),
-        (model_call(2, ended=True), model_call(3, ended=True), "the end of a model call"),
+        (model_call(2, until_ended=False), model_call(3, until_ended=False), "a model call"),
+        (
+            model_call(2, until_ended=True),
+            model_call(3, until_ended=True),
+            "the end of a model call",
+        ),
     ):
         assert one.words != other.words
         for what in (one, other):
-            assert awaited(run(Unmet(UnmetKind.TIMEOUT, "wait", 1, "", awaited=what))) == same
-    assert awaited(run(Unmet(UnmetKind.TIMEOUT, "scenario", 1, ""))) == "the scenario's end"
+            assert (
+                awaited_words(
+                    run(StepFailure(FailureKind.TIMEOUT, "wait", 1, "", wait_target=what))
+                )
+                == same
+            )
+    assert (
+        awaited_words(run(StepFailure(FailureKind.TIMEOUT, "scenario", 1, "")))
+        == "the scenario's end"
+    )
 
 
 def test_only_waiting_in_vain_is_silence() -> None:
     assert silence_of(run(VAIN)) == "turn/steer was not answered"
-    assert silence_of(run(Unmet(UnmetKind.REFUSED, "steer", 3, "no"))) == ""
+    assert silence_of(run(StepFailure(FailureKind.REFUSED, "steer", 3, "no"))) == ""
     assert silence_of(run()) == ""
 
 
@@ -267,7 +279,11 @@ def test_silence_on_a_lane_counts_where_the_same_never_came_to_a_scenario_alone(
     silences = Silences()
     told = "thread/archived"
     failed = outcome("s", verdict=Verdict.FAIL, findings=silent())
-    vain = run(Unmet(UnmetKind.TIMEOUT, "wait", 3, "waited 5 s", awaited=Awaited(told, told, told)))
+    vain = run(
+        StepFailure(
+            FailureKind.TIMEOUT, "wait", 3, "waited 5 s", wait_target=WaitTarget(told, told, told)
+        )
+    )
     of_lane = [loaded("first"), loaded("second"), loaded("third")]
     silences.note(of_lane[0], frozenset({NAME}), vain, failed, alone=False)
     assert not silences.never_came(told)
@@ -279,11 +295,11 @@ def test_silence_on_a_lane_counts_where_the_same_never_came_to_a_scenario_alone(
     silences.note(of_lane[1], frozenset({STEER}), vain, failed, alone=False)
     suspicion = silences.suspicion(frozenset({f"the server's {told}"}))
     assert suspicion is not None
-    assert suspicion.shown == ("first", "second")
+    assert suspicion.seen_in == ("first", "second")
     vain.is_hurried = True
     silences.note(of_lane[2], frozenset({HOLD}), vain, failed, alone=False)
-    assert suspicion.hurried == [of_lane[2]]
+    assert suspicion.hurried_scenarios == [of_lane[2]]
     # Played alone it did not wait in vain after all: it is no case of this silence.
     silences.note(of_lane[2], frozenset({HOLD}), run(told={"method": told}), outcome("third"))
-    assert suspicion.hurried == []
+    assert suspicion.hurried_scenarios == []
     assert not silences.never_came(told)

@@ -16,7 +16,7 @@ from anyio.abc import ByteStream
 from harness.client.peer import Peer
 from harness.client.transport.jsonl import LineSplitter
 from harness.client.transport.streams import LineTransport, memory_pair
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.recorder import Recorder
 
 Json = dict[str, Any]
@@ -85,10 +85,10 @@ class FakeServer:
 
 
 @asynccontextmanager
-async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, OwedOnConnections]]:
+async def connected(**bounds: Any) -> AsyncGenerator[tuple[Peer, FakeServer, ConnectionLedgers]]:
     """A peer connected to a fake server; `bounds` are those of the recorder."""
     near, far = memory_pair(1 << 16)
-    recorder, owed = Recorder(**bounds), OwedOnConnections()
+    recorder, owed = Recorder(**bounds), ConnectionLedgers()
     recorder.listeners.append(owed.feed)
     recorder.mark_listeners.append(owed.feed_mark)
     peer, server = Peer(LineTransport(near, near), recorder), FakeServer(far)

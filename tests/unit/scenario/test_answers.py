@@ -13,8 +13,8 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
-from harness.scenario.player import Player, Unmet
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Player, StepFailure
+from harness.scenario.steps.context import FailureKind
 
 from .fake_server import THREAD, FakeServer, completed, connected
 
@@ -36,7 +36,7 @@ def asking(identifier: int, method: str = APPROVAL, **params: Any) -> dict[str, 
 
 async def play(
     steps: str, *said: dict[str, Any], bounds: Bounds | None = None
-) -> tuple[Unmet | None, list[dict[str, Any]], list[bool]]:
+) -> tuple[StepFailure | None, list[dict[str, Any]], list[bool]]:
     """What became of it, our answers as the server received them, and which were deliberate."""
     with anyio.fail_after(20):
         async with connected() as (peer, server, _):
@@ -103,7 +103,7 @@ async def test_end_of_the_connection_is_told_by_the_step_not_by_the_standing_ans
             server.leave_at = "thread/read"
             unmet = await _player(HEAD + STANDING + READ, peer, Bounds(step=10)).play()
             assert unmet is not None
-            assert (unmet.kind, unmet.step) == (UnmetKind.CRASH, "read_thread")
+            assert (unmet.kind, unmet.step) == (FailureKind.CRASH, "read_thread")
 
 
 async def test_answer_is_given_again_on_purpose() -> None:

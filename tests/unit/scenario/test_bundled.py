@@ -16,8 +16,8 @@ from harness.model.script import ModelStep
 from harness.protocol.spec.loading import load_book
 from harness.protocol.values import obj
 from harness.scenario.bundled import bundled_folder
-from harness.scenario.client_steps import WAITED_FOR, AnswerStep, ClientStep
-from harness.scenario.loader import Loaded, find, load, scenario_id
+from harness.scenario.client_steps import WAIT_KINDS, AnswerStep, ClientStep
+from harness.scenario.loader import Loaded, find_scenarios, load, scenario_id
 from harness.scenario.model import Scenario
 
 # What a step of its own sends.
@@ -36,7 +36,7 @@ REAL = [load_profile("codex-0.107"), load_profile("codex-0.169"), load_profile("
 @pytest.fixture(scope="module")
 def bundled() -> list[Loaded]:
     root = bundled_folder()
-    return [load(path, root=root) for _, path in find([root])]
+    return [load(path, root=root) for _, path in find_scenarios([root])]
 
 
 def _keys(union: Any) -> set[str]:
@@ -65,7 +65,7 @@ def test_every_client_step_is_used(bundled: list[Loaded]) -> None:
 
 
 def test_every_model_part_is_used(bundled: list[Loaded]) -> None:
-    entries = (entry for one in bundled for _, entry in one.scenario.entries())
+    entries = (entry for one in bundled for _, entry in one.scenario.model_entries())
     used = {next(iter(type(entry).model_fields)) for entry in entries if not isinstance(entry, str)}
     assert _keys(Part) - used == set()
 
@@ -76,7 +76,7 @@ def test_every_thing_that_can_be_waited_for_is_waited_for(bundled: list[Loaded])
     ]
     used = {key for wait in waits for key in obj(wait.get("wait"))}
     # A question of the server is taken by `answer`, which is what one does with it.
-    assert set(WAITED_FOR) - used <= {"request"}
+    assert set(WAIT_KINDS) - used <= {"request"}
 
 
 def test_model_steps_fail_are_repeated_and_expect(bundled: list[Loaded]) -> None:
@@ -121,7 +121,7 @@ def test_program_that_is_allowed_for_good_is_that_of_one_scenario_with_approvals
     allowed: dict[str, str] = {}
     scenarios_of: dict[str, set[str]] = defaultdict(set)
     for loaded in bundled:
-        entries = (entry for _, entry in loaded.scenario.entries())
+        entries = (entry for _, entry in loaded.scenario.model_entries())
         programs = [one.run.command.split()[0] for one in entries if isinstance(one, Run)]
         answers = [one.answer for one in loaded.scenario.steps if isinstance(one, AnswerStep)]
         if any(one.decision in LASTING_DECISIONS for one in answers):

@@ -51,7 +51,7 @@ def test_who_does_not_play_the_client_takes_it(file: Path) -> None:
 def test_threads_and_turns_are_those_that_the_file_names_in_its_order(file: Path) -> None:
     scenario = load_scenario(file)
     assert list(scenario.scripts()) == ["first", "second"]
-    assert scenario.turns_named_by_expect() == ["one", "other", "third"]
+    assert scenario.expected_turns() == ["one", "other", "third"]
 
 
 def test_a_client_without_steps_is_a_mistake_and_none_at_all_is_not(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from harness.client.target.profile import Bounds
 from harness.client.transport.streams import LineTransport
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
-from harness.scenario.ending import QUIET, TICK, Ended, TraceFinisher
+from harness.scenario.ending import POLL_SECONDS, QUIET_SECONDS, TraceEnding, TraceFinisher
 from harness.trace.frame import Kind
 from harness.trace.marks import Closed, ModelCall, Settled
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.trace import End
 
 from .fake_server import (
@@ -43,13 +43,13 @@ class Stage:
     peer: Peer
     server: FakeServer
     model: ScriptedModel
-    owed: OwedOnConnections
+    owed: ConnectionLedgers
     children: set[int] = field(default_factory=set[int])
     before: set[int] = field(default_factory=set[int])
     others: list[Peer] = field(default_factory=list[Peer])
     main_is_open: bool = True
 
-    async def end(self, bounds: Bounds = BOUNDS) -> Ended:
+    async def end(self, bounds: Bounds = BOUNDS) -> TraceEnding:
         return await TraceFinisher(
             [self.peer, *self.others] if self.main_is_open else self.others,
             self.model,
@@ -57,15 +57,15 @@ class Stage:
             bounds=bounds,
             barrier=("thread/read", {"threadId": THREAD}),
             children=lambda: self.children,
-            before=self.before,
+            initial_children=self.before,
             main_is_open=self.main_is_open,
         ).run()
 
-    async def timed(self, bounds: Bounds) -> tuple[Ended, float]:
+    async def timed(self, bounds: Bounds) -> tuple[TraceEnding, float]:
         recorder = self.peer.recorder
-        began = recorder.now()
+        began = recorder.elapsed_seconds()
         ended = await self.end(bounds)
-        return ended, recorder.now() - began
+        return ended, recorder.elapsed_seconds() - began
 
     async def turn(self) -> None:
         """A thread with a turn that has begun."""
@@ -110,7 +110,7 @@ async def test_a_message_that_came_while_we_were_held_up_is_read_before_the_end(
 ) -> None:
     async with staged_for_two(turn=False) as (stage, server), anyio.create_task_group() as group:
         recorder, held_up = stage.peer.recorder, anyio.Event()
-        now = recorder.now
+        now = recorder.elapsed_seconds
 
         def late() -> float:
             """The clock after the barrier's answer: much later, and the second client was told."""
@@ -125,9 +125,9 @@ async def test_a_message_that_came_while_we_were_held_up_is_read_before_the_end(
             await server.say({"method": "late", "params": {}})
 
         group.start_soon(speak)
-        monkeypatch.setattr(recorder, "now", late)
+        monkeypatch.setattr(recorder, "elapsed_seconds", late)
         ended = await stage.end(LONG)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert recorder.trace.frames[-1].method == "late"
 
 
@@ -136,15 +136,15 @@ async def test_nothing_owed_is_quiescent_after_a_short_silence() -> None:
         await stage.turn()
         await stage.server.say(completed())
         ended, seconds = await stage.timed(LONG)
-        assert ended == Ended(End.QUIESCENT)
-        assert QUIET <= seconds < LONG.settle
-        assert stage.owed.open() == []
+        assert ended == TraceEnding(End.QUIESCENT)
+        assert QUIET_SECONDS <= seconds < LONG.settle
+        assert stage.owed.open_obligations() == []
 
 
 async def test_barrier_is_sent_and_any_answer_to_it_will_do() -> None:
     async with staged() as stage:
         stage.server.answers["thread/read"] = lambda _: {"code": -1, "message": "no such thread"}
-        assert await stage.end() == Ended(End.QUIESCENT)
+        assert await stage.end() == TraceEnding(End.QUIESCENT)
         assert stage.server.asked("thread/read") == [{"threadId": THREAD}]
 
 
@@ -158,7 +158,7 @@ async def test_every_gate_is_opened() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stream)
-            await stage.model.gates.reached("held")
+            await stage.model.gates.wait_until_reached("held")
             await stage.end()
             assert passed.is_set()
 
@@ -177,9 +177,11 @@ async def test_owed_end_of_a_turn_is_waited_for_until_it_settles() -> None:
     async with staged() as stage:
         await stage.turn()
         ended, seconds = await stage.timed(BOUNDS)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert seconds >= BOUNDS.settle
-        assert [str(one) for one in stage.owed.open()] == [f"turn/completed for turn {TURN}"]
+        assert [str(one) for one in stage.owed.open_obligations()] == [
+            f"turn/completed for turn {TURN}"
+        ]
 
 
 async def test_owed_end_that_comes_in_time_is_met() -> None:
@@ -187,20 +189,20 @@ async def test_owed_end_that_comes_in_time_is_met() -> None:
         await stage.turn()
         stage.server.then["thread/read"] = [completed()]
         ended, seconds = await stage.timed(LONG)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert seconds < LONG.settle
-        assert stage.owed.open() == []
+        assert stage.owed.open_obligations() == []
 
 
 async def test_a_line_that_is_still_coming_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     async with staged() as stage:
         await stage.turn()
-        looks = 2 * round(BOUNDS.settle / TICK)
+        looks = 2 * round(BOUNDS.settle / POLL_SECONDS)
         sizes = itertools.chain(range(1, looks), itertools.repeat(looks))
         # Of a line more has come at each look, for twice as long as the silence that is believed.
         monkeypatch.setattr(LineTransport, "partial_size", property(lambda _: next(sizes)))
         ended, seconds = await stage.timed(Bounds(step=0.3, scenario=20, settle=BOUNDS.settle))
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert next(sizes) == looks
         assert seconds > 2 * BOUNDS.settle
 
@@ -209,9 +211,11 @@ async def test_unanswered_barrier_is_owed_too() -> None:
     async with staged() as stage:
         stage.server.answers["thread/read"] = lambda _: None
         ended, seconds = await stage.timed(BOUNDS)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert seconds >= BOUNDS.settle > BOUNDS.step
-        assert [str(one) for one in stage.owed.open()] == ["answer for request thread/read id 1"]
+        assert [str(one) for one in stage.owed.open_obligations()] == [
+            "answer for request thread/read id 1"
+        ]
 
 
 async def test_open_model_stream_at_the_bound_is_our_time_out() -> None:
@@ -220,14 +224,14 @@ async def test_open_model_stream_at_the_bound_is_our_time_out() -> None:
         stage.model.open_streams = 1
         ended = await stage.end()
         assert ended.end is End.TIMED_OUT
-        assert ended.outstanding == ("1 open model stream(s)",)
+        assert ended.outstanding_work == ("1 open model stream(s)",)
         assert ended.liveness == ""
 
 
 async def test_open_model_stream_does_not_matter_when_nothing_is_owed() -> None:
     async with staged() as stage:
         stage.model.open_streams = 1
-        assert await stage.end() == Ended(End.QUIESCENT)
+        assert await stage.end() == TraceEnding(End.QUIESCENT)
 
 
 async def test_child_process_at_the_bound_is_the_servers_liveness() -> None:
@@ -258,7 +262,7 @@ async def test_announced_retry_keeps_the_server_busy_until_the_next_model_call()
         await stage.server.say(error(will_retry=True))
         await stage.peer.inbox.wait(lambda frame: frame.method == "error")
         stage.peer.recorder.mark(ModelCall(call=1))
-        assert await stage.end() == Ended(End.QUIESCENT)
+        assert await stage.end() == TraceEnding(End.QUIESCENT)
 
 
 async def test_messages_without_end_are_liveness_at_the_bound() -> None:
@@ -266,7 +270,7 @@ async def test_messages_without_end_are_liveness_at_the_bound() -> None:
         await stage.turn()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_murmur, stage)
-            expected = Ended(End.TIMED_OUT, (), liveness="it keeps sending messages")
+            expected = TraceEnding(End.TIMED_OUT, (), liveness="it keeps sending messages")
             assert await stage.end(Bounds(step=0.3, scenario=0.3, settle=0.2)) == expected
             tasks.cancel_scope.cancel()
 
@@ -283,14 +287,14 @@ async def test_server_that_left_before_the_end_has_exited() -> None:
     async with staged() as stage:
         await stage.turn()
         await stage.server.leave()
-        assert await stage.end() == Ended(End.EXITED)
+        assert await stage.end() == TraceEnding(End.EXITED)
 
 
 async def test_server_that_leaves_instead_of_answering_the_barrier_has_exited() -> None:
     async with staged() as stage:
         await stage.turn()
         stage.server.leave_at = "thread/read"
-        assert await stage.end() == Ended(End.EXITED)
+        assert await stage.end() == TraceEnding(End.EXITED)
 
 
 async def test_server_that_leaves_while_it_settles_has_exited() -> None:
@@ -303,7 +307,7 @@ async def test_server_that_leaves_while_it_settles_has_exited() -> None:
                 await stage.server.leave()
 
             tasks.start_soon(leave)
-            assert await stage.end() == Ended(End.EXITED)
+            assert await stage.end() == TraceEnding(End.EXITED)
 
 
 async def test_flood_over_the_bound_of_a_trace_is_closed_by_us() -> None:
@@ -311,7 +315,7 @@ async def test_flood_over_the_bound_of_a_trace_is_closed_by_us() -> None:
         await stage.turn()
         await stage.server.write(b'{"method":"x","params":{}}\n' * 60)
         await stage.peer.ended.wait()
-        assert await stage.end() == Ended(End.CLOSED)
+        assert await stage.end() == TraceEnding(End.CLOSED)
 
 
 async def test_trace_that_our_own_question_fills_is_closed_by_us() -> None:
@@ -320,16 +324,16 @@ async def test_trace_that_our_own_question_fills_is_closed_by_us() -> None:
         for _ in range(2):
             await stage.server.say({"method": "x", "params": {}})
         await stage.peer.inbox.wait(lambda _: len(stage.peer.inbox.frames) == 6)
-        assert await stage.end() == Ended(End.CLOSED)
+        assert await stage.end() == TraceEnding(End.CLOSED)
 
 
 async def test_end_of_a_turn_that_one_client_is_not_told_is_waited_for_until_it_settles() -> None:
     async with staged_for_two() as (stage, _):
         await stage.server.say(completed())
         ended, seconds = await stage.timed(BOUNDS)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert seconds >= BOUNDS.settle
-        assert [one.frame.connection for one in stage.owed.open()] == ["c2"]
+        assert [one.frame.connection for one in stage.owed.open_obligations()] == ["c2"]
         [settled] = stage.peer.recorder.trace.marks_of(Settled)
         assert settled.body.owed == (f"turn/completed for turn {TURN} on c2",)
 
@@ -339,9 +343,9 @@ async def test_end_of_a_turn_that_both_clients_are_told_needs_a_short_silence() 
         for server in (stage.server, second):
             await server.say(completed())
         ended, seconds = await stage.timed(LONG)
-        assert ended == Ended(End.QUIESCENT)
-        assert QUIET <= seconds < LONG.settle
-        assert stage.owed.open() == []
+        assert ended == TraceEnding(End.QUIESCENT)
+        assert QUIET_SECONDS <= seconds < LONG.settle
+        assert stage.owed.open_obligations() == []
 
 
 async def test_open_questions_to_any_client_are_refused_at_the_end() -> None:
@@ -360,8 +364,8 @@ async def test_slow_reader_among_the_clients_reads_on() -> None:
         stage.others[0].set_reading(active=False)
         for server in (stage.server, second):
             await server.say(completed())
-        assert await stage.end(LONG) == Ended(End.QUIESCENT)
-        assert stage.owed.open() == []
+        assert await stage.end(LONG) == TraceEnding(End.QUIESCENT)
+        assert stage.owed.open_obligations() == []
 
 
 async def test_without_the_first_client_the_barrier_is_sent_on_another_connection() -> None:
@@ -369,7 +373,7 @@ async def test_without_the_first_client_the_barrier_is_sent_on_another_connectio
         stage.main_is_open = False
         stage.peer.recorder.mark(Closed("c1"))
         await second.say(completed())
-        assert await stage.end(LONG) == Ended(End.QUIESCENT)
+        assert await stage.end(LONG) == TraceEnding(End.QUIESCENT)
         assert stage.server.asked("thread/read") == []
         assert second.asked("thread/read") == [{"threadId": THREAD}]
 
@@ -379,8 +383,8 @@ async def test_connection_that_the_server_ended_goes_on_to_be_owed() -> None:
         await stage.server.say(completed())
         await second.leave()
         await stage.others[0].ended.wait()
-        assert await stage.end() == Ended(End.QUIESCENT)
-        assert [one.frame.connection for one in stage.owed.open()] == ["c2"]
+        assert await stage.end() == TraceEnding(End.QUIESCENT)
+        assert [one.frame.connection for one in stage.owed.open_obligations()] == ["c2"]
 
 
 async def test_connection_that_the_server_ended_when_nothing_was_owed_is_no_matter() -> None:
@@ -388,7 +392,7 @@ async def test_connection_that_the_server_ended_when_nothing_was_owed_is_no_matt
         await second.leave()
         await stage.others[0].ended.wait()
         ended, seconds = await stage.timed(LONG)
-        assert ended == Ended(End.QUIESCENT)
+        assert ended == TraceEnding(End.QUIESCENT)
         assert seconds < LONG.settle
 
 
@@ -396,7 +400,7 @@ async def test_server_that_leaves_the_first_client_has_exited_whoever_else_is_th
     async with staged_for_two() as (stage, _):
         await stage.server.leave()
         await stage.peer.ended.wait()
-        assert await stage.end() == Ended(End.EXITED)
+        assert await stage.end() == TraceEnding(End.EXITED)
 
 
 async def test_when_all_are_gone_and_we_ended_the_first_one_the_trace_is_closed() -> None:
@@ -405,4 +409,4 @@ async def test_when_all_are_gone_and_we_ended_the_first_one_the_trace_is_closed(
         stage.peer.recorder.mark(Closed("c1"))
         await second.leave()
         await stage.others[0].ended.wait()
-        assert await stage.end() == Ended(End.CLOSED)
+        assert await stage.end() == TraceEnding(End.CLOSED)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
-from harness.scenario.expect import OfSession, Problem, unmet
+from harness.scenario.expect import Problem, SessionReading, unmet_expectations
 from harness.scenario.loader import load_text
 from harness.scenario.player import Cast
 from harness.trace.frame import Direction
@@ -61,7 +61,9 @@ def problems(
     for _ in range(calls):
         script.answer(b'{"input": [{"role": "user", "content": "hello"}]}')
     cast = Cast(threads={"t": THREAD}, turns={"u": TURN}, thread_of={"u": THREAD})
-    return unmet(loaded.scenario, OfSession(cast, conversation_of(recorder.trace)), script, cwd)
+    return unmet_expectations(
+        loaded.scenario, SessionReading(cast, conversation_of(recorder.trace)), script, cwd
+    )
 
 
 def sentences(expect: str, **given: Any) -> list[str]:
@@ -166,7 +168,7 @@ def test_a_file_that_differs_is_shown_as_a_bounded_difference(tmp_path: Path) ->
     (tmp_path / "made.txt").write_text("".join([*lines[:60], "another\n", *lines[61:]]))
     wanted = json.dumps("".join(lines))
     [problem] = problems(f"{{workspace: {{made.txt: {wanted}}}}}", cwd=tmp_path)
-    assert problem.where == ("expect", "workspace", "made.txt")
+    assert problem.place == ("expect", "workspace", "made.txt")
     assert "line 61: expected …" in problem.message
     assert "another" in problem.message
     assert {"-line 60", "+another"} <= set(problem.detail)
@@ -178,8 +180,8 @@ def test_a_file_that_differs_is_shown_as_a_bounded_difference(tmp_path: Path) ->
 
 def test_an_item_that_differs_names_its_message_and_its_line_of_the_file() -> None:
     [problem] = problems("{items: [userMessage, {agentMessage: {text: Bye.}}]}")
-    [(seq, spot)] = problem.seen
-    assert problem.where == ("expect", "items", 1, "agentMessage", "text")
+    [(seq, spot)] = problem.spots
+    assert problem.place == ("expect", "items", 1, "agentMessage", "text")
     assert spot.path == ("params", "item", "text")
     assert seq == 6
 

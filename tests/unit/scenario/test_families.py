@@ -12,17 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli.commands.shipped import scenario_text
+from harness.cli.commands.shipped import bundled_scenario_text
 from harness.errors import UsageError
-from harness.report.results.users_scenarios import own_of
+from harness.report.results.users_scenarios import user_scenarios_of
 from harness.scenario.bundled import bundled_files, bundled_folder
 from harness.scenario.client_steps import StartTurnStep
 from harness.scenario.families import load_family
 from harness.scenario.identity import file_of, row_of_path, scenario_id
-from harness.scenario.loader import Loaded, ScenarioError, find, load, load_all, without
-from harness.scenario.named import by_name, named_files
+from harness.scenario.loader import (
+    Loaded,
+    ScenarioError,
+    describe_empty_folders,
+    find_scenarios,
+    load,
+    load_all,
+)
+from harness.scenario.named import named_files, scenarios_by_name
 from harness.scenario.parts import MAX_VALUES
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 from harness.scenario.yaml12 import parse
 
 TABLE = """\
@@ -67,7 +74,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scenario(path: Path, name: str) -> Loaded:
-    made = {scenario_id(one): one for _, one in find([path])}
+    made = {scenario_id(one): one for _, one in find_scenarios([path])}
     return load(made[f"my/greetings/{name}"])
 
 
@@ -77,7 +84,7 @@ def texts(loaded: Loaded) -> list[str | None]:
 
 
 def test_each_row_and_column_is_a_scenario_but_those_that_are_left_out(table: Path) -> None:
-    ids = [scenario_id(path) for _, path in find([table])]
+    ids = [scenario_id(path) for _, path in find_scenarios([table])]
     assert ids == ["my/greetings/hello/once", "my/greetings/bye/once", "my/greetings/bye/again"]
 
 
@@ -86,7 +93,7 @@ def test_rows_alone_are_scenarios_where_there_are_no_columns(table: Path) -> Non
         "title: Two\nrows: {one: {}, two: {}}\nscenario:\n  title: A thread\n"
         "  client:\n    - start_thread: {as: t}\n"
     )
-    ids = [scenario_id(path) for _, path in find([table.parent])]
+    ids = [scenario_id(path) for _, path in find_scenarios([table.parent])]
     assert ids == ["my/greetings/one", "my/greetings/two"]
 
 
@@ -111,9 +118,9 @@ def test_a_value_stands_where_it_is_written(table: Path) -> None:
     loaded = scenario(table, "bye/again")
     lines = table.read_text().splitlines()
     assert loaded.path == table
-    assert lines[loaded.line("client", 0) - 1].strip() == "- start_thread: {as: t}"
-    assert lines[loaded.line("client", 3) - 1].strip().startswith("- start_turn: {thread: t, te")
-    assert lines[loaded.line("client", 2, "wait", "status") - 1].strip() == (
+    assert lines[loaded.line_of("client", 0) - 1].strip() == "- start_thread: {as: t}"
+    assert lines[loaded.line_of("client", 3) - 1].strip().startswith("- start_turn: {thread: t, te")
+    assert lines[loaded.line_of("client", 2, "wait", "status") - 1].strip() == (
         "status: [completed, interrupted]"
     )
 
@@ -131,14 +138,14 @@ def test_a_mistake_names_file_place_and_row(table: Path) -> None:
 
 def test_a_mistake_of_the_template_is_told_once(table: Path) -> None:
     table.write_text(table.read_text().replace("start_thread", "start_tread"))
-    found = list(load_all(path for _, path in find([table])))
+    found = list(load_all(path for _, path in find_scenarios([table])))
     assert len(found) == 1
     assert isinstance(found[0], ScenarioError)
 
 
 def test_a_family_that_cannot_be_used_is_found_as_itself(table: Path) -> None:
     table.write_text(table.read_text().replace("rows:", "row:"))
-    assert [path for _, path in find([table.parent])] == [table]
+    assert [path for _, path in find_scenarios([table.parent])] == [table]
     with pytest.raises(ScenarioError, match="did you mean 'rows'"):
         load(table)
 
@@ -168,7 +175,7 @@ def test_parts_that_grow_beyond_bounds_are_refused(table: Path) -> None:
         "  title: A thread\n  tags: [<p0>]\n  client:\n    - start_thread: {as: t}\n"
     )
     with pytest.raises(ScenarioError, match=f"more than {MAX_VALUES} values"):
-        load(find([table])[0][1])
+        load(find_scenarios([table])[0][1])
 
 
 @pytest.mark.parametrize(
@@ -190,13 +197,13 @@ def test_own_families_are_named_as_scenarios_are(word: str, ids: list[str], tabl
 
 def test_a_row_that_is_nearly_one_is_meant(table: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'my/greetings/bye/once'"):
-        by_name("my/greetings/bye/onec")
+        scenarios_by_name("my/greetings/bye/onec")
 
 
 def test_a_folder_with_a_family_alone_holds_scenarios(table: Path) -> None:
-    assert without([table.parent]) == []
-    assert own_of([]).named_by("my/greetings/bye/*") >= {"my/greetings/bye/once"}
-    assert own_of([table]).everywhere() == {
+    assert describe_empty_folders([table.parent]) == []
+    assert user_scenarios_of([]).ids_in("my/greetings/bye/*") >= {"my/greetings/bye/once"}
+    assert user_scenarios_of([table]).all_ids() == {
         "my/greetings/hello/once",
         "my/greetings/bye/once",
         "my/greetings/bye/again",
@@ -206,11 +213,11 @@ def test_a_folder_with_a_family_alone_holds_scenarios(table: Path) -> None:
 def test_a_family_reached_through_a_link_has_the_ids_of_its_place(table: Path) -> None:
     link = table.parents[1] / "link.family.yaml"
     link.symlink_to(table)
-    assert scenario_id(find([link])[0][1]) == "my/greetings/hello/once"
+    assert scenario_id(find_scenarios([link])[0][1]) == "my/greetings/hello/once"
 
 
 def test_the_file_of_a_row_is_its_family(table: Path) -> None:
-    row = find([table])[0][1]
+    row = find_scenarios([table])[0][1]
     assert row_of_path(row) == (table, "hello/once")
     assert file_of(row) == table
     assert row_of_path(table) is None
@@ -233,7 +240,7 @@ def test_a_bundled_row_is_shown_as_a_file_that_makes_the_same_scenario(tmp_path:
         beside = shutil.ignore_patterns("*.yaml")
         shutil.copytree(row[0].parent, folder, ignore=beside)
         path = folder / "shown.scenario.yaml"
-        path.write_text(scenario_text(name))
+        path.write_text(bundled_scenario_text(name))
         made = load(bundled_files()[name], root=bundled_folder())
         assert load(path).scenario == made.scenario, name
 
@@ -252,4 +259,4 @@ TEXTS = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from("
 )
 def test_written_rows_are_read_back(value: object) -> None:
     whole = {"value": value}
-    assert parse(as_text(whole, "made").encode(), "made").value == whole
+    assert parse(scenario_text(whole, "made").encode(), "made").value == whole

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.scenario.identity import SUFFIX, bundled_folder, root_of, scenario_id
-from harness.scenario.loader import Loaded, find, load, load_all
+from harness.scenario.loader import Loaded, find_scenarios, load, load_all
 
 GOOD = "title: Fine\nclient:\n  - start_thread: {as: t}\n"
 
@@ -44,7 +44,7 @@ def test_an_id_does_not_depend_on_the_folder_that_was_given(
     argument: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project)
-    ((root, file),) = find([Path(argument)])
+    ((root, file),) = find_scenarios([Path(argument)])
     assert scenario_id(file, root) == scenario_id(file) == load(file).id == "my/hello"
 
 

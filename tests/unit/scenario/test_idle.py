@@ -12,8 +12,8 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
-from harness.scenario.player import Player, Unmet
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Player, StepFailure
+from harness.scenario.steps.context import FailureKind
 
 from .fake_server import THREAD, TURN, completed, connected, started
 
@@ -32,7 +32,7 @@ def of(thread: str, message: Json) -> Json:
     return {**message, "params": {**message["params"], "threadId": thread}}
 
 
-async def play(steps: str, *, then: list[Json], step: float = 10) -> Unmet | None:
+async def play(steps: str, *, then: list[Json], step: float = 10) -> StepFailure | None:
     """Play steps on a server that says this after the method x/y."""
     loaded = load_text(HEAD + steps)
     with anyio.fail_after(20):
@@ -75,7 +75,7 @@ async def test_thread_on_which_something_runs_is_waited_for(then: list[Json], aw
     steps = IDLE.replace("  - wait", "  - request: {method: thread/read}\n  - wait")
     unmet = await play(steps, then=then, step=0.1)
     assert unmet is not None
-    assert (unmet.kind, unmet.awaited.words) == (UnmetKind.TIMEOUT, awaited)
+    assert (unmet.kind, unmet.wait_target.words) == (FailureKind.TIMEOUT, awaited)
 
 
 async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_id() -> None:
@@ -85,6 +85,6 @@ async def test_end_of_a_turn_of_another_thread_is_not_that_of_one_with_the_same_
     assert await play(steps + wait, then=[theirs, ours]) is None
     unmet = await play(steps + wait, then=[theirs], step=0.1)
     assert unmet is not None
-    assert unmet.kind is UnmetKind.TIMEOUT
+    assert unmet.kind is FailureKind.TIMEOUT
     nameless = {**ours, "params": {"turn": ours["params"]["turn"]}}
     assert await play(steps + wait, then=[nameless]) is None

@@ -49,7 +49,7 @@ def test_who_starts_no_agent_plays_no_servers() -> None:
 
 
 def test_a_scenario_with_servers_has_a_process_of_its_own() -> None:
-    assert load_text(text("{tools: {a: x}}")).scenario.fresh
+    assert load_text(text("{tools: {a: x}}")).scenario.needs_fresh_server
 
 
 def test_a_table_holds_what_the_scenario_says_and_no_more() -> None:

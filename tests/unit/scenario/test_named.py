@@ -9,7 +9,7 @@ import pytest
 from harness.errors import UsageError
 from harness.scenario.bundled import bundled_files
 from harness.scenario.identity import SUFFIX
-from harness.scenario.named import by_name, is_path, named_files
+from harness.scenario.named import is_path, named_files, scenarios_by_name
 
 GOOD = "title: Fine\nclient:\n  - start_thread: {as: t}\n"
 TURNS = [file for id_, file in bundled_files().items() if id_.startswith("turns/")]
@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("word", ["turns", "turns/", "turns/*", "../turns/", "./turns"])
 def test_a_folder_of_ids_names_all_below_it(word: str) -> None:
-    assert list(by_name(word).files) == TURNS
+    assert list(scenarios_by_name(word).files) == TURNS
     assert len(TURNS) > 10
 
 
@@ -35,13 +35,13 @@ def test_a_folder_of_ids_names_all_below_it(word: str) -> None:
     "word", ["turns/plain-turn", "../turns/plain-turn", "turns/plain-turn.scenario.yaml"]
 )
 def test_an_id_names_its_file(word: str) -> None:
-    named = by_name(word)
+    named = scenarios_by_name(word)
     assert list(named.files) == [bundled_files()["turns/plain-turn"]]
     assert (named.action, named.position) == (None, "")
 
 
 def test_bundled_names_all() -> None:
-    assert list(by_name("bundled").files) == list(bundled_files().values())
+    assert list(scenarios_by_name("bundled").files) == list(bundled_files().values())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_bundled_names_all() -> None:
     ],
 )
 def test_a_race_is_named_as_reports_print_it(word: str, action: str, position: str) -> None:
-    named = by_name(word)
+    named = scenarios_by_name(word)
     assert (named.action, named.position) == (action, position)
 
 
@@ -62,7 +62,7 @@ def test_own_ids_are_known_everywhere_in_the_project(
     word: str, here: str, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place / here)
-    (file,) = by_name(word).files
+    (file,) = scenarios_by_name(word).files
     assert file.resolve() == place / "my" / f"hello{SUFFIX}"
 
 
@@ -78,7 +78,7 @@ def test_a_file_that_is_there_wins_over_an_id(place: Path) -> None:
     (place / "turns").mkdir()
     own = place / "turns" / f"plain-turn{SUFFIX}"
     own.write_text(GOOD)
-    assert [file.resolve() for file in by_name("turns/plain-turn").files] == [own]
+    assert [file.resolve() for file in scenarios_by_name("turns/plain-turn").files] == [own]
 
 
 def test_repetitions_are_left_out(place: Path) -> None:
@@ -117,7 +117,7 @@ def test_own_ids_are_among_those_that_may_be_meant(
 ) -> None:
     monkeypatch.chdir(place / here)
     with pytest.raises(UsageError, match="did you mean 'my/hello'"):
-        by_name(word)
+        scenarios_by_name(word)
 
 
 def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
@@ -125,7 +125,7 @@ def test_ids_in_hidden_folders_and_packages_are_not_meant(place: Path) -> None:
         (place / folder).mkdir()
         (place / folder / f"plian{SUFFIX}").write_text(GOOD)
     with pytest.raises(UsageError) as caught:
-        by_name("zz/plian")
+        scenarios_by_name("zz/plian")
     assert "node_modules" not in str(caught.value)
     assert ".venv" not in str(caught.value)
 

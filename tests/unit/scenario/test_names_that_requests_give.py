@@ -12,8 +12,8 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import ScenarioError, load_text
-from harness.scenario.player import Player, Unmet
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Player, StepFailure
+from harness.scenario.steps.context import FailureKind
 
 from .fake_server import FakeServer, connected
 
@@ -21,7 +21,7 @@ HEAD = "title: a scenario\nclient:\n  - start_thread: {as: t}\n"
 FORK = "  - request: {method: thread/fork, params: {threadId: $t.thread.id}, as: f}\n"
 
 
-async def play(steps: str, prepare: Any) -> tuple[Unmet | None, FakeServer]:
+async def play(steps: str, prepare: Any) -> tuple[StepFailure | None, FakeServer]:
     loaded = load_text(HEAD + steps)
     with anyio.fail_after(20):
         async with connected() as (peer, server, _):
@@ -35,7 +35,7 @@ async def play(steps: str, prepare: Any) -> tuple[Unmet | None, FakeServer]:
                 bounds=Bounds(step=10),
                 thread_params={},
                 turn_params={"mode": "plan"},
-                places={"cwd": "/w"},
+                placeholders={"cwd": "/w"},
             )
             return await player.play(), server
     raise AssertionError("a bounded block was left without a result")
@@ -60,7 +60,7 @@ async def test_a_forked_thread_is_spoken_to_by_its_name() -> None:
 async def test_an_answer_that_names_no_thread_is_said_where_the_name_is_used() -> None:
     unmet, _ = await play(FORK + "  - read_thread: {thread: f}\n", forking({}))
     assert unmet is not None
-    assert (unmet.kind, unmet.line) == (UnmetKind.REFUSED, 5)
+    assert (unmet.kind, unmet.line) == (FailureKind.REFUSED, 5)
     assert unmet.message == "the answer that names thread f has no thread.id"
 
 

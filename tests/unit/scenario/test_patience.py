@@ -5,7 +5,7 @@ import json
 import anyio
 import pytest
 
-from harness.scenario.patience import MAX_BOUNDS, Patience
+from harness.scenario.patience import MAX_BOUNDS_PER_WAIT, Patience
 from harness.trace.frame import Direction
 from harness.trace.recorder import Recorder
 
@@ -45,7 +45,7 @@ async def test_server_that_tells_without_end_is_cut_off(monkeypatch: pytest.Monk
         for number in range(20):
             monkeypatch.setattr(anyio, "current_time", lambda at=number: begun + 50 * at)
             tell(recorder, "turn/started", {"turn": {"id": "u"}})
-    assert patience.seconds == MAX_BOUNDS * BOUND
+    assert patience.seconds == MAX_BOUNDS_PER_WAIT * BOUND
 
 
 async def test_silence_ends_the_wait() -> None:

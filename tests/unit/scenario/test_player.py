@@ -12,9 +12,9 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
-from harness.scenario.player import Cast, Player, Unmet
+from harness.scenario.player import Cast, Player, StepFailure
 from harness.scenario.steps.awaited import ANSWER
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.steps.context import FailureKind
 from harness.trace.marks import Setup, StepBegins
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected
@@ -36,7 +36,7 @@ def player(text: str, peer: Peer, bounds: Bounds = LONG, **options: Any) -> Play
     return Player(loaded, peer, model, cwd=Path("/somewhere"), bounds=bounds, **options)
 
 
-async def play(text: str, prepare: Any = None, bounds: Bounds = LONG) -> Unmet | None:
+async def play(text: str, prepare: Any = None, bounds: Bounds = LONG) -> StepFailure | None:
     with anyio.fail_after(20):
         async with connected() as (peer, server, _):
             if prepare:
@@ -85,7 +85,7 @@ async def test_step_without_an_answer_is_a_time_out_at_its_line() -> None:
 
     unmet = await play(TURNING, silent, SHORT)
     message = "waited 0.1 s for an answer; it did not come"
-    assert unmet == Unmet(UnmetKind.TIMEOUT, "start_turn", 6, message, awaited=ANSWER)
+    assert unmet == StepFailure(FailureKind.TIMEOUT, "start_turn", 6, message, wait_target=ANSWER)
 
 
 async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:
@@ -94,7 +94,7 @@ async def test_error_for_an_answer_is_a_refusal_with_its_message() -> None:
 
     unmet = await play(START, refuse)
     message = "thread/start was answered by an error: not today"
-    assert unmet == Unmet(UnmetKind.REFUSED, "start_thread", 5, message)
+    assert unmet == StepFailure(FailureKind.REFUSED, "start_thread", 5, message)
 
 
 async def test_answer_without_an_id_is_a_refusal() -> None:
@@ -102,8 +102,8 @@ async def test_answer_without_an_id_is_a_refusal() -> None:
         server.answers["thread/start"] = lambda _: {"thread": {}}
 
     unmet = await play(START, nameless)
-    assert unmet == Unmet(
-        UnmetKind.REFUSED, "start_thread", 5, "the answer to thread/start has no thread.id"
+    assert unmet == StepFailure(
+        FailureKind.REFUSED, "start_thread", 5, "the answer to thread/start has no thread.id"
     )
 
 
@@ -113,7 +113,7 @@ async def test_server_that_leaves_during_a_step_is_a_crash() -> None:
 
     unmet = await play(TURNING, leave)
     assert unmet is not None
-    assert (unmet.kind, unmet.step, unmet.line) == (UnmetKind.CRASH, "start_turn", 6)
+    assert (unmet.kind, unmet.step, unmet.line) == (FailureKind.CRASH, "start_turn", 6)
 
 
 async def test_turn_that_ends_otherwise_is_said_with_its_cause() -> None:
@@ -122,8 +122,8 @@ async def test_turn_that_ends_otherwise_is_said_with_its_cause() -> None:
         server.then["turn/start"] = [completed(status="failed", error=error)]
 
     unmet = await play(TURNING + "  - wait: {turn: u, status: completed}\n", fail)
-    assert unmet == Unmet(
-        UnmetKind.OTHER_END,
+    assert unmet == StepFailure(
+        FailureKind.OTHER_END,
         "wait",
         7,
         "turn u ended as failed (the model is gone); expected completed",
@@ -160,7 +160,7 @@ async def test_notification_is_waited_for_by_its_values() -> None:
 async def test_gate_that_the_stream_does_not_reach_is_a_time_out() -> None:
     unmet = await play(START + "  - wait: {gate: g}\n", None, SHORT)
     assert unmet is not None
-    assert unmet.kind is UnmetKind.TIMEOUT
+    assert unmet.kind is FailureKind.TIMEOUT
     assert unmet.message == "waited 0.1 s for the model's stream at gate g; it did not come"
 
 
@@ -179,7 +179,7 @@ async def test_server_that_leaves_while_a_gate_is_waited_for_is_a_crash() -> Non
                 tasks.start_soon(leave)
                 unmet = await player(text, peer).play()
                 assert unmet is not None
-                assert (unmet.kind, unmet.step) == (UnmetKind.CRASH, "wait")
+                assert (unmet.kind, unmet.step) == (FailureKind.CRASH, "wait")
 
 
 async def test_first_step_that_fails_ends_the_script() -> None:

@@ -7,7 +7,7 @@ import pytest
 from harness.model.parts import Hold
 from harness.model.script import Script
 from harness.scenario.loader import Loaded, ScenarioError, load_text
-from harness.scenario.positions import GATE, Position, positions, spelled_out, with_gate
+from harness.scenario.positions import RACE_GATE, Position, insert_gate, positions, unroll_script
 
 CLIENT = """
 client:
@@ -23,7 +23,7 @@ def scenario(model: str, *, answers: str = "", more: str = "") -> Loaded:
 
 def told(loaded: Loaded) -> list[str]:
     """Each position by its name; a `!` where a gate, or a question of the server, holds it."""
-    return [f"{one.name}{'!' if one.settled else ''}" for one in positions(loaded.scenario)]
+    return [f"{one.name}{'!' if one.is_settled else ''}" for one in positions(loaded.scenario)]
 
 
 def at(loaded: Loaded, name: str) -> Position:
@@ -74,7 +74,7 @@ def test_command_that_reads_from_a_pipe_is_held_there() -> None:
     assert told(loaded) == [*BEGIN, *first, *second, *END]
     running = at(loaded, "item:1:running")
     assert running.pipe == "go-on"
-    assert [(one.what, one.method) for one in running.sights] == [
+    assert [(one.kind, one.method) for one in running.sights] == [
         ("started", "commandExecution"),
         ("pipe", "begun"),
     ]
@@ -148,7 +148,7 @@ def test_reply_that_is_cut_at_a_named_event_has_no_positions_of_its_own() -> Non
 
 def test_gates_of_the_file_are_no_part_of_a_race() -> None:
     loaded = scenario('  - reply: [{hold: g}, {message: {deltas: ["a", {hold: h}, "b"]}}]\n')
-    script = spelled_out(loaded.scenario)
+    script = unroll_script(loaded.scenario)
     assert [gate for step in script for gate in step.gates()] == []
     call = ["model:1:called!", "item:1:started!", "delta:1!", "delta:2!", "item:1:completed!"]
     assert told(loaded) == [*BEGIN, *call, *END]
@@ -171,9 +171,9 @@ def test_gate_stands_between_what_came_before_and_what_comes_after(
     loaded = scenario(
         '  - reply: [{reasoning: {summary: ["a", "b"]}}, {message: {deltas: ["c", "d"]}}]\n'
     )
-    held = with_gate(spelled_out(loaded.scenario), at(loaded, name).hold)
+    held = insert_gate(unroll_script(loaded.scenario), at(loaded, name).hold)
     said = _said(held)
-    gate = said.index(GATE)
+    gate = said.index(RACE_GATE)
     assert said[:gate] == before
     assert said[gate + 1 :] == after
 

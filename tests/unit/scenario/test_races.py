@@ -10,11 +10,11 @@ from harness.cli.suite.selection import ALL, Selection, selection
 from harness.client.target.profile import Deviation
 from harness.errors import UsageError
 from harness.judge.verdict import Level, Row, Verdict
-from harness.report.results.baseline import known_row
+from harness.report.results.baseline import mark_known_row
 from harness.scenario.client_steps import AnswerStep, OpenStep
 from harness.scenario.loader import Loaded, load_text
 from harness.scenario.model import ACTIONS, Action
-from harness.scenario.races import Placement, derived, placements
+from harness.scenario.races import Placement, derive_race, placements
 
 ASKS = """
 title: asked once
@@ -78,7 +78,7 @@ def test_every_action_ends_after_the_turn(asks: Loaded) -> None:
 
 
 def test_interrupt_is_placed_before_the_answer_and_the_rest_follows(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "interrupt", "approval:asked"))
+    raced = derive_race(asks, placed(asks, "interrupt", "approval:asked"))
     before = ["start_thread", "start_turn", "reach", "act"]
     after = ["answer", "open", "settle", "start_turn", "wait", "read_thread"]
     assert steps_of(raced) == [*before, *after]
@@ -88,7 +88,7 @@ def test_interrupt_is_placed_before_the_answer_and_the_rest_follows(asks: Loaded
 
 
 def test_answer_of_the_file_comes_before_what_it_leads_to(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "steer", "approval:answered"))
+    raced = derive_race(asks, placed(asks, "steer", "approval:answered"))
     assert steps_of(raced)[:5] == ["start_thread", "start_turn", "answer", "reach", "act"]
 
 
@@ -112,7 +112,7 @@ def test_pipe_is_opened_after_the_action_only_where_it_holds(
     position: str, opened: list[str]
 ) -> None:
     loaded = load_text(PIPED)
-    steps = derived(loaded, placed(loaded, "steer", position)).scenario.client
+    steps = derive_race(loaded, placed(loaded, "steer", position)).scenario.client
     act = next(at for at, step in enumerate(steps) if "act" in type(step).model_fields)
     before, after = steps[:act], steps[act:]
     assert [one.open for one in after if isinstance(one, OpenStep)] == opened
@@ -121,46 +121,46 @@ def test_pipe_is_opened_after_the_action_only_where_it_holds(
 
 
 def test_nothing_follows_the_end_of_the_connection(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "disconnect", "model:1:called"))
+    raced = derive_race(asks, placed(asks, "disconnect", "model:1:called"))
     assert steps_of(raced) == ["start_thread", "start_turn", "reach", "act"]
-    assert raced.scenario.fresh
+    assert raced.scenario.needs_fresh_server
 
 
 def test_client_of_a_server_that_listens_comes_back(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "disconnect", "model:1:called"), listens=True)
+    raced = derive_race(asks, placed(asks, "disconnect", "model:1:called"), server_listens=True)
     began = ["start_thread", "start_turn", "reach", "act", "connect"]
     new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread"]
     assert steps_of(raced) == [*began, *new]
-    assert raced.scenario.fresh
+    assert raced.scenario.needs_fresh_server
 
 
 def test_server_that_is_killed_is_started_again_before_the_gate_opens(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "kill", "turn-start:sent"))
+    raced = derive_race(asks, placed(asks, "kill", "turn-start:sent"))
     began = ["start_thread", "begin", "reach", "act", "again"]
     new = ["answer", "open", "start_thread", "start_turn", "wait", "read_thread", "revive"]
     assert steps_of(raced) == [*began, *new]
 
 
 def test_demands_on_the_files_own_play_are_left_out_of_races(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "interrupt", "delta:1")).scenario
+    raced = derive_race(asks, placed(asks, "interrupt", "delta:1")).scenario
     assert raced.expect.turns == {}
     assert [step.expect for step in raced.model if not isinstance(step, str)] == [None] * 6
 
 
 def test_play_has_an_id_that_names_the_placement_and_lines_of_the_file(asks: Loaded) -> None:
-    raced = derived(asks, placed(asks, "interrupt", "item:1:started"))
+    raced = derive_race(asks, placed(asks, "interrupt", "item:1:started"))
     assert raced.id == "some/asks@interrupt@item:1:started"
-    turn = asks.line("client", 1)
-    lines = [raced.line("client", index) for index in range(len(raced.scenario.client))]
-    assert lines == [asks.line("client", 0), *[turn] * (len(lines) - 1)]
+    turn = asks.line_of("client", 1)
+    lines = [raced.line_of("client", index) for index in range(len(raced.scenario.client))]
+    assert lines == [asks.line_of("client", 0), *[turn] * (len(lines) - 1)]
     assert raced.path == Path("some/asks")
 
 
 def test_deviation_of_a_scenario_is_one_of_its_races_too() -> None:
     row = Row("turn.completes", "turn 1", Verdict.FAIL, Level.MUST)
     entry = Deviation(rule="turn.completes", scenario="some/*", reason="it is so")
-    assert known_row(row, "some/asks@kill@turn:started", [entry]).verdict is Verdict.KNOWN
-    assert known_row(row, "other/asks@kill@turn:started", [entry]).verdict is Verdict.FAIL
+    assert mark_known_row(row, "some/asks@kill@turn:started", [entry]).verdict is Verdict.KNOWN
+    assert mark_known_row(row, "other/asks@kill@turn:started", [entry]).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,17 @@ from typing import get_args
 import pytest
 
 from harness.play.lexicon import protocol_lexicon
-from harness.protocol.spec.listed import unlisted
+from harness.protocol.spec.listed import unlisted_members
 from harness.protocol.spec.loading import load_book
 from harness.protocol.wire.methods import METHODS
 from harness.scenario.bundled import bundled_folder
 from harness.scenario.lexicon import Kind
-from harness.scenario.loader import Loaded, ScenarioError, find, load, load_text
-from harness.scenario.words import words
+from harness.scenario.loader import Loaded, ScenarioError, find_scenarios, load, load_text
+from harness.scenario.words import protocol_words
 
 BOOK, LEXICON = load_book(), protocol_lexicon()
 PROBES = Path(__file__).resolve().parents[3] / "harness/play/session/probes"
-EVERY = find([bundled_folder(), PROBES])
+EVERY = find_scenarios([bundled_folder(), PROBES])
 AREAS = sorted({path.relative_to(root).parts[0] for root, path in EVERY})
 
 
@@ -198,16 +198,16 @@ def test_without_a_lexicon_no_word_is_checked() -> None:
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_there_are_words_of_each_kind_and_each_is_of_one_kind(kind: Kind) -> None:
-    mine = set(words(kind, BOOK.schemas))
+    mine = set(protocol_words(kind, BOOK.schemas))
     assert mine
     for other in get_args(Kind):
-        assert kind == other or not mine & set(words(other, BOOK.schemas))
+        assert kind == other or not mine & set(protocol_words(other, BOOK.schemas))
 
 
 def test_every_method_of_the_book_is_a_word() -> None:
     methods = {row.method for row in (*BOOK.methods, *BOOK.events)}
     kinds = [kind for kind in get_args(Kind) if kind != "item type"]
-    listed = {name for kind in kinds for name in words(kind, BOOK.schemas)}
+    listed = {name for kind in kinds for name in protocol_words(kind, BOOK.schemas)}
     assert methods <= listed == {row.method for row in METHODS}
 
 
@@ -215,7 +215,9 @@ def test_a_member_is_looked_for_where_its_type_says_that_it_is() -> None:
     message = {"item": {"type": "fileChange", "changes": [{"pth": "x"}], "exitCode": 0, "id": ""}}
     reference = BOOK.reference("item/started", "params")
     assert reference is not None
-    found = {one.path: one.listed for one in unlisted(BOOK.schemas, reference, message)}
+    found = {
+        one.path: one.listed_names for one in unlisted_members(BOOK.schemas, reference, message)
+    }
     assert set(found) == {("item", "changes", 0, "pth"), ("item", "exitCode")}
     assert found["item", "changes", 0, "pth"] == {"path", "kind", "diff"}
     assert {"changes", "status", "id", "type"} == found["item", "exitCode"]

@@ -32,7 +32,9 @@ SPOILT = {
 
 
 def is_fresh(client: str, more: str = "") -> bool:
-    return load_text(f"title: a scenario\n{more}client: {client}\n", name="one").scenario.fresh
+    return load_text(
+        f"title: a scenario\n{more}client: {client}\n", name="one"
+    ).scenario.needs_fresh_server
 
 
 @pytest.mark.parametrize("client", SHARED.values(), ids=SHARED)

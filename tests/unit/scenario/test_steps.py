@@ -14,8 +14,8 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
-from harness.scenario.player import Player, Unmet
-from harness.scenario.steps.context import UnmetKind
+from harness.scenario.player import Player, StepFailure
+from harness.scenario.steps.context import FailureKind
 from harness.scenario.yaml12 import ScenarioError
 
 from .fake_server import THREAD, TURN, FakeServer, completed, connected
@@ -38,7 +38,7 @@ def player(text: str, peer: Peer, bounds: Bounds = LONG) -> Player:
 
 async def play(
     steps: str, prepare: Any = None, bounds: Bounds = LONG
-) -> tuple[Unmet | None, FakeServer]:
+) -> tuple[StepFailure | None, FakeServer]:
     with anyio.fail_after(20):
         async with connected() as (peer, server, _):
             if prepare:
@@ -90,7 +90,7 @@ async def test_result_that_is_another_is_unmet(where: str, seen: str) -> None:
         f"  - request: {{method: thread/list, params: {{}}, where: {{{where}}}}}\n", _two_threads
     )
     assert unmet is not None
-    assert (unmet.step, unmet.kind) == ("request", UnmetKind.REFUSED)
+    assert (unmet.step, unmet.kind) == ("request", FailureKind.REFUSED)
     words = "thread/list was answered by a result; expected one where "
     assert unmet.message.startswith(words + seen)
 
@@ -123,7 +123,7 @@ async def test_request_sends_any_method_and_names_what_came_back() -> None:
 async def test_reference_that_leads_nowhere_says_what_there_is() -> None:
     unmet, _ = await play("  - request: {method: x, params: {a: $t.thread.nmae}}\n")
     assert unmet is not None
-    assert unmet.kind is UnmetKind.REFUSED
+    assert unmet.kind is FailureKind.REFUSED
     assert unmet.message == "$t.thread.nmae: there is no 'nmae'; there is: id"
 
 
@@ -145,7 +145,7 @@ async def test_error_is_right_where_an_error_is_expected() -> None:
 async def test_result_is_wrong_where_an_error_is_expected() -> None:
     unmet, _ = await play("  - request: {method: thread/read, params: {}, expect: error}\n")
     assert unmet is not None
-    assert unmet.kind is UnmetKind.REFUSED
+    assert unmet.kind is FailureKind.REFUSED
     assert unmet.message == "thread/read was answered by a result; expected an error"
 
 
@@ -257,7 +257,7 @@ async def test_one_notification_satisfies_one_wait() -> None:
     assert (await play(once, say_once))[0] is None
     unmet, _ = await play(once * 2, say_once, SHORT)
     assert unmet is not None
-    assert (unmet.kind, unmet.line) == (UnmetKind.TIMEOUT, 6)
+    assert (unmet.kind, unmet.line) == (FailureKind.TIMEOUT, 6)
 
 
 async def test_whole_message_is_waited_for() -> None:
@@ -313,7 +313,7 @@ async def test_slow_reader_sees_nothing_until_it_reads_on() -> None:
 async def test_second_connection_is_not_offered_where_there_is_one_only() -> None:
     unmet, _ = await play("  - connect: other\n")
     assert unmet is not None
-    assert (unmet.kind, unmet.capability) == (UnmetKind.NOT_OFFERED, "several-clients")
+    assert (unmet.kind, unmet.capability) == (FailureKind.NOT_OFFERED, "several-clients")
 
 
 async def test_kill_without_a_process_is_refused() -> None:
@@ -356,7 +356,7 @@ async def test_step_ends_when_the_model_side_wants_a_tool_that_is_not_offered() 
                 unmet = await one.play()
     assert unmet is not None
     assert (unmet.kind, unmet.step, unmet.capability) == (
-        UnmetKind.NOT_OFFERED,
+        FailureKind.NOT_OFFERED,
         "wait",
         "command-execution",
     )

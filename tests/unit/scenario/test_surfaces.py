@@ -3,9 +3,9 @@
 import pytest
 
 from harness.client.target.profile import Deviation
-from harness.report.results.baseline import known_finding
+from harness.report.results.baseline import mark_known_finding
 from harness.report.results.outcome import Finding
-from harness.scenario.bundled import bundled_on, bundled_scenario
+from harness.scenario.bundled import bundled_ids_on, bundled_scenario
 from harness.scenario.loader import ScenarioError, load_text
 from harness.scenario.surfaces import needs_agent
 from harness.trace.surfaces import EXEC, scenario_of, surface_id, surface_of
@@ -25,8 +25,8 @@ def text(*steps: str) -> str:
 
 def test_a_scenario_has_an_id_on_each_surface() -> None:
     loaded = load_text(text('start_turn: {thread: t, text: "a", as: u}'), name="my/turn")
-    assert loaded.on(EXEC).id == "my/turn@exec"
-    assert loaded.on("session").id == "my/turn"
+    assert loaded.on_surface(EXEC).id == "my/turn@exec"
+    assert loaded.on_surface("session").id == "my/turn"
     assert (surface_of("my/turn@exec"), surface_of("my/turn@interrupt")) == ("exec", "session")
     assert scenario_of(surface_id("my/turn", EXEC)) == "my/turn"
 
@@ -70,9 +70,9 @@ def test_steps_that_exec_cannot_play_are_refused_with_their_place(
 
 
 def test_the_bundled_scenarios_of_a_surface_are_those_that_say_so() -> None:
-    on_exec = {scenario_of(name) for name in bundled_on(EXEC)}
+    on_exec = {scenario_of(name) for name in bundled_ids_on(EXEC)}
     assert {"turns/plain-turn", "exec/resumed"} <= on_exec
-    assert "exec/resumed" not in bundled_on("session")
+    assert "exec/resumed" not in bundled_ids_on("session")
     assert all(EXEC in bundled_scenario(name).scenario.surfaces for name in on_exec)
 
 
@@ -91,7 +91,7 @@ def test_an_entry_is_about_the_surface_that_it_names(
     entry = Deviation(rule="scenario.expectation", reason="known", scenario=glob)
     finding = Finding("scenario.expectation", "it was not met")
     for name, known in (("turns/plain-turn", session), ("turns/plain-turn@exec", on_exec)):
-        assert bool(known_finding(finding, name, [entry]).known) is known
+        assert bool(mark_known_finding(finding, name, [entry]).known) is known
 
 
 def test_item_types_of_exec_are_words_of_its_own_scenarios_alone() -> None:
@@ -109,7 +109,7 @@ def test_a_client_is_named_in_the_handshake_of_a_session_alone() -> None:
     with pytest.raises(ScenarioError, match="only session has a handshake that names the client"):
         load_text(named, name="turn")
     alone = load_text(named.replace("[session, exec]", "[session]"), name="turn")
-    assert alone.scenario.fresh
+    assert alone.scenario.needs_fresh_server
 
 
 def test_an_sdk_has_nothing_between_the_turns_of_a_thread() -> None:
@@ -124,7 +124,7 @@ def test_an_sdk_has_nothing_between_the_turns_of_a_thread() -> None:
     after = text(turns[0], over, turns[1], search).replace("exec]", "sdk]")
     loaded = load_text(after, name="turn")
     assert needs_agent(loaded.scenario)
-    assert "sdk" in loaded.on("sdk").tags
+    assert "sdk" in loaded.on_surface("sdk").tags
     assert "sdk" not in loaded.tags
 
 

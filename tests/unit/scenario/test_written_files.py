@@ -13,7 +13,7 @@ from harness.client.target.profile import Bounds
 from harness.model.model import ScriptedModel
 from harness.model.wire.responses import ResponsesEncoder
 from harness.scenario.loader import load_text
-from harness.scenario.player import Player, Unmet
+from harness.scenario.player import Player, StepFailure
 from harness.scenario.yaml12 import ScenarioError
 from harness.trace.marks import FileWritten, ModelCall, Place
 from harness.trace.trace import Trace
@@ -23,7 +23,7 @@ from .fake_server import connected
 pytestmark = pytest.mark.anyio
 
 
-async def played(steps: str, cwd: Path, home: Path) -> tuple[Unmet | None, Trace]:
+async def played(steps: str, cwd: Path, home: Path) -> tuple[StepFailure | None, Trace]:
     """These steps, after which the model is called with a line of a file."""
     loaded = load_text(f"title: a scenario\nclient:\n{steps}")
     with anyio.fail_after(20):
@@ -38,7 +38,7 @@ async def played(steps: str, cwd: Path, home: Path) -> tuple[Unmet | None, Trace
                 cwd=cwd,
                 bounds=Bounds(step=10),
                 thread_params={},
-                places=places,
+                placeholders=places,
             )
             unmet = await player.play()
             said = {"input": [{"role": "user", "content": "do: count them one by one, please"}]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import TargetError
-from harness.report.snapshot.folder import Folder
+from harness.report.snapshot.folder import SnapshotFolder
 from harness.report.snapshot.keeping import CHANGED, NEW, NOT_KEPT, SAME, UNSTEADY, Keeper
 from harness.trace.trace import Trace
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, traced
@@ -33,7 +33,7 @@ class Plays:
 
 @pytest.fixture
 def keeper(tmp_path: Path) -> Keeper:
-    folder = Folder(tmp_path)
+    folder = SnapshotFolder(tmp_path)
     folder.prepare()
     return Keeper(folder, "spec")
 
@@ -45,7 +45,7 @@ def keep(keeper: Keeper, first: Trace, *further: Trace | Exception | None) -> tu
 
 
 def accept(keeper: Keeper) -> None:
-    for one in keeper.folder.waiting():
+    for one in keeper.folder.waiting_snapshots():
         keeper.folder.accept(one)
 
 
@@ -54,7 +54,7 @@ def test_a_new_one_is_played_three_times_the_last_on_a_fresh_process(keeper: Kee
     assert (state, again.asked) == (NEW, [False, True])
     accept(keeper)
     state, again = keep(keeper, PLAIN)
-    assert (state, again.asked, keeper.folder.waiting()) == (SAME, [], [])
+    assert (state, again.asked, keeper.folder.waiting_snapshots()) == (SAME, [], [])
 
 
 def test_one_that_waits_already_is_not_played_again(keeper: Keeper) -> None:
@@ -68,7 +68,7 @@ def test_a_change_that_every_play_shows_waits(keeper: Keeper) -> None:
     accept(keeper)
     state, again = keep(keeper, MORE, MORE, MORE)
     assert (state, len(again.asked)) == (CHANGED, 2)
-    assert [one.scenario for one in keeper.folder.waiting()] == ["a"]
+    assert [one.scenario for one in keeper.folder.waiting_snapshots()] == ["a"]
 
 
 def test_a_change_that_comes_and_goes_is_unsteady_and_does_not_wait(keeper: Keeper) -> None:
@@ -76,7 +76,7 @@ def test_a_change_that_comes_and_goes_is_unsteady_and_does_not_wait(keeper: Keep
     accept(keeper)
     state, again = keep(keeper, MORE, MORE, PLAIN)
     assert (state, len(again.asked)) == (UNSTEADY, 2)
-    assert keeper.folder.waiting() == []
+    assert keeper.folder.waiting_snapshots() == []
 
 
 def test_where_only_the_order_differs_more_plays_are_tried(keeper: Keeper) -> None:
@@ -91,7 +91,7 @@ def test_where_only_the_order_differs_more_plays_are_tried(keeper: Keeper) -> No
 def test_plays_that_fail_are_left_out_and_a_server_that_is_gone_ends_them(keeper: Keeper) -> None:
     state, again = keep(keeper, PLAIN, None, None)
     assert (state, len(again.asked)) == (NEW, 2)
-    keeper.folder.reject(keeper.folder.waiting()[0])
+    keeper.folder.reject(keeper.folder.waiting_snapshots()[0])
     state, again = keep(keeper, PLAIN, TargetError("gone"))
     assert (state, len(again.asked)) == (NEW, 1)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.report.snapshot.changes import headline, meaning
+from harness.report.snapshot.changes import describe_changes, headline
 from harness.report.snapshot.message import VARIES, Transcript
-from harness.report.snapshot.stability import common, freed
+from harness.report.snapshot.stability import common_transcript, without_order
 from tests.unit.snapshot.lines import ANSWER, COMPLETED, ITEM, PLAN, START, STARTED, said
 
 PLAIN = said(START, ANSWER, STARTED, ITEM, COMPLETED)
@@ -56,7 +56,7 @@ REFUSAL = '<- {"id": "<request 1>", "error": {"code": -32600, "message": "busy"}
     ],
 )
 def test_a_change_is_one_sentence(after: Transcript, sentences: list[str]) -> None:
-    told = meaning(PLAIN, after)
+    told = describe_changes(PLAIN, after)
     assert len(told) == len(sentences)
     for one, beginning in zip(told, sentences, strict=True):
         assert one.startswith(beginning)
@@ -64,14 +64,14 @@ def test_a_change_is_one_sentence(after: Transcript, sentences: list[str]) -> No
 
 def test_the_gravest_comes_first_and_the_rest_is_counted() -> None:
     worse = COMPLETED.replace('"completed"', '"failed"')
-    told = meaning(PLAIN, said(START, ANSWER, ITEM, worse))
+    told = describe_changes(PLAIN, said(START, ANSWER, ITEM, worse))
     assert [one.split(":")[0] for one in told] == ["one message gone", "another value"]
     assert headline(told) == f"{told[0]} (+1 more)"
 
 
 def test_equal_changes_of_several_messages_are_reported_once() -> None:
     gone = [line.replace('"id": "<turn 1>"', '"x": 1') for line in (ANSWER, STARTED)]
-    told = meaning(PLAIN, said(START, *gone, ITEM, COMPLETED))
+    told = describe_changes(PLAIN, said(START, *gone, ITEM, COMPLETED))
     assert told[0] == ("field gone: turn.id in the answer to turn/start, turn/started (2 messages)")
 
 
@@ -81,14 +81,14 @@ def test_numbers_that_a_message_more_shifts_are_no_change() -> None:
 
     before = said(item(1, "userMessage"), item(2, "agentMessage"))
     after = said(item(1, "userMessage"), item(2, "reasoning"), item(3, "agentMessage"))
-    assert len(meaning(before, after)) == 1
+    assert len(describe_changes(before, after)) == 1
 
 
 def test_a_name_of_another_thing_is_a_change() -> None:
     def about(number: int) -> str:
         return f'<- {{"method": "said", "params": {{"itemId": "<item {number}>"}}}}'
 
-    told = meaning(said(about(1), about(2), about(1)), said(about(1), about(2), about(2)))
+    told = describe_changes(said(about(1), about(2), about(1)), said(about(1), about(2), about(2)))
     assert len(told) == 1
     assert told[0].startswith("another value: itemId in said")
 
@@ -97,28 +97,28 @@ def test_varying_values_are_not_a_change() -> None:
     def ran(pid: int, by: str) -> str:
         return f'<- {{"method": "ran", "params": {{"pid": {pid}, "by": "{by}"}}}}'
 
-    kept = common([said(ran(1, "a")), said(ran(2, "a"))])
+    kept = common_transcript([said(ran(1, "a")), said(ran(2, "a"))])
     assert VARIES in kept.messages[0].line
-    assert meaning(kept, said(ran(3, "b"))) == ['another value: by in ran: "a" -> "b"']
+    assert describe_changes(kept, said(ran(3, "b"))) == ['another value: by in ran: "a" -> "b"']
 
 
 def test_an_order_that_comes_to_differ_is_told() -> None:
-    loose = common([PLAIN, said(START, ANSWER, ITEM, STARTED, COMPLETED)])
+    loose = common_transcript([PLAIN, said(START, ANSWER, ITEM, STARTED, COMPLETED)])
     told = ["another order: what differs from play to play is other than before"]
-    assert meaning(PLAIN, loose) == told
-    free = freed(PLAIN)
-    assert meaning(PLAIN, free) == ["another order: it differs from play to play"]
-    assert meaning(free, PLAIN) == ["another order: it is now the same in every play"]
+    assert describe_changes(PLAIN, loose) == told
+    free = without_order(PLAIN)
+    assert describe_changes(PLAIN, free) == ["another order: it differs from play to play"]
+    assert describe_changes(free, PLAIN) == ["another order: it is now the same in every play"]
 
 
 def test_a_message_without_a_place_is_compared_nonetheless() -> None:
     lines = (START, ANSWER, ITEM, STARTED, COMPLETED)
-    loose = common([PLAIN, said(*lines)])
+    loose = common_transcript([PLAIN, said(*lines)])
     changed = [
         STARTED.replace('"turn/started"', '"turn/begun"') if one == STARTED else one
         for one in lines
     ]
-    told = meaning(loose, said(*changed))
+    told = describe_changes(loose, said(*changed))
     assert [one.split(" after ")[0] for one in told] == [
         "one message gone: turn/started",
         "one message more: turn/begun",
@@ -126,5 +126,5 @@ def test_a_message_without_a_place_is_compared_nonetheless() -> None:
 
 
 def test_a_new_transcript_and_one_that_is_gone_are_told_as_that() -> None:
-    assert meaning(None, PLAIN) == ["a new transcript of 5 messages"]
-    assert meaning(PLAIN, None) == ["no scenario of this name is played"]
+    assert describe_changes(None, PLAIN) == ["a new transcript of 5 messages"]
+    assert describe_changes(PLAIN, None) == ["no scenario of this name is played"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.report.snapshot.message import Transcript, dumped
+from harness.report.snapshot.message import Transcript, dump_json
 from harness.report.snapshot.portable import transcript_of
 from harness.trace.marks import Place, Setup
 from harness.trace.trace import Mark, Trace
@@ -135,7 +135,7 @@ def test_control_characters_are_escaped() -> None:
 
 
 def test_json_of_several_lines_keeps_its_line_ends_and_escapes_the_rest() -> None:
-    assert dumped({"a": "b\x9b"}, indent=2) == '{\n  "a": "b\\u009b"\n}'
+    assert dump_json({"a": "b\x9b"}, indent=2) == '{\n  "a": "b\\u009b"\n}'
 
 
 def test_the_folders_of_this_machine_have_names() -> None:
@@ -156,5 +156,5 @@ def test_the_handshake_of_a_shared_process_is_left_out() -> None:
     lines = ('-> {"method": "initialize", "id": 1}', '<- {"id": 1, "result": {}}', READ)
     trace: Trace = traced(*lines)
     trace.marks += [Mark(0.0, -1, Setup(True)), Mark(0.0, 1, Setup(False))]
-    assert [m.sent for m in transcript_of(trace, handshake=False).messages] == [True]
+    assert [m.is_sent for m in transcript_of(trace, handshake=False).messages] == [True]
     assert len(transcript_of(trace, handshake=True).messages) == 3

@@ -2,19 +2,19 @@
 
 import pytest
 
-from harness.report.snapshot.files import Snapshot, SnapshotError, read, written
+from harness.report.snapshot.files import Snapshot, SnapshotError, format_snapshot, parse_snapshot
 from harness.report.snapshot.message import Message, Transcript
 from tests.unit.snapshot.lines import ANSWER, ITEM, PLAN, START, STARTED, said
 
 KEPT = Snapshot("turns/plain-turn", "reference", said(START, ANSWER, STARTED, ITEM))
-TEXT = written(KEPT)
+TEXT = format_snapshot(KEPT)
 
 
 def test_written_snapshots_are_read_back() -> None:
     odd = Transcript(
         (
             Message(True, {"method": "a"}, client=1),
-            Message(False, "no json \u2028", client=1, garbled=True),
+            Message(False, "no json \u2028", client=1, is_garbled=True),
             Message(False, ["x"], client=2),
             Message(False, {"method": "b"}, client=2, any_number=True),
             Message(False, {"method": "c"}, client=2, any_number=True, any_place=True),
@@ -24,7 +24,7 @@ def test_written_snapshots_are_read_back() -> None:
     )
     for transcript in (KEPT.transcript, odd, Transcript((), "exited")):
         one = Snapshot("my/own@exec", "spec", transcript)
-        assert read(written(one).encode()) == one
+        assert parse_snapshot(format_snapshot(one).encode()) == one
 
 
 def test_a_file_has_one_message_a_line() -> None:
@@ -36,7 +36,7 @@ def test_a_file_has_one_message_a_line() -> None:
 
 def problem(text: str) -> tuple[int, str]:
     with pytest.raises(SnapshotError) as caught:
-        read(text.encode())
+        parse_snapshot(text.encode())
     return caught.value.line, caught.value.problem
 
 
@@ -69,4 +69,4 @@ def test_another_version_and_other_files_are_told_as_that() -> None:
     assert "no snapshot" in problem("hello\n")[1]
     assert "no snapshot" in problem("")[1]
     with pytest.raises(SnapshotError, match="2: no UTF-8"):
-        read(b"# harness transcript, version 1\n\xff\n")
+        parse_snapshot(b"# harness transcript, version 1\n\xff\n")

@@ -14,23 +14,17 @@ ROOT = Path(__file__).parents[3]
 ID = re.compile(
     r"(scenario|setup|liveness|hygiene|baseline|harness|fuzz|snapshots)\.[a-z]+(-[a-z]+)*"
 )
-# Where findings are made. Names of packages look like ids of `harness.*`, so only these are read.
+# Rooms in which findings are made.
 FOLDERS = tuple(
-    f"harness/{name}"
-    for name in ("suite", "runner", "results", "commands", "target", "scenario", "report", "fuzz")
+    f"harness/{room}" for room in ("cli", "client", "play", "report", "scenario", "search")
 )
-# So do files that mark the top of a project.
-MODULES = {
-    "setup.py",
-    "setup.cfg",
-    "harness.cli.plugin",
-    "harness.cli.suite",
-    "harness.client.target",
-    "harness.judge.rules",
-    "harness.protocol.spec",
-    "harness.protocol.wire",
-    "harness.faults",
-}
+# Files that mark the top of a project look like ids of `setup.*`.
+FILES = {"setup.py", "setup.cfg"}
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def _given() -> Iterator[str]:
@@ -40,7 +34,9 @@ def _given() -> Iterator[str]:
             tree = ast.parse(path.read_text("utf-8"))
             for node in ast.walk(tree):
                 value = node.value if isinstance(node, ast.Constant) else None
-                if isinstance(value, str) and ID.fullmatch(value) and value not in MODULES:
+                if not isinstance(value, str) or not ID.fullmatch(value):
+                    continue
+                if value not in FILES and not _is_module(value):
                     yield value
             if path.name == "outcome.py":
                 yield from re.findall(r'"(leaks-state|unsteady)"', path.read_text("utf-8"))

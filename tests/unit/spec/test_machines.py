@@ -36,9 +36,9 @@ def test_states_are_those_of_the_schemas():
 
 
 def test_a_turn_ends_once_in_one_of_three_ways():
-    assert TURN.after("none", "turn/start") == "inProgress"
-    assert TURN.after("inProgress", "turn/interrupt") == "interrupted"
-    assert TURN.after("completed", "turn/interrupt") is None
+    assert TURN.next_state("none", "turn/start") == "inProgress"
+    assert TURN.next_state("inProgress", "turn/interrupt") == "interrupted"
+    assert TURN.next_state("completed", "turn/interrupt") is None
     assert TURN.terminal == {"completed", "interrupted", "failed"}
 
 
@@ -71,10 +71,10 @@ def statuses_of(item_type: str) -> set[str]:
 
 
 def test_an_item_is_started_before_it_has_deltas():
-    assert ITEM.after("none", "delta") is None
-    assert ITEM.after("none", "item/completed") is None
-    assert ITEM.allowed("started") == ("delta", "item/completed")
-    assert ITEM.allowed("completed") == ()
+    assert ITEM.next_state("none", "delta") is None
+    assert ITEM.next_state("none", "item/completed") is None
+    assert ITEM.allowed_events("started") == ("delta", "item/completed")
+    assert ITEM.allowed_events("completed") == ()
 
 
 def test_couplings_and_invariants_name_states_and_events_that_exist():
@@ -88,7 +88,7 @@ def test_couplings_and_invariants_name_states_and_events_that_exist():
 
 def test_the_thread_is_active_exactly_while_a_turn_is_in_progress():
     machine, event = COUPLINGS["turn", "inProgress"]
-    assert MACHINES[machine].after("idle", event) == "active"
+    assert MACHINES[machine].next_state("idle", event) == "active"
     for ending in TURN.terminal:
         machine, event = COUPLINGS["turn", ending]
-        assert MACHINES[machine].after("active", event) == "idle"
+        assert MACHINES[machine].next_state("active", event) == "idle"

@@ -8,7 +8,7 @@ import pytest
 
 from harness.protocol.spec import yamlfile
 from harness.protocol.spec.loading import load_book
-from harness.protocol.spec.schemas import FILES, SchemaBook, cited
+from harness.protocol.spec.schemas import FILES, SchemaBook, cited_ids
 from harness.protocol.spec.yamlfile import BookError, load_schemas
 
 SCHEMAS = load_schemas(FILES)
@@ -49,7 +49,7 @@ def test_extra_members_are_legal_and_no_union_is_a_one_of(file: str):
 def test_every_property_cites_a_clause_or_an_open_point():
     for file, node in load_book().schemas.nodes():
         for name, member in node.get("properties", {}).items():
-            assert cited(member), f"{file}: {name}"
+            assert cited_ids(member), f"{file}: {name}"
 
 
 def test_every_message_schema_is_used_by_a_table():

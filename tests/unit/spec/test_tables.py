@@ -236,7 +236,7 @@ def test_a_wrong_requirement_row_is_one_line_that_names_the_row(
         (
             make_document,
             {"name": "a", "file": "a.md", "lines": 1, "sha256": "0" * 64, "sections": {1: 2}},
-            "sections: 1: 2 is no line and heading",
+            "sections: 1: 2 is not a line and a heading",
         ),
         (
             make_document,

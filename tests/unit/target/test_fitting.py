@@ -5,7 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.client.target.overrides import model_address_carriers, placeholder_values, with_overrides
+from harness.client.target.overrides import (
+    model_address_carriers,
+    placeholder_values,
+    with_overrides,
+)
 from harness.client.target.profile import Profile, load_profile, parse_profile
 
 PLAIN = Profile(
@@ -29,9 +33,9 @@ def test_configuration_is_added_table_by_table_with_its_places() -> None:
         "servers": {"one": {"url": "u"}, "two": {"command": "/py", "args": ["/w/x.py", "{other}"]}},
     }
     assert PLAIN.home["config.toml"]["servers"] == {"one": {"url": "u"}}
-    assert with_overrides(Profile(name="p"), config={"a": 1}, placeholders={}, several=False).home == {
-        "config.toml": {"a": 1}
-    }
+    assert with_overrides(
+        Profile(name="p"), config={"a": 1}, placeholders={}, several=False
+    ).home == {"config.toml": {"a": 1}}
 
 
 def test_a_table_stands_where_the_server_has_it() -> None:
@@ -54,7 +58,9 @@ def test_a_table_stands_where_the_server_has_it() -> None:
 def test_a_client_is_named_beside_what_the_profile_says_of_it() -> None:
     told = {"clientInfo": {"name": "mine", "version": "7"}, "capabilities": {"x": True}}
     profile = PLAIN.model_copy(update={"initialize": told})
-    found = with_overrides(profile, config={}, placeholders=PLACES, several=False, client_name="vscode")
+    found = with_overrides(
+        profile, config={}, placeholders=PLACES, several=False, client_name="vscode"
+    )
     assert found.initialize == {**told, "clientInfo": {"name": "vscode", "version": "7"}}
     plain = with_overrides(PLAIN, config={}, placeholders=PLACES, several=False, client_name="cli")
     assert plain.initialize == {"clientInfo": {"name": "cli", "version": "1"}}
@@ -86,4 +92,7 @@ def test_by_what_the_server_is_told_of_the_model() -> None:
     command = 'command = "server --model={model_url}"\n'
     assert model_address_carriers(parse_profile(alone + command, "x")) == "the command"
     files = '[home."a.toml".b]\nc = ["{model_url}"]\n[home."d.toml"]\ne = 1\n'
-    assert model_address_carriers(parse_profile(alone + command + files, "x")) == "a.toml and the command"
+    assert (
+        model_address_carriers(parse_profile(alone + command + files, "x"))
+        == "a.toml and the command"
+    )

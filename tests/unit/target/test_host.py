@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_run_is_a_lack(path: Path) -> None:
 def test_a_program_that_hangs_is_ended_at_the_bound_with_what_it_started(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "BOUND", 0.2)
+    monkeypatch.setattr(host, "MAX_CHECK_SECONDS", 0.2)
     program(path, f"tail -f /dev/null & echo $! > {path}/child; wait")
     began = time.monotonic()
     (lack,) = lacks_of(profile())

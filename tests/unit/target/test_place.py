@@ -14,17 +14,17 @@ import pytest
 from harness.client.target.family import MARK
 from harness.client.target.place import (
     HISTORY,
-    KEPT_LARGE,
-    KEPT_RUNS,
-    LARGE,
+    LARGE_RUN_TRACES,
+    MAX_LARGE_RUNS_KEPT,
+    MAX_SMALL_RUNS_KEPT,
     RunFolder,
     base_folder,
     failures_folder,
+    find_kept_file,
+    keep_trace,
+    remove_dead_runs,
     remove_old_runs,
     write_home_files,
-    keep_trace,
-    find_kept_file,
-    remove_dead_runs,
 )
 from harness.client.target.profile import parse_profile
 from harness.errors import UsageError
@@ -214,18 +214,18 @@ def test_a_file_of_the_home_may_lie_in_a_folder_of_it(tmp_path: Path) -> None:
 
 
 def test_the_last_runs_are_kept_and_small_ones_crowd_out_no_large_one(tmp_path: Path) -> None:
-    for number in range(KEPT_RUNS + 3):
+    for number in range(MAX_SMALL_RUNS_KEPT + 3):
         (tmp_path / HISTORY / f"2026-{number:02}").mkdir(parents=True)
-    for number in range(KEPT_LARGE + 2):
+    for number in range(MAX_LARGE_RUNS_KEPT + 2):
         run = tmp_path / HISTORY / f"2025-{number:02}" / "turns"
         run.mkdir(parents=True)
-        for trace in range(LARGE + 1):
+        for trace in range(LARGE_RUN_TRACES + 1):
             (run / f"{trace}.jsonl").touch()
     remove_old_runs(tmp_path)
     kept = sorted(one.name for one in (tmp_path / HISTORY).iterdir())
     assert kept == [
-        *(f"2025-{number:02}" for number in range(2, KEPT_LARGE + 2)),
-        *(f"2026-{number:02}" for number in range(3, KEPT_RUNS + 3)),
+        *(f"2025-{number:02}" for number in range(2, MAX_LARGE_RUNS_KEPT + 2)),
+        *(f"2026-{number:02}" for number in range(3, MAX_SMALL_RUNS_KEPT + 3)),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.protocol.values import MISSING, dig
 from harness.trace import foreign
-from harness.trace.foreign import guessed_names, load_any, read
+from harness.trace.foreign import guess_names, load_any, read
 from harness.trace.frame import Damage, DamageKind, Direction, Frame, Kind, Origin
 from harness.trace.marks import RecorderNote
 from harness.trace.store import TraceFormatError, save
@@ -142,13 +142,16 @@ def test_the_renames_of_a_profile_are_applied_and_raw_bytes_stay(tmp_path: Path)
 
 def test_without_a_profile_the_renames_are_guessed_by_the_names_that_occur(tmp_path: Path) -> None:
     known = ({}, {"TurnError.agentErrorInfo": "anotherName"}, NAMES)
-    assert info_of(load_any(written(tmp_path, FAILED), in_errors, known=known)) == "Other"
-    assert info_of(load_any(written(tmp_path, FAILED), in_errors, known=known[:2])) is MISSING
-    assert info_of(load_any(written(tmp_path, FAILED), in_errors, names={}, known=known)) is MISSING
+    assert info_of(load_any(written(tmp_path, FAILED), in_errors, candidates=known)) == "Other"
+    assert info_of(load_any(written(tmp_path, FAILED), in_errors, candidates=known[:2])) is MISSING
+    assert (
+        info_of(load_any(written(tmp_path, FAILED), in_errors, names={}, candidates=known))
+        is MISSING
+    )
 
 
 def test_a_name_that_is_only_a_value_is_no_guess() -> None:
-    assert guessed_names([line(0, "S>C", {"text": "otherErrorInfo"})], [NAMES]) == {}
+    assert guess_names([line(0, "S>C", {"text": "otherErrorInfo"})], [NAMES]) == {}
 
 
 def test_a_trace_of_ours_is_read_as_one(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ from harness.trace.marks import (
     EndingBegins,
     GateOpened,
     MarkBody,
-    McpAsked,
+    McpToolCall,
     ModelCall,
     ModelEnd,
     ModelListens,
+    ModelMessage,
     PartialLine,
     Place,
     PlanStep,
     RaceActs,
-    Said,
     Settled,
     Setup,
     StepBegins,
@@ -72,9 +72,9 @@ FORMER: list[tuple[str, dict[str, Any], MarkBody]] = [
             usage=15,
             plans=((PlanStep("look", "pending"),),),
             answers="other",
-            texts=(Said("Yes."), Said("Hm.", "commentary")),
+            texts=(ModelMessage("Yes."), ModelMessage("Hm.", "commentary")),
             tools=1,
-            mcp=(McpAsked("tiny", "add"),),
+            mcp=(McpToolCall("tiny", "add"),),
         ),
     ),
     (
@@ -180,4 +180,4 @@ def test_a_value_of_a_wrong_type_is_refused_in_version_1_too() -> None:
     ],
 )
 def test_an_outcome_has_words_for_findings(end: ModelEnd, told: str) -> None:
-    assert end.told == told
+    assert end.outcome_text == told

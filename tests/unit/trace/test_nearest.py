@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.trace.nearest import MAX_NAMES_LISTED, alike, unknown
+from harness.trace.nearest import MAX_NAMES_LISTED, similar_names, unknown_name
 
 RULES = ("turn.completes", "turn.completed-once", "item.completes", "list.complete")
 SCENARIOS = ("plans", "turns/plain-turn", "turns/usage", "sdk/plain-turn", "explain/it")
@@ -22,21 +22,21 @@ SCENARIOS = ("plans", "turns/plain-turn", "turns/usage", "sdk/plain-turn", "expl
     ],
 )
 def test_near_names_are_proposed(name: str, valid: tuple[str, ...], meant: list[str]) -> None:
-    assert alike(name, (*valid, *valid)) == meant
+    assert similar_names(name, (*valid, *valid)) == meant
 
 
 def test_three_are_offered_at_most_and_the_likest_first() -> None:
     names = [f"turn-ends-{'x' * length}" for length in range(9, 30)]
-    assert alike("turn-ends", names) == names[:3]
+    assert similar_names("turn-ends", names) == names[:3]
 
 
 def test_the_command_that_lists_the_names_stands_in_the_place_of_far_off_ones() -> None:
     names = [f"name-{number}" for number in range(MAX_NAMES_LISTED + 1)]
-    told = unknown("fault", "zzz", names, listed="harness faulty --list")
+    told = unknown_name("fault", "zzz", names, listed="harness faulty --list")
     assert told == "unknown fault 'zzz'; none of the 41 is like it (harness faulty --list)"
-    near = unknown("fault", "nam-4", names, listed="harness faulty --list")
+    near = unknown_name("fault", "nam-4", names, listed="harness faulty --list")
     assert near == "unknown fault 'nam-4'; did you mean 'name-4'? (harness faulty --list)"
 
 
 def test_few_names_are_all_told_where_none_is_near() -> None:
-    assert unknown("key", "zzz", ("b", "a")) == "unknown key 'zzz'; expected one of: a, b"
+    assert unknown_name("key", "zzz", ("b", "a")) == "unknown key 'zzz'; expected one of: a, b"

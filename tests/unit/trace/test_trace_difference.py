@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.protocol.values import MISSING, at, read_path, show_path
-from harness.trace.difference import LIMIT, difference, literal
+from harness.protocol.values import MISSING, read_path, show_path, value_at
+from harness.trace.difference import MAX_SHOWN_CHARACTERS, difference, literal
 
 # Letters that repeat, quotes, escapes, control characters, lone surrogates, signs beyond 16 bits.
 TEXTS = st.text(
@@ -43,7 +43,7 @@ def test_two_values_that_differ_are_never_told_the_same(one: Any, other: Any) ->
 def test_a_difference_is_bounded_and_can_be_printed(one: Any, other: Any) -> None:
     told = difference(one, other)
     for text in (told.expected, told.actual):
-        assert len(text) <= LIMIT + 120
+        assert len(text) <= MAX_SHOWN_CHARACTERS + 120
         assert text.isprintable()
 
 
@@ -60,9 +60,9 @@ def test_the_offset_is_that_of_the_first_character_that_differs(one: str, other:
 def test_the_path_leads_to_what_differs(one: Any, other: Any) -> None:
     assume(_plain(one) != _plain(other))
     path = difference(one, other).path
-    assert _plain(at(one, path)) != _plain(at(other, path))
+    assert _plain(value_at(one, path)) != _plain(value_at(other, path))
     if path:
-        assert _plain(at(one, path[:-1])) != _plain(at(other, path[:-1]))
+        assert _plain(value_at(one, path[:-1])) != _plain(value_at(other, path[:-1]))
 
 
 @given(st.lists(st.text(min_size=1) | st.integers(0, 99)))
@@ -73,7 +73,7 @@ def test_a_path_that_is_shown_can_be_read_back(path: list[str | int]) -> None:
 def test_a_difference_deep_in_a_value_is_told_at_its_path() -> None:
     one = {"turn": {"items": [{"text": "Hello"}, {"text": "there"}]}}
     other = {"turn": {"items": [{"text": "Hello"}, {"text": "here"}]}}
-    expected, actual = difference(one, other).told("params")
+    expected, actual = difference(one, other).describe("params")
     assert expected == 'params.turn.items[1].text: "there"'
     assert actual == ('params.turn.items[1].text: "here" (first difference at character 0)')
 
@@ -100,7 +100,7 @@ def test_a_long_text_is_shown_around_its_first_difference() -> None:
 def test_values_of_other_kinds_are_told_as_json(
     one: Any, other: Any, expected: str, actual: str
 ) -> None:
-    assert difference(one, other).told() == (expected, actual)
+    assert difference(one, other).describe() == (expected, actual)
 
 
 def test_values_that_can_only_be_told_apart_far_behind_are_shown_there() -> None:
@@ -113,7 +113,7 @@ def test_values_that_can_only_be_told_apart_far_behind_are_shown_there() -> None
 
 
 def test_a_literal_says_how_much_of_it_is_left_out() -> None:
-    assert literal("x" * 500) == '"' + "x" * (LIMIT - 2) + '"…382 more…'
+    assert literal("x" * 500) == '"' + "x" * (MAX_SHOWN_CHARACTERS - 2) + '"…382 more…'
     assert literal(list(range(500))).endswith("… (500 elements in all)")
     assert literal(MISSING) == "nothing"
     assert literal("a\x1b[31m\ud800") == '"a\\u001b[31m\\ud800"'

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.protocol.values import Path, at
+from harness.protocol.values import Path, value_at
 from harness.trace.excerpt import Spot, excerpt, locate
 
 LIMIT = 240
@@ -37,7 +37,7 @@ def test_every_part_of_a_message_is_found_in_its_line(
         span = locate(line, path)
         assert span is not None
         assert span.whole
-        assert json.loads(line[span.start : span.end]) == at(value, path)
+        assert json.loads(line[span.start : span.end]) == value_at(value, path)
 
 
 @given(VALUES, st.text(max_size=400), st.integers(0, 400))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.protocol.values import MISSING, arr, dig, obj, text
-from harness.trace.frame import Direction, Frame, Kind, Origin, classify, parse, why_no_json
+from harness.trace.frame import Direction, Frame, Kind, Origin, classify, json_error, parse
 
 
 def frame(raw: bytes) -> Frame:
@@ -107,5 +107,5 @@ def test_bytes_that_are_no_text_are_shown_escaped() -> None:
     ],
 )
 def test_why_a_line_is_no_json_is_said_with_the_place(raw: bytes, why: str) -> None:
-    assert why_no_json(raw) == why
+    assert json_error(raw) == why
     assert (parse(raw) is MISSING) == bool(why)

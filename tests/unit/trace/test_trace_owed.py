@@ -1,8 +1,8 @@
 """What is owed: opened by one message, met by another, on each connection for itself."""
 
 from harness.trace.marks import Closed, ModelCall, StepBegins
-from harness.trace.owed import Owes
-from harness.trace.owed_on_connections import OwedOnConnections
+from harness.trace.owed import ObligationKind
+from harness.trace.owed_on_connections import ConnectionLedgers
 from harness.trace.trace import Mark
 from tests.rules.case import opened, running
 from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_object, turn_object
@@ -10,24 +10,24 @@ from tests.rules.traces import THREAD, Talk, agent_message, settings, thread_obj
 ASK = {"method": "item/fileChange/requestApproval", "id": 0, "params": {"threadId": THREAD}}
 
 
-def after(talk: Talk) -> OwedOnConnections:
-    owed = OwedOnConnections()
+def after(talk: Talk) -> ConnectionLedgers:
+    owed = ConnectionLedgers()
     for frame in talk.trace().frames:
         owed.feed(frame)
     return owed
 
 
 def kinds(talk: Talk) -> list[str]:
-    return [str(item.kind) for item in after(talk).open()]
+    return [str(item.kind) for item in after(talk).open_obligations()]
 
 
 def on(connection: str, talk: Talk) -> list[str]:
-    return [str(item.kind) for item in after(talk).of(connection).open()]
+    return [str(item.kind) for item in after(talk).ledger_of(connection).open_obligations()]
 
 
 def test_a_request_owes_an_answer_and_an_error_is_one() -> None:
     owed = after(Talk().asks("thread/list").asks("thread/read"))
-    assert [str(item) for item in owed.open()] == [
+    assert [str(item) for item in owed.open_obligations()] == [
         "answer for request thread/list id 1",
         "answer for request thread/read id 2",
     ]
@@ -83,17 +83,19 @@ def test_a_started_item_owes_its_completion_each_time_it_is_started() -> None:
 def test_the_end_of_a_turn_waives_its_items_when_it_was_cut_off() -> None:
     for status in ("interrupted", "failed"):
         owed = after(running().started(agent_message("m", "")).turn_completed(status=status))
-        assert owed.open() == []
-        assert [item.subject for item in owed.of("c1").waived] == ["item m of turn turn_1"]
+        assert owed.open_obligations() == []
+        assert [item.subject for item in owed.ledger_of("c1").waived] == ["item m of turn turn_1"]
     whole = after(running().started(agent_message("m", "")).turn_completed())
-    assert [item.kind for item in whole.open()] == [Owes.ITEM_COMPLETED]
-    assert whole.of("c1").waived == []
+    assert [item.kind for item in whole.open_obligations()] == [ObligationKind.ITEM_COMPLETED]
+    assert whole.ledger_of("c1").waived == []
 
 
 def test_the_items_of_other_turns_are_not_waived() -> None:
     talk = running().started(agent_message("m", ""))
     owed = after(talk.turn_started("turn_2").turn_completed("turn_2", status="failed"))
-    assert [item.subject for item in owed.open(Owes.ITEM_COMPLETED)] == ["item m of turn turn_1"]
+    assert [item.subject for item in owed.open_obligations(ObligationKind.ITEM_COMPLETED)] == [
+        "item m of turn turn_1"
+    ]
 
 
 def test_an_answered_approval_owes_its_resolution() -> None:
@@ -113,28 +115,28 @@ def test_other_server_requests_owe_no_resolution() -> None:
 
 def test_an_announced_retry_keeps_the_server_busy_until_it_calls_the_model() -> None:
     owed = after(running().failing(will_retry=True))
-    assert owed.retrying
+    assert owed.is_retrying
     owed.feed_mark(Mark(0.0, 9, StepBegins("wait", 3)))
-    assert owed.retrying
+    assert owed.is_retrying
     owed.feed_mark(Mark(0.0, 9, ModelCall()))
-    assert not owed.retrying
+    assert not owed.is_retrying
 
 
 def test_an_announced_retry_ends_with_its_turn() -> None:
-    assert not after(running().failing(will_retry=True).end_turn()).retrying
-    assert not after(running().end_turn().failing(will_retry=True)).retrying
-    assert not after(running().failing(will_retry=False)).retrying
+    assert not after(running().failing(will_retry=True).end_turn()).is_retrying
+    assert not after(running().end_turn().failing(will_retry=True)).is_retrying
+    assert not after(running().failing(will_retry=False)).is_retrying
 
 
 def test_nothing_is_owed_on_a_connection_that_we_ended_also_by_what_still_comes() -> None:
     talk = running().on("c2").asks("thread/list")
     owed = after(talk)
-    assert [str(item.kind) for item in owed.open()] == ["turn/completed", "answer"]
+    assert [str(item.kind) for item in owed.open_obligations()] == ["turn/completed", "answer"]
     owed.feed_mark(Mark(0.0, 0, Closed("c1")))
-    assert [str(item.kind) for item in owed.open()] == ["answer"]
+    assert [str(item.kind) for item in owed.open_obligations()] == ["answer"]
     for frame in Talk().asks("thread/read").trace().frames:
         owed.feed(frame)
-    assert [str(item.kind) for item in owed.open()] == ["answer"]
+    assert [str(item.kind) for item in owed.open_obligations()] == ["answer"]
 
 
 def left(talk: Talk, **result: str) -> Talk:
@@ -152,7 +154,7 @@ def test_who_leaves_a_thread_is_owed_nothing_more_of_it() -> None:
     assert kinds(left(opened().ask_turn().reply_turn())) == []
     assert kinds(left(running()).turn_started("turn_2")) == []
     assert kinds(left(running()).ask_turn().reply_turn("turn_2")) == []
-    assert not after(left(running().failing(will_retry=True))).retrying
+    assert not after(left(running().failing(will_retry=True))).is_retrying
 
 
 def test_leaving_that_is_refused_or_of_another_thread_changes_nothing() -> None:
@@ -162,7 +164,7 @@ def test_leaving_that_is_refused_or_of_another_thread_changes_nothing() -> None:
     assert kinds(other) == ["turn/completed"]
     retrying = running().failing(will_retry=True).start_thread("thr_2")
     retrying.asks("thread/unsubscribe", threadId="thr_2").answers({"status": "unsubscribed"})
-    assert after(retrying).retrying
+    assert after(retrying).is_retrying
 
 
 def test_leaving_without_saying_which_is_leaving_all() -> None:
@@ -240,8 +242,8 @@ def test_leaving_a_thread_changes_nothing_for_its_other_subscribers() -> None:
 def test_the_end_of_a_connection_changes_nothing_for_other_subscribers() -> None:
     owed = after(shared())
     owed.feed_mark(Mark(0.0, 9, Closed("c1")))
-    assert owed.of("c1").open() == []
-    assert [item.frame.connection for item in owed.open()] == ["c2"]
+    assert owed.ledger_of("c1").open_obligations() == []
+    assert [item.frame.connection for item in owed.open_obligations()] == ["c2"]
 
 
 def test_who_comes_in_while_a_turn_runs_is_owed_its_end() -> None:
@@ -258,7 +260,7 @@ def test_who_is_shown_a_turn_that_nobody_knows_to_run_is_owed_nothing_of_it() ->
     owed.feed_mark(Mark(0.0, 9, Closed("c1")))
     for frame in joins(running()).trace().frames[len(running().trace().frames) :]:
         owed.feed(frame)
-    assert owed.open() == []
+    assert owed.open_obligations() == []
 
 
 def test_who_only_asks_for_a_turn_is_a_subscriber_where_nobody_else_is() -> None:
@@ -283,9 +285,9 @@ def test_each_connection_is_owed_the_items_that_it_was_told_of() -> None:
 
 def test_a_retry_ends_for_all_with_its_turn() -> None:
     talk = shared().on("c1").failing(will_retry=True).on("c2").failing(will_retry=True)
-    assert after(talk).retrying
+    assert after(talk).is_retrying
     owed = after(talk.on("c1").turn_completed(status="failed"))
-    assert not owed.retrying
+    assert not owed.is_retrying
     assert on("c2", talk) == ["turn/completed"]
 
 

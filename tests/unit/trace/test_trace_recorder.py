@@ -37,7 +37,7 @@ def test_frames_are_numbered_and_timed_from_the_beginning() -> None:
     assert [(f.seq, f.at) for f in recorder.trace.frames] == [(0, 0.5), (1, 2.0)]
     assert recorder.last_frame_at == 2.0
     assert recorder.mark(GateOpened("g")) == Mark(3.0, 1, GateOpened("g"))
-    assert recorder.now() == 4.0
+    assert recorder.elapsed_seconds() == 4.0
 
 
 def test_the_origin_follows_the_direction_unless_given() -> None:
@@ -142,7 +142,7 @@ def test_later_frames_of_a_complete_trace_go_to_a_copy() -> None:
     recorder = Recorder()
     recorder.record(b"{}", OUT)
     recorder.mark(GateOpened("g"))
-    whole = recorder.complete()
+    whole = recorder.take_snapshot()
     recorder.mark(GateOpened("h"))
     assert recorder.record(b"{}", IN).seq == 1
     assert (len(whole.frames), len(whole.marks)) == (1, 1)

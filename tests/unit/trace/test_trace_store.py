@@ -7,7 +7,7 @@ import pytest
 
 from harness.trace.frame import Damage, DamageKind, Kind
 from harness.trace.marks import GateOpened, ModelCall, Setup
-from harness.trace.store import TraceFormatError, lines, load, read, reframed, save
+from harness.trace.store import TraceFormatError, lines, load, read, reframe, save
 from harness.trace.trace import FORMAT_VERSION, End, Mark, Trace
 from tests.rules.traces import Talk
 
@@ -125,11 +125,11 @@ def test_header_fields_of_a_later_version_are_ignored() -> None:
 
 def test_a_frame_can_be_made_anew_with_other_content() -> None:
     old = FULL.frames[1]
-    new = reframed(old, seq=7, value={"method": "x", "text": "\ud800"})
+    new = reframe(old, seq=7, value={"method": "x", "text": "\ud800"})
     assert (new.seq, new.kind, new.method) == (7, Kind.NOTIFICATION, "x")
     assert new.json["text"] == "\ud800"
-    assert reframed(old, seq=8).json is old.json
-    assert reframed(old, seq=8, raw=b"{").kind is Kind.MALFORMED
+    assert reframe(old, seq=8).json is old.json
+    assert reframe(old, seq=8, raw=b"{").kind is Kind.MALFORMED
 
 
 FORMER = """\

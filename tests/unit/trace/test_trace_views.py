@@ -20,7 +20,7 @@ def test_a_thread_knows_its_start_its_announcement_and_its_statuses() -> None:
     thread = view(talk).threads["thr_1"]
     frames = talk.trace().frames
     assert (thread.request, thread.reply) == (frames[0], frames[1])
-    assert (thread.opened, thread.started) == ([frames[1]], [frames[2]])
+    assert (thread.opening_answers, thread.starts) == ([frames[1]], [frames[2]])
     assert thread.statuses == frames[3:]
     assert thread.subject == "thread thr_1"
 
@@ -29,7 +29,7 @@ def test_a_resumed_or_forked_thread_was_opened_but_not_started() -> None:
     talk = Talk().asks("thread/resume", threadId="thr_1").answers({"thread": thread_object()})
     talk.asks("thread/fork", threadId="thr_1").answers({"thread": thread_object("thr_2")})
     threads = view(talk).threads
-    assert [len(threads[name].opened) for name in ("thr_1", "thr_2")] == [1, 1]
+    assert [len(threads[name].opening_answers) for name in ("thr_1", "thr_2")] == [1, 1]
     assert threads["thr_1"].reply is None
 
 
@@ -37,7 +37,7 @@ def test_a_turn_gathers_what_names_it() -> None:
     talk = running().failing(will_retry=True).interrupt().answers({}).end_turn(status="interrupted")
     turn = view(talk).turns["turn_1"]
     assert (turn.thread_id, turn.status, turn.subject) == ("thr_1", "interrupted", "turn turn_1")
-    assert [f.seq for f in (*turn.started, *turn.errors, *turn.interrupts, *turn.completed)] == [
+    assert [f.seq for f in (*turn.starts, *turn.errors, *turn.interrupts, *turn.completions)] == [
         6,
         9,
         10,
@@ -60,10 +60,10 @@ def test_an_item_gathers_its_deltas_by_method_and_index() -> None:
     talk.delta("r", "raw", method="item/reasoning/textDelta", contentIndex="0")
     conversation = view(talk)
     item = conversation.turns["turn_1"].items["r"]
-    assert item.joined(SUMMARY) == "ac"
-    assert item.joined(SUMMARY, 1) == "b"
-    assert item.joined(SUMMARY, 2) is None
-    assert item.joined("item/reasoning/textDelta") == "raw"
+    assert item.joined_deltas(SUMMARY) == "ac"
+    assert item.joined_deltas(SUMMARY, 1) == "b"
+    assert item.joined_deltas(SUMMARY, 2) is None
+    assert item.joined_deltas("item/reasoning/textDelta") == "raw"
     assert (item.first_delta, item.last_delta) == (
         talk.trace().frames[10],
         talk.trace().frames[13],
@@ -76,21 +76,21 @@ def test_an_item_that_is_started_again_begins_anew() -> None:
     talk = running().started(agent_message("m", "")).delta("m", "lost")
     talk.started(agent_message("m", "")).delta("m", "kept")
     item = view(talk).turns["turn_1"].items["m"]
-    assert item.joined("item/agentMessage/delta") == "kept"
-    assert len(item.started) == 2
+    assert item.joined_deltas("item/agentMessage/delta") == "kept"
+    assert len(item.starts) == 2
 
 
 def test_deltas_are_kept_until_the_message_after_the_end_of_their_item() -> None:
     talk = running().message("m", "a", "b")
-    assert view(talk).turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "ab"
+    assert view(talk).turns["turn_1"].items["m"].joined_deltas("item/agentMessage/delta") == "ab"
     later = view(talk.status("idle")).turns["turn_1"].items["m"]
-    assert later.joined("item/agentMessage/delta") is None
+    assert later.joined_deltas("item/agentMessage/delta") is None
     assert later.last_delta is talk.trace().frames[11]
 
 
 def test_deltas_of_an_item_that_is_never_completed_go_with_its_turn() -> None:
     talk = running().started(agent_message("m", "")).delta("m", "a").turn_completed()
-    assert view(talk).turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "a"
+    assert view(talk).turns["turn_1"].items["m"].joined_deltas("item/agentMessage/delta") == "a"
     assert view(talk.status("idle")).turns["turn_1"].items["m"].parts == {}
 
 
@@ -98,8 +98,8 @@ def test_the_same_item_id_in_two_turns_is_two_items() -> None:
     talk = running().started(agent_message("m", "")).delta("m", "a").start_turn("turn_2")
     talk.started(agent_message("m", ""), "turn_2").delta("m", "b", "turn_2")
     turns = view(talk).turns
-    assert turns["turn_1"].items["m"].joined("item/agentMessage/delta") == "a"
-    assert turns["turn_2"].items["m"].joined("item/agentMessage/delta") == "b"
+    assert turns["turn_1"].items["m"].joined_deltas("item/agentMessage/delta") == "a"
+    assert turns["turn_2"].items["m"].joined_deltas("item/agentMessage/delta") == "b"
 
 
 def test_the_type_of_an_item_is_that_of_its_start() -> None:

@@ -1,4 +1,4 @@
-"""Open points of items: their ids, outputs, parts, and what cuts them off."""
+"""Open points of items: ids, outputs, parts, interruptions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,8 +11,8 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.views import ItemView
 
 _OUTPUT: Final = "item/commandExecution/outputDelta"
-# An output of so many characters is long.
-_LONG: Final = 60_000
+# The length of a long output.
+_LONG_OUTPUT_CHARACTERS: Final = 60_000
 
 
 @observes("item.exit-code-status", "item.output-size", "item.output-order")
@@ -21,7 +21,7 @@ class Commands(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """A command has ended."""
+        """Yield the exit code, the size and the order of a command's output."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "commandExecution":
             return
@@ -30,15 +30,23 @@ class Commands(Observer):
             yield Choice("item.exit-code-status", word(item.get("status")), frame)
         output = item.get("aggregatedOutput")
         view = self.scene.conversation.item_of(frame)
-        if not isinstance(output, str) or view is None or not view.whole:
+        if not isinstance(output, str) or view is None or not view.has_all_deltas:
             return
-        told = view.joined(_OUTPUT)
-        if told is not None and len(told) > len(output) and len(told) > _LONG:
+        streamed = view.joined_deltas(_OUTPUT)
+        if (
+            streamed is not None
+            and len(streamed) > len(output)
+            and len(streamed) > _LONG_OUTPUT_CHARACTERS
+        ):
             yield Choice("item.output-size", "cut in the item, whole in its deltas", frame)
-        elif len(output) >= _LONG:
+        elif len(output) >= _LONG_OUTPUT_CHARACTERS:
             yield Choice("item.output-size", "long output is there", frame)
-        if told is not None and len(told) == len(output) and len(set(told.split())) > 1:
-            same = "as the deltas have it" if told == output else "in another order than the deltas"
+        if streamed is not None and len(streamed) == len(output) and len(set(streamed.split())) > 1:
+            same = (
+                "as the deltas have it"
+                if streamed == output
+                else "in another order than the deltas"
+            )
             yield Choice("item.output-order", same, frame)
 
 
@@ -48,25 +56,29 @@ class Cut(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """The end of a turn."""
+        """Yield whether the open items of a cut turn are completed."""
         turn = self.scene.conversation.turn_of(frame)
-        if turn is None or turn.status not in ("interrupted", "failed") or len(turn.completed) > 1:
+        if (
+            turn is None
+            or turn.status not in ("interrupted", "failed")
+            or len(turn.completions) > 1
+        ):
             return
         cuts = turn.interrupts if turn.status == "interrupted" else turn.errors
         since = cuts[0].seq if cuts else frame.seq
         for item in turn.items.values():
-            if not item.started or item.started[-1].seq > since:
+            if not item.starts or item.starts[-1].seq > since:
                 continue
-            about = f"{word(item.type)}, {turn.status}"
+            situation = f"{word(item.type)}, {turn.status}"
             if item.is_open:
-                yield Choice("item.completed-when-cut", "no", frame, about)
-            elif item.completed[-1].seq > since:
-                yield Choice("item.completed-when-cut", "yes", frame, about)
+                yield Choice("item.completed-when-cut", "no", frame, situation)
+            elif item.completions[-1].seq > since:
+                yield Choice("item.completed-when-cut", "yes", frame, situation)
         kinds = {item.type for item in turn.items.values()}
         if "enteredReviewMode" in kinds:
-            said = "yes" if "exitedReviewMode" in kinds else "no"
-            about = f"the review is {turn.status}"
-            yield Choice("item.review-cut", f"exitedReviewMode: {said}", frame, about)
+            value = "yes" if "exitedReviewMode" in kinds else "no"
+            situation = f"the review is {turn.status}"
+            yield Choice("item.review-cut", f"exitedReviewMode: {value}", frame, situation)
 
 
 @observes("item.reasoning-indexes", "item.summary-boundary")
@@ -74,21 +86,21 @@ class Reasoning(Observer):
     """Counting and announcing of the sections of a summary."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._seen: dict[tuple[str, str, str], set[int]] = {}
         self._announced: set[tuple[str, str, int]] = set()
 
     @on("item/reasoning/summaryPartAdded")
     def on_item_reasoning_summary_part_added(self, frame: Frame) -> None:
-        """A section is announced."""
+        """Note the announced section."""
         params = obj(frame.params)
         index = params.get("summaryIndex")
         if isinstance(index, int):
             self._announced.add((frame.connection, text(params.get("itemId")), index))
 
     @on("item/reasoning/summaryTextDelta", "item/reasoning/textDelta")
-    def delta(self, frame: Frame) -> Iterator[Choice]:
-        """A piece of a section."""
+    def on_reasoning_delta(self, frame: Frame) -> Iterator[Choice]:
+        """Yield the choice of a section's first delta."""
         params = obj(frame.params)
         member = "summaryIndex" if "summaryIndex" in params else "contentIndex"
         index, item = params.get(member), text(params.get("itemId"))
@@ -104,23 +116,23 @@ class Reasoning(Observer):
             yield Choice("item.reasoning-indexes", "with gaps", frame, member)
         seen.add(index)
         if member == "summaryIndex":
-            said = "announced" if (frame.connection, item, index) in self._announced else "not"
-            which = "the first section" if len(seen) == 1 else "a later section"
-            yield Choice("item.summary-boundary", said, frame, which)
+            value = "announced" if (frame.connection, item, index) in self._announced else "not"
+            section = "the first section" if len(seen) == 1 else "a later section"
+            yield Choice("item.summary-boundary", value, frame, section)
 
 
 @observes("item.id-scope", "thread.id-scope")
 class Scopes(Observer):
-    """Within what ids are not used twice."""
+    """The scopes within which ids are unique."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._items: dict[tuple[str, str], dict[str, str]] = {}
         self._turns: dict[tuple[str, str], str] = {}
 
     @on("item/started")
     def on_item_started(self, frame: Frame) -> Iterator[Choice]:
-        """An item begins: was its id another turn's?"""
+        """Yield the scope of item ids: whether another turn had the id."""
         params = obj(frame.params)
         thread, turn = text(params.get("threadId")), text(params.get("turnId"))
         of_thread = self._items.setdefault((frame.connection, thread), {})
@@ -133,13 +145,15 @@ class Scopes(Observer):
 
     @on("turn/started")
     def on_turn_started(self, frame: Frame) -> Iterator[Choice]:
-        """A turn begins: was its id another thread's?"""
+        """Yield the scope of turn ids: whether another thread had the id."""
         thread = text(obj(frame.params).get("threadId"))
         turn = text(dig(frame.params, "turn", "id"))
         before = self._turns.setdefault((frame.connection, turn), thread)
         if before != thread:
             yield Choice("thread.id-scope", "a turn's: the thread", frame)
-        elif len({one for (name, _), one in self._turns.items() if name == frame.connection}) > 1:
+        elif (
+            len({owner for (name, _), owner in self._turns.items() if name == frame.connection}) > 1
+        ):
             yield Choice("thread.id-scope", "a turn's: all threads, as far as was seen", frame)
 
 
@@ -149,19 +163,19 @@ class Reviews(Observer):
 
     @on_answer("review/start")
     def on_review_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """The answer to review/start."""
-        asked = self.scene.asked(frame)
-        if asked is None:
+        """Yield the form of the answer and the place of the review."""
+        request = self.scene.request_of(frame)
+        if request is None:
             return
         if frame.kind is Kind.RESPONSE:
             yield Choice("item.review-begins", names(frame.result), frame, "the result")
-        if obj(asked.params).get("delivery") != "detached":
+        if obj(request.params).get("delivery") != "detached":
             return
-        where = outcome(frame)
+        place = outcome(frame)
         if frame.kind is Kind.RESPONSE:
-            own = dig(frame.result, "reviewThreadId") != obj(asked.params).get("threadId")
-            where = "in a thread of its own" if own else "in the thread itself"
-        yield Choice("item.review-detached", where, frame)
+            own = dig(frame.result, "reviewThreadId") != obj(request.params).get("threadId")
+            place = "in a thread of its own" if own else "in the thread itself"
+        yield Choice("item.review-detached", place, frame)
 
 
 @observes("item.dynamic-tool-flow")
@@ -170,39 +184,39 @@ class DynamicTools(Observer):
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Iterator[Choice]:
-        """A request of the server that is about a tool."""
+        """Yield the members of a request about a tool."""
         if frame.method.startswith("item/tool/"):
             yield Choice("item.dynamic-tool-flow", names(frame.params), frame, frame.method)
 
     @on_answer("thread/start")
     def on_thread_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """The answer to a thread/start that offers some."""
-        asked = self.scene.asked(frame)
-        if asked is not None and "dynamicTools" in obj(asked.params):
+        """Yield the outcome of a thread/start that offers tools."""
+        request = self.scene.request_of(frame)
+        if request is not None and "dynamicTools" in obj(request.params):
             yield Choice("item.dynamic-tool-flow", outcome(frame), frame, "dynamicTools offered")
 
 
 @observes("item.duplicate-delta")
 class EmptyDeltas(Observer):
-    """Empty pieces of text that may be passed on."""
+    """Empty deltas of the model that may be passed on."""
 
-    # In its first turn the model says an empty piece among others.
+    # In its first turn the model emits an empty delta among others.
     SCENARIO: Final = "choices/odd-input"
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._empty = False
 
     @on("item/agentMessage/delta")
     def on_item_agent_message_delta(self, frame: Frame) -> Iterator[Choice]:
-        """A piece."""
+        """Yield the first empty delta."""
         if not self._empty and obj(frame.params).get("delta") == "":
             self._empty = True
             yield Choice("item.duplicate-delta", "sent", frame)
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """The end of a turn in which one was said."""
+        """Yield that the empty delta was left out."""
         if not self._empty and self.scene.scenario == self.SCENARIO:
             yield Choice("item.duplicate-delta", "left out", frame)
 
@@ -213,27 +227,27 @@ class PlanItems(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """A turn that made a plan is over."""
+        """Yield whether a plan comes with an agentMessage."""
         turn = self.scene.conversation.turn_of(frame)
-        kinds = [one.type for one in turn.items.values()] if turn is not None else []
+        kinds = [item.type for item in turn.items.values()] if turn is not None else []
         if "plan" in kinds:
-            said = "with an agentMessage" if "agentMessage" in kinds else "without an agentMessage"
-            yield Choice("item.plan-made", said, frame)
+            value = "with an agentMessage" if "agentMessage" in kinds else "without an agentMessage"
+            yield Choice("item.plan-made", value, frame)
 
 
 @observes("event.compaction-names", "thread-compact.turn")
 class Compactions(Observer):
-    """News of a compaction."""
+    """Notifications of a compaction."""
 
     @on_kind(Kind.NOTIFICATION)
     def on_notification(self, frame: Frame) -> Iterator[Choice]:
-        """A notification that is named for it."""
+        """Yield the name of a notification about compaction."""
         if "compact" in frame.method:
             yield Choice("event.compaction-names", frame.method, frame)
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """A contextCompaction item."""
+        """Yield the names and the turn of a contextCompaction item."""
         if dig(frame.params, "item", "type") != "contextCompaction":
             return
         yield Choice("event.compaction-names", "item/started, item/completed", frame)
@@ -241,10 +255,10 @@ class Compactions(Observer):
         if turn is None:
             return
         if turn.request is not None:
-            where = "within the turn that needs it"
+            place = "within the turn that needs it"
         else:
-            where = "a turn of its own" if turn.started else "no turn/started for it"
-        yield Choice("thread-compact.turn", where, frame)
+            place = "a turn of its own" if turn.starts else "no turn/started for it"
+        yield Choice("thread-compact.turn", place, frame)
 
 
 @observes("turn-steer.shown")
@@ -252,43 +266,47 @@ class Steers(Observer):
     """Steered input while its turn goes on."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._steered: dict[tuple[str, str], list[str]] = {}
 
     @on_answer("turn/steer")
     def on_turn_steer_answer(self, frame: Frame) -> None:
-        """Input was taken."""
-        asked = self.scene.asked(frame)
-        if asked is None or frame.kind is not Kind.RESPONSE:
+        """Note the steered input."""
+        request = self.scene.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
             return
         turn = text(dig(frame.result, "turnId"))
-        words = [text(dig(one, "text")) for one in arr(obj(asked.params).get("input"))]
-        self._steered.setdefault((frame.connection, turn), []).extend(one for one in words if one)
+        words = [text(dig(entry, "text")) for entry in arr(obj(request.params).get("input"))]
+        self._steered.setdefault((frame.connection, turn), []).extend(
+            word for word in words if word
+        )
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """The turn is over: was the input shown?"""
+        """Yield whether the turn shows the steered input."""
         turn = self.scene.conversation.turn_of(frame)
         key = frame.connection, text(dig(frame.params, "turn", "id"))
         steered = self._steered.pop(key, None)
         if turn is None or not steered:
             return
-        shown = [text(one) for item in turn.items.values() for one in _texts(item)]
+        shown_texts = [
+            text(user_text) for item in turn.items.values() for user_text in _texts(item)
+        ]
         for words in steered:
-            said = "as a userMessage" if words in shown else "no"
-            yield Choice("turn-steer.shown", said, frame, f"the turn is {word(turn.status)}")
+            value = "as a userMessage" if words in shown_texts else "no"
+            yield Choice("turn-steer.shown", value, frame, f"the turn is {word(turn.status)}")
 
 
 def _texts(item: ItemView) -> Iterator[str]:
     if item.type == "userMessage":
-        for frame in (*item.started[:1], *item.completed[:1]):
+        for frame in (*item.starts[:1], *item.completions[:1]):
             for entry in arr(dig(frame.params, "item", "content")):
                 yield text(dig(entry, "text"))
 
 
 @observes("thread-operations.params")
 class Operations(Observer):
-    """With which params the six operations are granted whose params are not shown."""
+    """The accepted params of the six operations whose params are not shown."""
 
     @on_answer(
         "thread/unarchive",
@@ -298,8 +316,8 @@ class Operations(Observer):
         "thread/rollback",
         "thread/compact/start",
     )
-    def answered(self, frame: Frame) -> Iterator[Choice]:
-        """A granted request, by the names of its params."""
-        asked = self.scene.asked(frame)
-        if asked is not None and frame.kind is Kind.RESPONSE:
-            yield Choice("thread-operations.params", names(asked.params), frame, asked.method)
+    def on_operation_answer(self, frame: Frame) -> Iterator[Choice]:
+        """Yield the names of the params of a granted request."""
+        request = self.scene.request_of(frame)
+        if request is not None and frame.kind is Kind.RESPONSE:
+            yield Choice("thread-operations.params", names(request.params), frame, request.method)

@@ -1,4 +1,4 @@
-"""Choices of `agent mcp` when it changes config.toml, or is asked to."""
+"""Choices of `agent mcp` in changes of config.toml."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,14 +7,14 @@ from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Observer, observes
 from harness.judge.ledger.mcp_runs import (
     RunObserver,
-    config,
+    config_table,
+    config_text,
+    end_words,
     is_cut,
-    parsed,
-    rows,
+    parsed_output,
     servers,
-    status,
-    way,
-    written,
+    status_words,
+    table_rows,
 )
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
@@ -22,13 +22,13 @@ from harness.trace.surface.agent_mcp import Commands, Run
 from harness.trace.surfaces import COMMAND
 
 
-def _added(run: Run) -> str:
-    """Return whether a server came of it: "added, status 0"."""
+def _addition(run: Run) -> str:
+    """Return whether the run added a server: "added, status 0"."""
     name = run.words.name
-    there = name in servers(run.ended)
-    if there and servers(run.ended).get(name) == servers(run.asked).get(name):
-        return f"nothing changed, {status(run)}"
-    return f"{'added' if there else 'not added'}, {status(run)}"
+    is_configured = name in servers(run.end)
+    if is_configured and servers(run.end).get(name) == servers(run.request).get(name):
+        return f"nothing changed, {status_words(run)}"
+    return f"{'added' if is_configured else 'not added'}, {status_words(run)}"
 
 
 @observes(
@@ -43,28 +43,28 @@ def _added(run: Run) -> str:
 class Unusual(RunObserver):
     """Additions that the text does not describe."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """One addition; it has one thing that is unusual."""
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the outcome of an addition with one unusual property."""
         words = run.words
-        if words.subcommand != "add" or not words.names or config(run.asked) is None:
+        if words.subcommand != "add" or not words.names or config_table(run.request) is None:
             return
         url, env = "--url" in words.options, words.options.get("--env", ())
         if words.names == ("",):
-            yield Choice("mcp-name.empty", _added(run), end)
-        elif url and words.dashed:
-            yield Choice("mcp-add.both-kinds", _added(run), end, "both")
+            yield Choice("mcp-name.empty", _addition(run), end)
+        elif url and words.after_dashes:
+            yield Choice("mcp-add.both-kinds", _addition(run), end, "both")
         elif url and env:
-            yield Choice("mcp-config.env-for-http", _added(run), end)
-        elif words.dashed is None and not url:
+            yield Choice("mcp-config.env-for-http", _addition(run), end)
+        elif words.after_dashes is None and not url:
             alone = len(words.names) == 1
             point = "mcp-add.both-kinds" if alone else "mcp-add.without-dashes"
-            yield Choice(point, _added(run), end, "neither" if alone else "")
-        elif any("=" not in one for one in env):
-            yield Choice("mcp-add.env-form", _added(run), end)
-        elif words.name in servers(run.asked):
-            same = servers(run.asked)[words.name] == servers(run.ended).get(words.name)
-            said = "the old one is kept" if same else "the new one replaces it"
-            yield Choice("mcp-add.existing", f"{said}, {way(run)}", end)
+            yield Choice(point, _addition(run), end, "neither" if alone else "")
+        elif any("=" not in value for value in env):
+            yield Choice("mcp-add.env-form", _addition(run), end)
+        elif words.name in servers(run.request):
+            same = servers(run.request)[words.name] == servers(run.end).get(words.name)
+            former = "the old one is kept" if same else "the new one replaces it"
+            yield Choice("mcp-add.existing", f"{former}, {end_words(run)}", end)
 
 
 @observes(
@@ -73,79 +73,89 @@ class Unusual(RunObserver):
 class TheFile(RunObserver):
     """Forms of the file that are read and written, and its other contents."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """One run."""
-        said, now = config(run.asked), config(end)
-        if said is None:
-            kept = "untouched" if written(run.asked) == written(end) else "changed"
-            about = run.words.subcommand
-            yield Choice("mcp-config.broken-file", f"{way(run)}, the file is {kept}", end, about)
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the choices about the file."""
+        former, current = config_table(run.request), config_table(end)
+        if former is None:
+            state = "untouched" if config_text(run.request) == config_text(end) else "changed"
+            subcommand = run.words.subcommand
+            yield Choice(
+                "mcp-config.broken-file", f"{end_words(run)}, the file is {state}", end, subcommand
+            )
         elif run.words.subcommand == "list":
-            yield from self._read(run, end)
-        elif run.words.subcommand == "add" and now is not None:
+            yield from self._listed_servers(run, end)
+        elif run.words.subcommand == "add" and current is not None:
             name = run.words.name
-            if name in servers(end) and name not in servers(run.asked):
-                yield Choice("mcp-config.flat-form", _form(servers(end)[name]), end, "written")
-                yield from self._kept(run, end, said, now)
+            if name in servers(end) and name not in servers(run.request):
+                yield Choice(
+                    "mcp-config.flat-form", _table_form(servers(end)[name]), end, "written"
+                )
+                yield from self._kept_contents(run, end, former, current)
 
-    def _read(self, run: Run, end: Frame) -> Iterator[Choice]:
+    def _listed_servers(self, run: Run, end: Frame) -> Iterator[Choice]:
         if "--json" in run.words.options:
-            shown = {text(obj(one).get("name")) for one in arr(parsed(run))}
+            listed = {text(obj(entry).get("name")) for entry in arr(parsed_output(run))}
         else:
-            shown = {row.name for row in rows(run.printed)}
-        for name, table in servers(run.asked).items():
-            seen = "shown" if name in shown else f"not shown, {status(run)}"
-            yield Choice("mcp-config.flat-form", seen, end, f"read, {_form(table)}")
+            listed = {row.name for row in table_rows(run.output)}
+        for name, table in servers(run.request).items():
+            value = "shown" if name in listed else f"not shown, {status_words(run)}"
+            yield Choice("mcp-config.flat-form", value, end, f"read, {_table_form(table)}")
 
-    def _kept(
-        self, run: Run, end: Frame, said: dict[str, Any], now: dict[str, Any]
+    def _kept_contents(
+        self, run: Run, end: Frame, former: dict[str, Any], current: dict[str, Any]
     ) -> Iterator[Choice]:
-        comments = _comments(written(run.asked) or "")
+        comments = _comments(config_text(run.request) or "")
         pairs = [
-            ("comments", comments, comments & _comments(written(end) or "")),
-            ("other tables", _others(said), _others(now)),
-            ("tables of other servers", servers(run.asked), _but(servers(end), run.words.name)),
+            ("comments", comments, comments & _comments(config_text(end) or "")),
+            ("other tables", _other_tables(former), _other_tables(current)),
+            (
+                "tables of other servers",
+                servers(run.request),
+                _without(servers(end), run.words.name),
+            ),
         ]
-        for about, before, after in pairs:
+        for situation, before, after in pairs:
             if before:
-                said_of = "kept" if before == after else "changed or lost"
-                yield Choice("mcp-config.other-keys", said_of, end, about)
+                value = "kept" if before == after else "changed or lost"
+                yield Choice("mcp-config.other-keys", value, end, situation)
 
 
-def _form(table: dict[str, Any]) -> str:
+def _table_form(table: dict[str, Any]) -> str:
     return "keys within transport" if "transport" in table else "keys in the table itself"
 
 
-def _comments(said: str) -> set[str]:
-    return {line.strip() for line in said.splitlines() if line.strip().startswith("#")}
+def _comments(content: str) -> set[str]:
+    return {line.strip() for line in content.splitlines() if line.strip().startswith("#")}
 
 
-def _others(data: dict[str, Any]) -> dict[str, Any]:
-    return _but(data, "mcp_servers")
+def _other_tables(data: dict[str, Any]) -> dict[str, Any]:
+    return _without(data, "mcp_servers")
 
 
-def _but(data: dict[str, Any], name: str) -> dict[str, Any]:
+def _without(data: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key != name}
 
 
 @observes("mcp-config.concurrent", surface=COMMAND)
 class AtOnce(Observer):
-    """Additions at the same time, and which of them are there in the end."""
+    """Concurrent additions, and whether all of them are kept."""
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Iterator[Choice]:
-        """The last of several that ran at once."""
+        """Yield whether an addition is lost, at the end of the last of several runs."""
         commands: Commands = self.scene.view
-        run = commands.of(frame)
-        if run is None or run.ended is not frame or run.alone:
+        run = commands.run_of(frame)
+        if run is None or run.end is not frame or run.ran_alone:
             return
-        beside = [one for one in commands.runs.values() if not one.alone]
-        if any(one.ended is None for one in beside):
+        beside = [other for other in commands.runs.values() if not other.ran_alone]
+        if any(other.end is None for other in beside):
             return
         granted = {
-            one.words.name
-            for one in beside
-            if one.words.subcommand == "add" and status(one) == "status 0" and not is_cut(one)
+            other.words.name
+            for other in beside
+            if other.words.subcommand == "add"
+            and status_words(other) == "status 0"
+            and not is_cut(other)
         }
         if len(granted) > 1:
             lost = granted - servers(frame).keys()

@@ -5,40 +5,47 @@ from urllib.parse import parse_qs, urlsplit
 
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Observer, observes
-from harness.judge.ledger.mcp_runs import RunObserver, config, holders, is_cut, servers, way
-from harness.judge.ledger.words import listed
+from harness.judge.ledger.mcp_runs import (
+    RunObserver,
+    config_table,
+    end_words,
+    is_cut,
+    servers,
+    token_files,
+)
+from harness.judge.ledger.words import join_sorted
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Commands, Run
 from harness.trace.surfaces import COMMAND
 
 
-def _asked(run: Run) -> set[str]:
-    """Return what the run requested of a server of ours."""
+def _web_requests(run: Run) -> set[str]:
+    """Return the run's requests to a server of the harness."""
     return {text(obj(frame.json).get("web")) for frame in run.web}
 
 
 @observes("mcp-login.callback", "mcp-login.registration", surface=COMMAND)
 class Steps(RunObserver):
-    """Steps of a login: becoming a client of the server, and getting the user's answer."""
+    """Steps of a login: registration at the server, and the user's answer."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """One login whose address was visited."""
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the steps of a login whose address was visited."""
         if run.words.subcommand != "login" or not run.visits:
             return
-        said = "registers itself" if "register" in _asked(run) else "does not register"
-        yield Choice("mcp-login.registration", said, end)
+        choice = "registers itself" if "register" in _web_requests(run) else "does not register"
+        yield Choice("mcp-login.registration", choice, end)
         visit = run.visits[0]
         query = parse_qs(urlsplit(text(obj(visit.json).get("visits"))).query)
         back = urlsplit("".join(query.get("redirect_uri", [""])))
         first, *more = back.path.strip("/").split("/")
         path = f"/{first}/…" if more else f"/{first}"
-        where = f"{back.hostname}, {path}" if back.hostname else "not by an address"
-        yield Choice("mcp-login.callback", where, visit, "the way back")
+        place = f"{back.hostname}, {path}" if back.hostname else "not by an address"
+        yield Choice("mcp-login.callback", place, visit, "the way back")
         for name in ("code_challenge_method", "state"):
             value = "".join(query.get(name, [""]))
-            said = value if name != "state" and value else "there" if value else "absent"
-            yield Choice("mcp-login.callback", said, visit, name)
+            choice = value if name != "state" and value else "there" if value else "absent"
+            yield Choice("mcp-login.callback", choice, visit, name)
 
 
 @observes("mcp-login.denied", surface=COMMAND)
@@ -47,29 +54,31 @@ class Denied(Observer):
 
     @listen(("kind", "event"))
     def on_event(self, frame: Frame) -> Iterator[Choice]:
-        """By itself, or since the harness did not wait any longer."""
+        """Yield the end of a denied login, or that it waits on."""
         commands: Commands = self.scene.view
-        run = commands.of(frame)
-        if run is None or run.ended is not frame or not run.visits or "token" in _asked(run):
+        run = commands.run_of(frame)
+        if run is None or run.end is not frame or not run.visits or "token" in _web_requests(run):
             return
         if run.words.subcommand == "login":
-            yield Choice("mcp-login.denied", "it waits on" if is_cut(run) else way(run), frame)
+            yield Choice(
+                "mcp-login.denied", "it waits on" if is_cut(run) else end_words(run), frame
+            )
 
 
 @observes("mcp-add.login", surface=COMMAND)
 class AtAdding(RunObserver):
     """A login to a server that asks for OAuth when it is added."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """An addition of such a server that can be reached."""
-        url, offers = run.words.last("--url") or "", text(obj(run.asked.json).get("offers"))
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield whether adding a reachable OAuth server logs in."""
+        url, offers = run.words.last("--url") or "", text(obj(run.request.json).get("offers"))
         if run.words.subcommand != "add" or not offers:
             return
         if urlsplit(url).netloc != urlsplit(offers).netloc:
             return
-        begins = run.visits or "authorize" in _asked(run) or offers in run.printed
-        asked = "the server is asked" if run.web else "the server is not asked"
-        yield Choice("mcp-add.login", "a login begins" if begins else f"no login, {asked}", end)
+        begins = run.visits or "authorize" in _web_requests(run) or offers in run.output
+        contact = "the server is asked" if run.web else "the server is not asked"
+        yield Choice("mcp-add.login", "a login begins" if begins else f"no login, {contact}", end)
 
 
 @observes(
@@ -78,18 +87,18 @@ class AtAdding(RunObserver):
 class Credentials(RunObserver):
     """The place of credentials, and their lifetime."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """A login, a removal, a logout."""
-        kept, now = holders(run.asked), holders(end)
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the choices of a login, a removal or a logout."""
+        former, now = token_files(run.request), token_files(end)
         match run.words.subcommand:
-            case "login" if "token" in _asked(run):
-                where = listed(f"{path} with mode {mode}" for path, mode in now.items())
-                yield Choice("mcp-credentials.store", where or "in no file of the home", end)
-            case "remove" if kept and run.words.name in servers(run.asked):
-                said = "they are left" if now else "they are removed too"
-                yield Choice("mcp-remove.credentials", said, end)
-            case "logout" if run.words.name and config(run.asked) is not None:
-                if run.words.name not in servers(run.asked):
-                    yield Choice("mcp-logout.unconfigured", way(run), end)
+            case "login" if "token" in _web_requests(run):
+                place = join_sorted(f"{path} with mode {mode}" for path, mode in now.items())
+                yield Choice("mcp-credentials.store", place or "in no file of the home", end)
+            case "remove" if former and run.words.name in servers(run.request):
+                value = "they are left" if now else "they are removed too"
+                yield Choice("mcp-remove.credentials", value, end)
+            case "logout" if run.words.name and config_table(run.request) is not None:
+                if run.words.name not in servers(run.request):
+                    yield Choice("mcp-logout.unconfigured", end_words(run), end)
             case _:
                 pass

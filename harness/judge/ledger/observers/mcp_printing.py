@@ -9,14 +9,14 @@ from harness.judge.ledger.mcp_runs import (
     HTTP,
     STDIO,
     RunObserver,
-    config,
-    holders,
+    config_table,
+    end_words,
     kind_of,
-    parsed,
-    rows,
+    parsed_output,
     servers,
+    table_rows,
+    token_files,
     value_of,
-    way,
 )
 from harness.judge.ledger.words import names, word
 from harness.protocol.values import MISSING, arr, dig, obj, text
@@ -25,43 +25,45 @@ from harness.trace.surface.agent_mcp import Run
 from harness.trace.surfaces import COMMAND
 
 _JSON: Final = "--json"
-_KNOWN: Final = ("list", "get", "add", "remove", "login", "logout")
+_SUBCOMMANDS: Final = ("list", "get", "add", "remove", "login", "logout")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-# A value that is shorter stands in a text by chance.
-_TELLING: Final = 3
+# A shorter value may occur in a text by chance.
+_MIN_SECRET_CHARACTERS: Final = 3
 
 
 def _form(run: Run) -> str:
-    """ "list", or "list --json"."""
+    """Return the form of the output: "list" or "list --json"."""
     as_json = _JSON in run.words.options
     return f"{run.words.subcommand} {_JSON}" if as_json else run.words.subcommand
 
 
 @observes("mcp-command.exit-statuses", "mcp-command.no-subcommand", surface=COMMAND)
 class Statuses(RunObserver):
-    """With which status runs end, and on which stream they write."""
+    """Exit statuses of runs, and the streams that they write to."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """By what was asked for, and what there was."""
-        if run.words.subcommand not in _KNOWN:
-            about = "an unknown one" if run.words.subcommand else "none"
-            yield Choice("mcp-command.no-subcommand", way(run), end, about)
-        elif about := self._situation(run):
-            yield Choice("mcp-command.exit-statuses", way(run), end, about)
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the exit status, by the command and the configuration."""
+        if run.words.subcommand not in _SUBCOMMANDS:
+            situation = "an unknown one" if run.words.subcommand else "none"
+            yield Choice("mcp-command.no-subcommand", end_words(run), end, situation)
+        elif situation := self._situation(run):
+            yield Choice("mcp-command.exit-statuses", end_words(run), end, situation)
 
     def _situation(self, run: Run) -> str:
-        """Return the situation in words; "" for one that another point is about."""
-        words, known = run.words, servers(run.asked)
-        if config(run.asked) is None:
+        """Return the situation in words; "" if another point covers it."""
+        words, configured = run.words, servers(run.request)
+        if config_table(run.request) is None:
             return ""
-        command, table = words.subcommand, known.get(words.name)
+        command, table = words.subcommand, configured.get(words.name)
         if command == "list":
-            return "list" if known else ""
+            return "list" if configured else ""
         if not words.names:
             return f"{command} without a name"
         if command == "add":
             url, env = "--url" in words.options, words.options.get("--env", ())
-            usual = len(words.names) == 1 and (bool(words.dashed) != url) and not (url and env)
+            usual = (
+                len(words.names) == 1 and (bool(words.after_dashes) != url) and not (url and env)
+            )
             if not usual or table is not None or not words.name or not all("=" in e for e in env):
                 return ""
             if run.visits:
@@ -74,30 +76,32 @@ class Statuses(RunObserver):
         if command == "login" and kind_of(table) == STDIO:
             return "login to a stdio server"
         if command == "logout":
-            return "logout" if holders(run.asked) else "logout with none stored"
-        return command if command == "get" or holders(run.ended or run.asked) else ""
+            return "logout" if token_files(run.request) else "logout with none stored"
+        return command if command == "get" or token_files(run.end or run.request) else ""
 
 
 @observes("mcp-list.empty", "mcp-get.unknown", surface=COMMAND)
 class Nothing(RunObserver):
     """Output if there is nothing to show."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """A list of no server, a server that there is not."""
-        if config(run.asked) is None:
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the output of an empty list or for an unknown server."""
+        if config_table(run.request) is None:
             return
-        known, words = servers(run.asked), run.words
-        if words.subcommand == "list" and not known:
-            yield Choice("mcp-list.empty", f"{self._printed(run)}, {way(run)}", end, _form(run))
-        elif words.subcommand == "get" and words.name and words.name not in known:
-            named = "names it" if words.name in run.printed else "does not name it"
-            yield Choice("mcp-get.unknown", f"{named}, {way(run)}", end, _form(run))
+        configured, words = servers(run.request), run.words
+        if words.subcommand == "list" and not configured:
+            yield Choice(
+                "mcp-list.empty", f"{self._output_form(run)}, {end_words(run)}", end, _form(run)
+            )
+        elif words.subcommand == "get" and words.name and words.name not in configured:
+            named = "names it" if words.name in run.output else "does not name it"
+            yield Choice("mcp-get.unknown", f"{named}, {end_words(run)}", end, _form(run))
 
-    def _printed(self, run: Run) -> str:
+    def _output_form(self, run: Run) -> str:
         if _JSON in run.words.options:
-            value = parsed(run)
+            value = parsed_output(run)
             return "an empty array" if value == [] else word(value)
-        lines = [line for line in run.printed.splitlines() if line.strip()]
+        lines = [line for line in run.output.splitlines() if line.strip()]
         if not lines:
             return "nothing"
         if "Name" in lines[0].split():
@@ -116,88 +120,94 @@ class Nothing(RunObserver):
 class Lists(RunObserver):
     """The table and the JSON array of `mcp list`, for each server."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """One list."""
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the choices about each listed server."""
         if run.words.subcommand != "list":
             return
-        known = servers(run.asked)
+        configured = servers(run.request)
         if _JSON in run.words.options:
-            for one in arr(parsed(run)):
-                yield from self._entry(run, end, obj(one), known)
+            for entry in arr(parsed_output(run)):
+                yield from self._entry(run, end, obj(entry), configured)
             return
-        for row in rows(run.printed):
-            table = known.get(row.name)
+        for row in table_rows(run.output):
+            table = configured.get(row.name)
             if table is not None:
                 yield from self._row(run, end, row.cells, table)
 
     def _entry(
-        self, run: Run, end: Frame, entry: dict[str, Any], known: dict[str, dict[str, Any]]
+        self, run: Run, end: Frame, entry: dict[str, Any], configured: dict[str, dict[str, Any]]
     ) -> Iterator[Choice]:
-        table = known.get(text(entry.get("name")))
+        table = configured.get(text(entry.get("name")))
         if table is None:
             return
-        about = _login(run, table, _form(run))
-        yield Choice("mcp-list.auth-words", word(entry.get("auth_status", MISSING)), end, about)
+        situation = _login_situation(run, table, _form(run))
+        yield Choice("mcp-list.auth-words", word(entry.get("auth_status", MISSING)), end, situation)
         if "enabled" not in table and "enabled" in entry:
-            said = "enabled" if entry["enabled"] is True else "not enabled"
-            yield Choice("mcp-config.enabled-default", said, end)
+            value = "enabled" if entry["enabled"] is True else "not enabled"
+            yield Choice("mcp-config.enabled-default", value, end)
 
     def _row(
         self, run: Run, end: Frame, cells: dict[str, str], table: dict[str, Any]
     ) -> Iterator[Choice]:
-        about = _login(run, table, "list")
-        yield Choice("mcp-list.auth-words", word(cells.get("Auth", MISSING)), end, about)
+        situation = _login_situation(run, table, "list")
+        yield Choice("mcp-list.auth-words", word(cells.get("Auth", MISSING)), end, situation)
         on = {True: "enabled", False: "enabled = false"}.get(table.get("enabled", "?"), "no key")
         yield Choice("mcp-list.status-words", word(cells.get("Status", MISSING)), end, on)
         if "enabled" not in table:
             yield Choice("mcp-config.enabled-default", word(cells.get("Status", "")), end, "list")
         url, cwd = text(value_of(table, "url")), text(value_of(table, "cwd"))
         if url:
-            shown = [name for name, cell in cells.items() if url in cell]
-            yield Choice("mcp-list.url-column", ", ".join(shown) or "not shown", end)
+            columns = [name for name, cell in cells.items() if url in cell]
+            yield Choice("mcp-list.url-column", ", ".join(columns) or "not shown", end)
         if "Cwd" in cells:
             cell = cells["Cwd"]
-            said = "the folder" if cwd and cwd in cell else word(cell) if cell != "-" else "a dash"
-            there = "the file has cwd" if cwd else "the file has no cwd"
-            yield Choice("mcp-list.cwd-column", said, end, there)
+            value = "the folder" if cwd and cwd in cell else word(cell) if cell != "-" else "a dash"
+            cwd_situation = "the file has cwd" if cwd else "the file has no cwd"
+            yield Choice("mcp-list.cwd-column", value, end, cwd_situation)
 
 
-def _login(run: Run, table: dict[str, Any], form: str) -> str:
-    """The situation of a word for the login of a server."""
+def _login_situation(run: Run, table: dict[str, Any], form: str) -> str:
+    """Return the situation for the auth word of a server."""
     kind = kind_of(table)
     if kind != HTTP:
         return f"{form}, {kind or 'of no known kind'}"
     if value_of(table, "bearer_token_env_var"):
         return f"{form}, with a bearer variable"
-    return f"{form}, {'logged in' if holders(run.asked) else 'not logged in'}"
+    return f"{form}, {'logged in' if token_files(run.request) else 'not logged in'}"
 
 
 @observes("mcp-list.secrets", "mcp-list.json-fields", surface=COMMAND)
 class Details(RunObserver):
     """Details of a server: its variables, the members of its JSON."""
 
-    def ended(self, run: Run, end: Frame) -> Iterator[Choice]:
-        """A list, or one server."""
-        known, words = servers(run.asked), run.words
+    def on_run_ended(self, run: Run, end: Frame) -> Iterator[Choice]:
+        """Yield the choices about the details of each server."""
+        configured, words = servers(run.request), run.words
         if words.subcommand not in ("list", "get"):
             return
-        shown = known if words.subcommand == "list" else {words.name: known.get(words.name, {})}
-        for table in shown.values():
+        tables = (
+            configured
+            if words.subcommand == "list"
+            else {words.name: configured.get(words.name, {})}
+        )
+        for table in tables.values():
             yield from self._variables(run, end, obj(value_of(table, "env")))
         if _JSON in words.options:
-            value = parsed(run)
-            for one in arr(value) if isinstance(value, list) else [value]:
-                yield from self._members(run, end, one)
+            value = parsed_output(run)
+            for entry in arr(value) if isinstance(value, list) else [value]:
+                yield from self._members(run, end, entry)
 
     def _variables(self, run: Run, end: Frame, env: dict[str, Any]) -> Iterator[Choice]:
-        values = [one for one in map(text, env.values()) if len(one) >= _TELLING]
+        values = [
+            secret for secret in map(text, env.values()) if len(secret) >= _MIN_SECRET_CHARACTERS
+        ]
         if not values:
             return
-        if any(one in run.stdout for one in values):
-            said = "as they are"
+        if any(secret in run.stdout for secret in values):
+            value = "as they are"
         else:
-            said = "masked" if any(name in run.stdout for name in env) else "not shown"
-        yield Choice("mcp-list.secrets", said, end, _form(run))
+            value = "masked" if any(name in run.stdout for name in env) else "not shown"
+        yield Choice("mcp-list.secrets", value, end, _form(run))
 
     def _members(self, run: Run, end: Frame, entry: Any) -> Iterator[Choice]:
         if not isinstance(entry, dict):
@@ -205,5 +215,5 @@ class Details(RunObserver):
         yield Choice("mcp-list.json-fields", names(obj(entry)), end, _form(run))
         transport = dig(entry, "transport")
         if isinstance(transport, dict):
-            about = f"{_form(run)}, transport {word(dig(transport, 'type'))}"
-            yield Choice("mcp-list.json-fields", names(obj(transport)), end, about)
+            situation = f"{_form(run)}, transport {word(dig(transport, 'type'))}"
+            yield Choice("mcp-list.json-fields", names(obj(transport)), end, situation)

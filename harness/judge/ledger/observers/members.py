@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from harness.judge.base import listen
 from harness.judge.ledger.base import Choice, Observer, observes
-from harness.judge.ledger.words import filled, kind, listed, names, presence, word
+from harness.judge.ledger.words import join_sorted, json_type, names, presence, type_word, word
 from harness.protocol.spec.effects import named_methods
-from harness.protocol.spec.listed import unlisted
+from harness.protocol.spec.listed import unlisted_members
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 
@@ -32,7 +32,7 @@ def _reads(point: str, *topics: tuple[str, str]) -> Callable[[Reader], Reader]:
     return register
 
 
-def _told(*methods: str) -> tuple[tuple[str, str], ...]:
+def _messages(*methods: str) -> tuple[tuple[str, str], ...]:
     return tuple(("method", method) for method in methods)
 
 
@@ -42,20 +42,20 @@ def _answers(*methods: str) -> tuple[tuple[str, str], ...]:
 
 @_reads("thread.preview-absent", *_answers("thread/start"))
 def _preview(result: Any) -> Read:
-    yield "a new thread", filled(dig(result, "thread", "preview"))
+    yield "a new thread", type_word(dig(result, "thread", "preview"))
 
 
 @_reads("thread.turns-null", *_answers("thread/start"))
 def _turns(result: Any) -> Read:
-    yield "a new thread", filled(dig(result, "thread", "turns"))
+    yield "a new thread", type_word(dig(result, "thread", "turns"))
 
 
-@_reads("thread-status.flag-values", *_told("thread/status/changed"))
+@_reads("thread-status.flag-values", *_messages("thread/status/changed"))
 def _flags(params: Any) -> Read:
     return (("", word(flag)) for flag in arr(dig(params, "status", "activeFlags")))
 
 
-@_reads("turn-error.optional-fields", *_told("turn/completed"))
+@_reads("turn-error.optional-fields", *_messages("turn/completed"))
 def _optional_of_error(params: Any) -> Read:
     error = dig(params, "turn", "error")
     if isinstance(error, dict):
@@ -63,14 +63,14 @@ def _optional_of_error(params: Any) -> Read:
             yield name, presence(dig(error, name))
 
 
-@_reads("turn-error.info-form", *_told("turn/completed", "error"))
+@_reads("turn-error.info-form", *_messages("turn/completed", "error"))
 def _info_form(params: Any) -> Read:
     info = _info(params)
     if info is not MISSING:
-        yield "", kind(info)
+        yield "", json_type(info)
 
 
-@_reads("turn-error.info-values", *_told("turn/completed", "error"))
+@_reads("turn-error.info-values", *_messages("turn/completed", "error"))
 def _info_values(params: Any) -> Read:
     info = _info(params)
     if info is not MISSING and info is not None:
@@ -87,7 +87,7 @@ def _access(result: Any) -> Read:
     policy = dig(result, "sandbox")
     if dig(policy, "type") == "readOnly":
         access = dig(policy, "access")
-        yield "", word(dig(access, "type")) if isinstance(access, dict) else kind(access)
+        yield "", word(dig(access, "type")) if isinstance(access, dict) else json_type(access)
 
 
 @_reads("sandbox-policy.external-values", *_answers(*_REPLIES))
@@ -97,8 +97,8 @@ def _external(result: Any) -> Read:
         yield "the setting that is told", word(dig(policy, "networkAccess"))
 
 
-# What is of one thread or one day in the path of a rollout.
-_OWN: Final = re.compile(r"(thr|turn)_[^./]+|[0-9][0-9A-Za-z_-]*|(?<=-)[^./]+")
+# Parts of a rollout's path that depend on the thread or the day.
+_OWN_PARTS: Final = re.compile(r"(thr|turn)_[^./]+|[0-9][0-9A-Za-z_-]*|(?<=-)[^./]+")
 
 
 @_reads("storage.folders", *_answers("thread/start"))
@@ -107,19 +107,19 @@ def _folder(result: Any) -> Read:
     if isinstance(path, str) and path:
         parts = path.split("/")
         start = parts.index("sessions") if "sessions" in parts else len(parts) - 2
-        yield "", _OWN.sub("#", "/".join(parts[max(start, 0) :]))
+        yield "", _OWN_PARTS.sub("#", "/".join(parts[max(start, 0) :]))
 
 
 @_reads("skill.interface-optional", *_answers("skills/list"))
 def _interface(result: Any) -> Read:
     for skill in _skills(result):
-        shown = dig(skill, "interface")
-        yield "interface", presence(shown)
-        if isinstance(shown, dict):
+        interface = dig(skill, "interface")
+        yield "interface", presence(interface)
+        if isinstance(interface, dict):
             for name in ("displayName", "shortDescription", "iconSmall", "iconLarge"):
-                yield name, presence(dig(shown, name))
+                yield name, presence(dig(interface, name))
             for name in ("brandColor", "defaultPrompt"):
-                yield name, presence(dig(shown, name))
+                yield name, presence(dig(interface, name))
 
 
 @_reads("skill-error.fields", *_answers("skills/list"))
@@ -132,13 +132,13 @@ def _skill_errors(result: Any) -> Read:
 @_reads("skills-list.same-name", *_answers("skills/list"))
 def _same_names(result: Any) -> Read:
     for entry in arr(dig(result, "data")):
-        found = [text(dig(skill, "name")) for skill in arr(dig(entry, "skills"))]
-        if any(found.count(name) > 1 for name in found if name):
+        skill_names = [text(dig(skill, "name")) for skill in arr(dig(entry, "skills"))]
+        if any(skill_names.count(name) > 1 for name in skill_names if name):
             yield "", "all are listed"
 
 
 @_reads("skills-list.disabled-listed", *_answers("skills/list"))
-def _disabled(result: Any) -> Read:
+def _disabled_skills(result: Any) -> Read:
     return (
         ("", "listed with enabled false")
         for skill in _skills(result)
@@ -151,40 +151,43 @@ def _skills(result: Any) -> Iterator[Any]:
         yield from arr(dig(entry, "skills"))
 
 
-@_reads("item.message-phase", *_told("item/completed"))
+@_reads("item.message-phase", *_messages("item/completed"))
 def _phase(params: Any) -> Read:
     if dig(params, "item", "type") == "agentMessage":
         yield "", word(dig(params, "item", "phase"))
 
 
-@_reads("item.command-action-fields", *_told("item/completed"))
+@_reads("item.command-action-fields", *_messages("item/completed"))
 def _actions(params: Any) -> Read:
     if dig(params, "item", "type") == "commandExecution":
         for action in arr(dig(params, "item", "commandActions")):
             yield word(dig(action, "type")), names(action)
 
 
-@_reads("item.file-change-kind", *_told("item/completed"))
+@_reads("item.file-change-kind", *_messages("item/completed"))
 def _change_kinds(params: Any) -> Read:
     for change in _changes(params):
-        shown = dig(change, "kind")
-        if isinstance(shown, dict):
-            yield "", f"an object with {names(shown)}, type {word(dig(shown, 'type'))}"
+        change_kind = dig(change, "kind")
+        if isinstance(change_kind, dict):
+            yield "", f"an object with {names(change_kind)}, type {word(dig(change_kind, 'type'))}"
         else:
-            yield "", word(shown)
+            yield "", word(change_kind)
 
 
-@_reads("item.file-change-diff", *_told("item/completed"))
+@_reads("item.file-change-diff", *_messages("item/completed"))
 def _diffs(params: Any) -> Read:
     for change in _changes(params):
-        shown = dig(change, "kind")
-        yield word(dig(shown, "type") if isinstance(shown, dict) else shown), _diff(change)
+        change_kind = dig(change, "kind")
+        yield (
+            word(dig(change_kind, "type") if isinstance(change_kind, dict) else change_kind),
+            _diff(change),
+        )
 
 
 def _diff(change: Any) -> str:
     diff = dig(change, "diff")
     if not isinstance(diff, str):
-        return kind(diff)
+        return json_type(diff)
     if re.search(r"^(diff --git|--- )", diff, re.MULTILINE):
         return "hunks below a file header"
     if re.search(r"^@@", diff, re.MULTILINE):
@@ -199,14 +202,14 @@ def _changes(params: Any) -> list[Any]:
     return arr(dig(item, "changes")) if dig(item, "type") == "fileChange" else []
 
 
-@_reads("item.web-search-payloads", *_told("item/completed"))
+@_reads("item.web-search-payloads", *_messages("item/completed"))
 def _search_action(params: Any) -> Read:
     action = dig(params, "item", "action")
     if dig(params, "item", "type") == "webSearch":
         yield word(dig(action, "type")), names(action)
 
 
-@_reads("item.tool-result-shapes", *_told("item/completed"))
+@_reads("item.tool-result-shapes", *_messages("item/completed"))
 def _tool_results(params: Any) -> Read:
     item = dig(params, "item")
     if dig(item, "type") == "mcpToolCall":
@@ -217,18 +220,18 @@ def _tool_results(params: Any) -> Read:
             yield f"contentItems, {word(dig(entry, 'type'))}", names(entry)
 
 
-@_reads("rpc.optional-null", *_told("item/started"))
+@_reads("rpc.optional-null", *_messages("item/started"))
 def _not_yet(params: Any) -> Read:
     if dig(params, "item", "type") == "commandExecution":
         for name in ("exitCode", "aggregatedOutput", "durationMs", "processId"):
             value = dig(params, "item", name)
-            shown = presence(value)
-            yield f"{name} before a command has ended", "left out" if shown == "absent" else shown
+            form = presence(value)
+            yield f"{name} before a command has ended", "left out" if form == "absent" else form
 
 
 @_reads(
     "approval.optional-params",
-    *_told("item/commandExecution/requestApproval", "item/fileChange/requestApproval"),
+    *_messages("item/commandExecution/requestApproval", "item/fileChange/requestApproval"),
 )
 def _approval_members(params: Any) -> Read:
     asks_for = "a command" if "command" in obj(params) else "another question"
@@ -236,32 +239,35 @@ def _approval_members(params: Any) -> Read:
         yield f"{name}, {asks_for}", presence(dig(params, name))
 
 
-@_reads("approval.offered-decisions", *_told("item/commandExecution/requestApproval"))
-def _offered(params: Any) -> Read:
-    offered = [one for name, one in obj(params).items() if "decision" in name.lower()]
+@_reads("approval.offered-decisions", *_messages("item/commandExecution/requestApproval"))
+def _offered_decisions(params: Any) -> Read:
+    offered = [decision for name, decision in obj(params).items() if "decision" in name.lower()]
     if not offered:
         yield "", "no"
     for decisions in offered:
-        found = (names(one) if isinstance(one, dict) else word(one) for one in arr(decisions))
-        yield "", f"yes: {listed(found)}"
+        words = (
+            names(decision) if isinstance(decision, dict) else word(decision)
+            for decision in arr(decisions)
+        )
+        yield "", f"yes: {join_sorted(words)}"
 
 
-@_reads("event.plan-explanation", *_told("turn/plan/updated"))
+@_reads("event.plan-explanation", *_messages("turn/plan/updated"))
 def _explanation(params: Any) -> Read:
-    yield "", kind(dig(params, "explanation"))
+    yield "", json_type(dig(params, "explanation"))
 
 
-@_reads("event.reroute-reason", *_told("model/rerouted"))
+@_reads("event.reroute-reason", *_messages("model/rerouted"))
 def _reason(params: Any) -> Read:
     yield "", word(dig(params, "reason"))
 
 
-@_reads("event.file-output-content", *_told("item/fileChange/outputDelta"))
+@_reads("event.file-output-content", *_messages("item/fileChange/outputDelta"))
 def _file_output(params: Any) -> Read:
     yield "", "some text" if dig(params, "delta") else "an empty text"
 
 
-_BARE: Final = (
+_METHODS_WITHOUT_PAYLOAD: Final = (
     "thread/unarchived",
     "thread/closed",
     "thread/name/updated",
@@ -278,7 +284,7 @@ def _payload_reader(method: str) -> None:
     _reads("event.payloads", ("method", method))(read)
 
 
-for _method in _BARE:
+for _method in _METHODS_WITHOUT_PAYLOAD:
     _payload_reader(_method)
 
 
@@ -292,21 +298,21 @@ class Members(Observer):
     """Reads the members of the table."""
 
     @listen(*(topic for topic in sorted(_TABLE) if topic[0] == "method"))
-    def told(self, frame: Frame) -> Iterator[Choice]:
+    def on_message(self, frame: Frame) -> Iterator[Choice]:
         """Read the params of a notification or a request of the server."""
         for point, reader in _TABLE["method", frame.method]:
-            for about, value in reader(frame.params):
-                yield Choice(point, value, frame, about)
+            for situation, value in reader(frame.params):
+                yield Choice(point, value, frame, situation)
 
     @listen(*(topic for topic in sorted(_TABLE) if topic[0] == "answer"))
-    def answered(self, frame: Frame) -> Iterator[Choice]:
+    def on_answer(self, frame: Frame) -> Iterator[Choice]:
         """Read a result."""
-        asked = self.scene.asked(frame)
-        if asked is None or frame.kind is not Kind.RESPONSE:
+        request = self.scene.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
             return
-        for point, reader in _TABLE["answer", asked.method]:
-            for about, value in reader(frame.result):
-                yield Choice(point, value, frame, about)
+        for point, reader in _TABLE["answer", request.method]:
+            for situation, value in reader(frame.result):
+                yield Choice(point, value, frame, situation)
 
 
 @observes("thread-start.defaults")
@@ -314,18 +320,18 @@ class Defaults(Observer):
     """Settings that the request left out, in the reply of thread/start."""
 
     @listen(*_answers("thread/start"))
-    def answered(self, frame: Frame) -> Iterator[Choice]:
-        """Read what was left out."""
-        asked = self.scene.asked(frame)
-        if asked is None or frame.kind is not Kind.RESPONSE:
+    def on_thread_start_answer(self, frame: Frame) -> Iterator[Choice]:
+        """Yield the defaults of the settings that the request left out."""
+        request = self.scene.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE:
             return
-        shown = {
+        settings = {
             "approvalPolicy": word(dig(frame.result, "approvalPolicy")),
             "sandbox": word(dig(frame.result, "sandbox", "type")),
         }
-        for about, value in shown.items():
-            if obj(asked.params).get(about) is None:
-                yield Choice("thread-start.defaults", value, frame, about)
+        for setting, value in settings.items():
+            if obj(request.params).get(setting) is None:
+                yield Choice("thread-start.defaults", value, frame, setting)
 
 
 @observes("thread-start.ephemeral")
@@ -333,10 +339,10 @@ class Ephemeral(Observer):
     """The effect of the member `ephemeral` of thread/start."""
 
     @listen(*_answers("thread/start"))
-    def answered(self, frame: Frame) -> Iterator[Choice]:
-        """Compare the reply with what was asked for."""
-        asked = self.scene.asked(frame)
-        if asked is None or obj(asked.params).get("ephemeral") is not True:
+    def on_thread_start_answer(self, frame: Frame) -> Iterator[Choice]:
+        """Compare the reply with the request."""
+        request = self.scene.request_of(frame)
+        if request is None or obj(request.params).get("ephemeral") is not True:
             return
         made = dig(frame.result, "thread", "ephemeral") is True
         yield Choice("thread-start.ephemeral", "yes" if made else "no", frame)
@@ -348,21 +354,21 @@ class Forms(Observer):
 
     def begin(self) -> None:
         """Nothing was seen yet."""
-        self._looked: set[str] = set()
+        self._seen_names: set[str] = set()
         self._extra = False
 
     @listen(("kind", "notification"), ("kind", "request"), ("kind", "response"), ("kind", "error"))
-    def told(self, frame: Frame) -> Iterator[Choice]:
-        """Look at the first message of each method, and at every error."""
+    def on_message(self, frame: Frame) -> Iterator[Choice]:
+        """Check the first message of each method, and every error."""
         if frame.kind is Kind.ERROR:
             yield Choice("rpc.error-response", self._error(frame), frame)
             return
-        asked = self.scene.asked(frame) if frame.kind is Kind.RESPONSE else None
-        method = frame.method or (asked.method if asked is not None else "")
+        request = self.scene.request_of(frame) if frame.kind is Kind.RESPONSE else None
+        method = frame.method or (request.method if request is not None else "")
         name = f"{frame.kind} {method}"
-        if name in self._looked or len(self._looked) > 500:
+        if name in self._seen_names or len(self._seen_names) > 500:
             return
-        self._looked.add(name)
+        self._seen_names.add(name)
         yield Choice(
             "rpc.jsonrpc-member", "sent" if "jsonrpc" in obj(frame.json) else "not sent", frame
         )
@@ -375,7 +381,7 @@ class Forms(Observer):
         reference = book.reference(method, part) if method else None
         if reference is not None and not self._extra:
             value = frame.result if part == "result" else frame.params
-            if next(unlisted(book.schemas, reference, value), None) is not None:
+            if next(unlisted_members(book.schemas, reference, value), None) is not None:
                 self._extra = True
                 yield Choice("rpc.extra-members", "yes", frame)
 
@@ -383,5 +389,5 @@ class Forms(Observer):
     def _error(frame: Frame) -> str:
         error = obj(frame.error)
         if not error:
-            return f"{names(frame.json)}; error is {kind(frame.error)}"
-        return f"error with {names(error)}; code is {kind(error.get('code', MISSING))}"
+            return f"{names(frame.json)}; error is {json_type(frame.error)}"
+        return f"error with {names(error)}; code is {json_type(error.get('code', MISSING))}"

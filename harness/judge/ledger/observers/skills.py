@@ -1,4 +1,4 @@
-"""Skills and lists of skills in cases of which the text says nothing."""
+"""Skills and lists of skills in cases that the text does not cover."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,7 +11,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Place
 from harness.trace.trace import Mark
 
-# The scenario whose skills are named for what is odd about them.
+# The scenario with odd skills, each named for its oddity.
 SCENARIO: Final = "choices/skills"
 
 
@@ -36,74 +36,79 @@ class Written(Observer):
 
     @on_answer("skills/list")
     def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """A list, and what was asked for it."""
-        asked = self.scene.asked(frame)
-        if asked is None or frame.kind is not Kind.RESPONSE or self.scene.scenario != SCENARIO:
+        """Yield the choices of a list."""
+        request = self.scene.request_of(frame)
+        if request is None or frame.kind is not Kind.RESPONSE or self.scene.scenario != SCENARIO:
             return
-        params, skills = obj(asked.params), _skills(frame.result)
+        params, skills = obj(request.params), _skills(frame.result)
         if not params.get("cwds") or "twin" not in skills:
             return
         if not params.get("forceReload"):
-            said = "until a reload is asked for"
-            yield Choice("skills-list.cache-life", "not" if "later" in skills else said, frame)
+            value = "until a reload is asked for"
+            yield Choice("skills-list.cache-life", "not" if "later" in skills else value, frame)
             return
         for name in ("named-by-front-matter", "named-by-heading"):
             if name in skills:
                 yield Choice("skill.front-matter", name, frame)
-        said = "listed" if "bare" in skills else "not listed"
-        yield Choice("skill.missing-sections", said, frame)
-        shown = dig(skills.get("keys"), "interface", "displayName")
-        yield Choice("skill.config-keys", word(shown), frame, "the display name")
-        said = "listed" if "broken-companion" in skills else "not listed"
-        yield Choice("skill.broken-companion", said, frame)
-        for name, about in (("deep-two", "two folders deep"), ("deep-four", "four folders deep")):
-            said = "listed" if name in skills else "not listed"
-            yield Choice("skills-list.nested", said, frame, about)
+        value = "listed" if "bare" in skills else "not listed"
+        yield Choice("skill.missing-sections", value, frame)
+        display_name = dig(skills.get("keys"), "interface", "displayName")
+        yield Choice("skill.config-keys", word(display_name), frame, "the display name")
+        value = "listed" if "broken-companion" in skills else "not listed"
+        yield Choice("skill.broken-companion", value, frame)
+        for name, situation in (
+            ("deep-two", "two folders deep"),
+            ("deep-four", "four folders deep"),
+        ):
+            value = "listed" if name in skills else "not listed"
+            yield Choice("skills-list.nested", value, frame, situation)
 
 
 @observes("skills-list.session-cwd", "skills-list.same-cwd", "skills-list.relative-root")
 class Folders(Observer):
-    """Entries of a list for the folders that were asked for."""
+    """Entries of a list for the requested folders."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._places: dict[str, str] = {}
 
     @listen(("mark", Place.kind))
     def on_place(self, mark: Mark[Place]) -> None:
-        """The folders of the run."""
-        self._places = {folder: name for name, folder in mark.body.named().items() if folder}
+        """Note the folders of the run."""
+        self._places = {
+            folder: name for name, folder in mark.body.folders_by_name().items() if folder
+        }
 
     @on_answer("skills/list")
     def on_skills_list_answer(self, frame: Frame) -> Iterator[Choice]:
-        """A list, and what was asked for it."""
-        asked = self.scene.asked(frame)
-        if asked is None:
+        """Yield the choices of a list."""
+        request = self.scene.request_of(frame)
+        if request is None:
             return
-        cwds = [text(one) for one in arr(obj(asked.params).get("cwds"))]
+        cwds = [text(cwd) for cwd in arr(obj(request.params).get("cwds"))]
         entries = [text(dig(entry, "cwd")) for entry in arr(dig(frame.result, "data"))]
         roots = [
             text(root)
-            for one in arr(obj(asked.params).get("perCwdExtraUserRoots"))
-            for root in arr(dig(one, "extraUserRoots"))
+            for entry in arr(obj(request.params).get("perCwdExtraUserRoots"))
+            for root in arr(dig(entry, "extraUserRoots"))
         ]
         if any(root[:1] != "/" for root in roots):
             yield Choice("skills-list.relative-root", outcome(frame), frame)
         elif not cwds and not self.scene.facts.threads:
-            named = [self._places.get(one, "another folder") for one in entries]
-            yield Choice("skills-list.session-cwd", ", ".join(named) or "no entry", frame)
+            places = [self._places.get(entry, "another folder") for entry in entries]
+            yield Choice("skills-list.session-cwd", ", ".join(places) or "no entry", frame)
         elif len(set(cwds)) < len(cwds):
-            said = f"{len(entries)} entries for {len(cwds)}"
-            yield Choice("skills-list.same-cwd", said, frame, "asked for twice")
+            value = f"{len(entries)} entries for {len(cwds)}"
+            yield Choice("skills-list.same-cwd", value, frame, "asked for twice")
         elif len(cwds) == 1 and cwds[0][:1] != "/":
-            yield self._one(frame, cwds[0], entries, "relative")
+            yield self._entry_choice(frame, cwds[0], entries, "relative")
         elif len(cwds) == 1 and cwds[0].endswith("nowhere"):
-            yield self._one(frame, cwds[0], entries, "not there")
+            yield self._entry_choice(frame, cwds[0], entries, "not there")
 
     @staticmethod
-    def _one(frame: Frame, cwd: str, entries: list[str], about: str) -> Choice:
-        said = outcome(frame)
+    def _entry_choice(frame: Frame, cwd: str, entries: list[str], situation: str) -> Choice:
+        value = outcome(frame)
         if frame.kind is Kind.RESPONSE:
-            said = "an entry as it was asked" if entries == [cwd] else "another entry"
-            said = said if entries else "no entry"
-        return Choice("skills-list.same-cwd", said, frame, about)
+            value = "an entry as it was asked" if entries == [cwd] else "another entry"
+            value = value if entries else "no entry"
+        return Choice("skills-list.same-cwd", value, frame, situation)

@@ -17,27 +17,27 @@ class McpCalls(Observer):
     """Calls of tools of MCP servers."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._asked = False
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> None:
-        """The client is asked for something."""
+        """Note a question to the client."""
         self._asked = self._asked or frame.method != _CALL
 
     @on("item/mcpToolCall/progress")
     def on_item_mcp_tool_call_progress(self, frame: Frame) -> Iterator[Choice]:
-        """Progress is told."""
+        """Yield that progress is passed on."""
         yield Choice("item.mcp-progress", "passed on", frame)
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """A call is over."""
+        """Yield the choices of a completed call."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "mcpToolCall":
             return
-        said = "asked about" if self._asked else "not asked about"
-        yield Choice("approval.mcp-tools", said, frame)
+        value = "asked about" if self._asked else "not asked about"
+        yield Choice("approval.mcp-tools", value, frame)
         self._asked = False
         if item.get("status") == "failed":
             error, result = (presence(item.get(name, MISSING)) for name in ("error", "result"))
@@ -49,19 +49,21 @@ class ClientCalls(Observer):
     """Calls of tools that the client carries out."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._asked: dict[str, list[Frame]] = {}
         self._failed: set[str] = set()
 
     @on(_CALL)
     def on__call(self, frame: Frame) -> None:
-        """A client is asked to carry one out."""
+        """Note the call that a client gets."""
         self._asked.setdefault(text(obj(frame.params).get("callId")), []).append(frame)
 
     @listen(("own", ""))
     def on_own_answer(self, frame: Frame) -> None:
-        """A client answers."""
-        question = self.scene.asked(frame) if frame.kind in (Kind.RESPONSE, Kind.ERROR) else None
+        """Note a failed answer of a client."""
+        question = (
+            self.scene.request_of(frame) if frame.kind in (Kind.RESPONSE, Kind.ERROR) else None
+        )
         if question is None or question.method != _CALL:
             return
         if frame.kind is Kind.ERROR or dig(frame.result, "success") is MISSING:
@@ -69,7 +71,7 @@ class ClientCalls(Observer):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Iterator[Choice]:
-        """A call is over."""
+        """Yield the choices of a completed call."""
         item = obj(dig(frame.params, "item"))
         if item.get("type") != "dynamicToolCall":
             return
@@ -78,8 +80,8 @@ class ClientCalls(Observer):
             yield Choice("item.dynamic-call-failed", f"its item is {status}", frame)
         elif item.get("success") is False:
             yield Choice("item.dynamic-success", f"its item is {status}", frame)
-        asked = self._asked.get(call, [])
-        facts = self.scene.facts.named(frame.params)
-        if asked and len(facts.subscribers) > 1:
-            several = len({one.connection for one in asked}) > 1
+        questions = self._asked.get(call, [])
+        facts = self.scene.facts.thread_of(frame.params)
+        if questions and len(facts.subscribers) > 1:
+            several = len({question.connection for question in questions}) > 1
             yield Choice("item.dynamic-call-asked", "all" if several else "one client", frame)

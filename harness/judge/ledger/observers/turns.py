@@ -1,4 +1,4 @@
-"""Open points of turns: their order, their ends, what is told of them."""
+"""Open points of turns: their order, their ends, their notifications."""
 
 import re
 from collections import defaultdict
@@ -8,7 +8,7 @@ from typing import Any, Final
 from harness.judge.base import listen, on, on_answer, on_sent
 from harness.judge.ledger.base import Choice, Observer, observes
 from harness.judge.ledger.words import names, outcome, word
-from harness.protocol.spec.answers import unmet
+from harness.protocol.spec.answers import schema_violation
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Frame, Kind, parse
 from harness.trace.marks import ModelEnd
@@ -18,7 +18,7 @@ from harness.trace.views import TurnView
 _ORDER: Final = "rpc.response-order"
 _SKILL: Final = re.compile(r"\$([a-z][a-z0-9-]*)")
 # The notification that follows from a request.
-_CAUSED: Final = {
+_REQUEST_OF: Final = {
     "turn/started": "turn/start",
     "thread/started": "thread/start",
     "thread/archived": "thread/archive",
@@ -33,40 +33,40 @@ class ResponseOrder(Observer):
     """The order of a response and the notification that its request causes."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
-        # Requests without an answer, and answered ones whose notification has not come, by the
-        # connection, the method and the thread; a new thread's is known by its answer.
+        """Set up the state."""
+        # Open requests, and answered ones whose notification has not come, by connection, method
+        # and thread; the answer names a new thread.
         self._open: dict[tuple[str, str, str], int] = defaultdict(int)
         self._answered: dict[tuple[str, str, str], int] = defaultdict(int)
         self._early: dict[tuple[str, str], Frame] = {}
 
-    @on_sent(*_CAUSED.values())
-    def sent(self, frame: Frame) -> None:
-        """A request is open from here on."""
+    @on_sent(*_REQUEST_OF.values())
+    def on_request_sent(self, frame: Frame) -> None:
+        """Note the open request."""
         self._open[frame.connection, frame.method, _thread_of(frame.params)] += 1
 
-    @on_answer(*_CAUSED.values())
-    def answered(self, frame: Frame) -> Iterator[Choice]:
-        """A request is not open any more; a refused one causes nothing."""
-        asked = self.scene.asked(frame)
-        if asked is None:
+    @on_answer(*_REQUEST_OF.values())
+    def on_response(self, frame: Frame) -> Iterator[Choice]:
+        """Close the request; yield the choice if its notification came first."""
+        request = self.scene.request_of(frame)
+        if request is None:
             return
-        thread = _thread_of(asked.params)
-        key = frame.connection, asked.method, thread
+        thread = _thread_of(request.params)
+        key = frame.connection, request.method, thread
         if self._open[key]:
             self._open[key] -= 1
             if frame.kind is Kind.RESPONSE:
-                shown = thread or text(dig(frame.result, "thread", "id"))
-                early = self._early.pop((frame.connection, shown), None)
+                thread_id = thread or text(dig(frame.result, "thread", "id"))
+                early = self._early.pop((frame.connection, thread_id), None)
                 if early is not None:
-                    yield Choice(_ORDER, "the notification first", early, asked.method)
+                    yield Choice(_ORDER, "the notification first", early, request.method)
                 else:
-                    self._answered[frame.connection, asked.method, shown] += 1
+                    self._answered[frame.connection, request.method, thread_id] += 1
 
-    @on(*_CAUSED)
+    @on(*_REQUEST_OF)
     def on_caused(self, frame: Frame) -> Iterator[Choice]:
-        """A notification that follows from a request of this connection."""
-        method = _CAUSED[frame.method]
+        """Yield whether the response or its notification comes first."""
+        method = _REQUEST_OF[frame.method]
         thread = _thread_of(frame.params) or text(dig(frame.params, "thread", "id"))
         key = frame.connection, method, thread
         if self._answered[key]:
@@ -77,7 +77,7 @@ class ResponseOrder(Observer):
             self._open[key] -= 1
             yield Choice(_ORDER, "the notification first", frame, method)
         elif method == "thread/start" and self._open[frame.connection, method, ""]:
-            # Whether this is the thread that was asked for, the answer tells.
+            # The answer shows whether this is the requested thread.
             self._early[frame.connection, thread] = frame
 
 
@@ -90,13 +90,13 @@ class Statuses(Observer):
     """Changes of a thread's status."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._last: dict[tuple[str, str], str] = {}
         self._ended: dict[tuple[str, str], str] = {}
 
     @on_answer("thread/start", "thread/resume", "thread/fork")
-    def opened(self, frame: Frame) -> None:
-        """The status that a reply shows is where the changes begin."""
+    def on_opening_answer(self, frame: Frame) -> None:
+        """Note the status in a reply as the first."""
         thread = dig(frame.result, "thread")
         key = frame.connection, text(dig(thread, "id"))
         self._last[key] = _status(dig(thread, "status"))
@@ -104,12 +104,12 @@ class Statuses(Observer):
 
     @on("turn/started")
     def on_turn_started(self, frame: Frame) -> None:
-        """A new turn: what comes now is not of the former one."""
+        """Forget the former turn's end."""
         self._ended.pop((frame.connection, text(obj(frame.params).get("threadId"))), None)
 
     @on("thread/status/changed")
     def on_thread_status_changed(self, frame: Frame) -> Iterator[Choice]:
-        """One change."""
+        """Yield the transition, and its order with the turn's end."""
         params = obj(frame.params)
         key = frame.connection, text(params.get("threadId"))
         status = _status(params.get("status"))
@@ -127,7 +127,7 @@ class Statuses(Observer):
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """The end of a turn: its thread's status has changed before, or will."""
+        """Yield the choice if the thread's status changed before the turn's end."""
         params = obj(frame.params)
         key = frame.connection, text(params.get("threadId"))
         end, status = word(dig(params, "turn", "status")), self._last.get(key, "")
@@ -156,17 +156,17 @@ _BETWEEN: Final = (
 
 @observes("turn.events-between")
 class Between(Observer):
-    """The place of a turn's notifications that are about none of its items."""
+    """The place of a turn's notifications that are not about its items."""
 
     @on(*_BETWEEN)
     def on_between(self, frame: Frame) -> Iterator[Choice]:
-        """One of them."""
+        """Yield the place of a notification in the turn."""
         turn = self.scene.conversation.turn_of(frame)
         if turn is None or not text(obj(frame.params).get("turnId")):
             return
-        if turn.completed:
+        if turn.completions:
             yield Choice("turn.events-between", "after turn/completed", frame, frame.method)
-        elif turn.started:
+        elif turn.starts:
             yield Choice("turn.events-between", "within the turn", frame, frame.method)
         elif turn.request is not None:
             yield Choice("turn.events-between", "before turn/started", frame, frame.method)
@@ -184,65 +184,67 @@ class Between(Observer):
     "turn-start.unresolved-skill",
 )
 class Ends(Observer):
-    """The turn as a whole, as its end shows it."""
+    """The choices that the end of a turn shows."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._skills: set[str] = set()
         self._last_call = ""
 
     @listen(("mark", ModelEnd.kind))
     def on_model_end(self, mark: Mark[ModelEnd]) -> None:
         """Note the outcome of the last model call."""
-        self._last_call = mark.body.told
+        self._last_call = mark.body.outcome_text
 
     @on_answer("skills/list")
     def on_skills_list_answer(self, frame: Frame) -> None:
-        """The names of skills."""
+        """Note the names of skills."""
         for entry in arr(dig(frame.result, "data")):
-            self._skills |= {text(dig(one, "name")) for one in arr(dig(entry, "skills"))}
+            self._skills |= {text(dig(skill, "name")) for skill in arr(dig(entry, "skills"))}
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """The end of a turn."""
+        """Yield the choices of a completed turn."""
         turn = self.scene.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1:
+        if turn is None or len(turn.completions) > 1:
             return
         status = turn.status
-        retries = [one for one in turn.errors if obj(one.params).get("willRetry") is True]
+        retries = [error for error in turn.errors if obj(error.params).get("willRetry") is True]
         if status == "failed":
-            final = any(obj(one.params).get("willRetry") is False for one in turn.errors)
-            said = "yes" if final else "only with willRetry true" if retries else "no"
-            yield Choice("errors.final-notified", said, frame)
+            final = any(obj(error.params).get("willRetry") is False for error in turn.errors)
+            value = "yes" if final else "only with willRetry true" if retries else "no"
+            yield Choice("errors.final-notified", value, frame)
             info = dig(frame.params, "turn", "error", "agentErrorInfo")
             if self._last_call and len(self.scene.facts.threads) == 1:
-                shown = names(info) if isinstance(info, dict) else word(info)
-                about = f"the model's answer: {self._last_call}"
-                yield Choice("turn-error.other-member", shown, frame, about)
+                info_word = names(info) if isinstance(info, dict) else word(info)
+                situation = f"the model's answer: {self._last_call}"
+                yield Choice("turn-error.other-member", info_word, frame, situation)
         if retries:
             yield Choice("errors.turn-goes-on", f"the turn ends as {word(status)}", frame)
         if retries and status == "failed":
             yield Choice("errors.retry-limits", f"failed after {len(retries)} retries", frame)
-        if turn.request is None or not turn.started:
+        if turn.request is None or not turn.starts:
             return
-        asked = arr(obj(turn.request.params).get("input"))
-        if not asked:
+        entries = arr(obj(turn.request.params).get("input"))
+        if not entries:
             yield Choice("turn-start.empty-input", f"it ends as {word(status)}", frame, "the turn")
         elif status == "completed":
             yield Choice("item.user-message-emitted", _user_message(turn), frame)
-        for point, about in _odd_input(asked, self._skills):
-            yield Choice(point, f"it ends as {word(status)}", frame, about)
-        yield from self._schema(turn, frame, len(retries))
+        for point, situation in _odd_input(entries, self._skills):
+            yield Choice(point, f"it ends as {word(status)}", frame, situation)
+        yield from self._schema_choice(turn, frame, len(retries))
 
     @staticmethod
-    def _schema(turn: TurnView, frame: Frame, retries: int) -> Iterator[Choice]:
+    def _schema_choice(turn: TurnView, frame: Frame, retries: int) -> Iterator[Choice]:
         schema = obj(turn.request.params if turn.request else {}).get("outputSchema")
-        said = [one for one in turn.items.values() if one.type == "agentMessage" and one.completed]
-        if not isinstance(schema, dict) or not said:
+        messages = [
+            item for item in turn.items.values() if item.type == "agentMessage" and item.completions
+        ]
+        if not isinstance(schema, dict) or not messages:
             return
-        final = text(dig(said[-1].completed[-1].params, "item", "text"))
+        final = text(dig(messages[-1].completions[-1].params, "item", "text"))
         value = parse(final.encode())
-        if value is MISSING or unmet(obj(schema), value):
+        if value is MISSING or schema_violation(obj(schema), value):
             again = ", after it was tried again" if retries else ""
             yield Choice(
                 "turn-start.schema-unmet", f"the turn ends as {word(turn.status)}{again}", frame
@@ -250,14 +252,14 @@ class Ends(Observer):
 
 
 def _user_message(turn: TurnView) -> str:
-    kinds = [one.type for one in turn.items.values() if one.started]
+    kinds = [item.type for item in turn.items.values() if item.starts]
     if "userMessage" not in kinds:
         return "no"
     return "the first item" if kinds[0] == "userMessage" else "a later item"
 
 
 def _odd_input(entries: list[Any], skills: set[str]) -> Iterator[tuple[str, str]]:
-    """The points that an input comes to; which skills there are, a list has told before."""
+    """Yield the open points of an odd input; `skills` are the listed names."""
     kinds = {dig(entry, "type") for entry in entries}
     for entry in entries:
         path, kind = text(dig(entry, "path")), dig(entry, "type")
@@ -276,30 +278,35 @@ class SecondStart(Observer):
     """A turn/start while a turn is active."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._running: dict[int, str] = {}
 
     @on_sent("turn/start")
     def on_turn_start_sent(self, frame: Frame) -> None:
-        """Note the turn that is active."""
-        thread = self.scene.facts.named(frame.params)
-        turn = self.scene.conversation.turn_at(thread.id, thread.running)
-        if thread.running and not thread.interrupted and turn is not None and turn.request:
-            self._running[frame.seq] = thread.running
+        """Note the active turn."""
+        thread = self.scene.facts.thread_of(frame.params)
+        turn = self.scene.conversation.turn_at(thread.id, thread.running_turn)
+        if (
+            thread.running_turn
+            and not thread.interrupted_turn
+            and turn is not None
+            and turn.request
+        ):
+            self._running[frame.seq] = thread.running_turn
 
     @on_answer("turn/start")
     def on_turn_start_answer(self, frame: Frame) -> Iterator[Choice]:
-        """Tell the answer; a turn that was over by then is no active one."""
-        asked = self.scene.asked(frame)
-        running = self._running.pop(asked.seq, "") if asked is not None else ""
-        if asked is None or not running:
+        """Yield the answer, if the turn is still active."""
+        request = self.scene.request_of(frame)
+        running = self._running.pop(request.seq, "") if request is not None else ""
+        if request is None or not running:
             return
-        thread = self.scene.facts.named(asked.params)
+        thread = self.scene.facts.thread_of(request.params)
         if frame.kind is not Kind.RESPONSE:
             yield Choice("turn-start.while-active", outcome(frame), frame)
         elif text(dig(frame.result, "turn", "id")) == running:
             yield Choice("turn-start.while-active", "granted, the id of the active turn", frame)
-        elif thread.running == running:
+        elif thread.running_turn == running:
             yield Choice("turn-start.while-active", "granted, a new id", frame)
 
 
@@ -308,33 +315,35 @@ class TokenUsage(Observer):
     """Counts of token usage, beside the model calls of the turn that reported some."""
 
     def begin(self) -> None:
-        """Nothing was seen yet."""
+        """Set up the state."""
         self._calls = 0
-        self._told = 0
+        self._updates = 0
 
     @on("turn/started")
     def on_turn_started(self, frame: Frame) -> None:
-        """Count anew."""
-        self._calls = self._told = 0
+        """Reset the counts."""
+        self._calls = self._updates = 0
 
     @listen(("mark", ModelEnd.kind))
     def on_model_end(self, mark: Mark[ModelEnd]) -> None:
-        """A model call has ended."""
-        self._calls += bool(mark.body.usage and mark.body.completed)
+        """Count a model call with usage."""
+        self._calls += bool(mark.body.usage and mark.body.is_complete)
 
     @on("thread/tokenUsage/updated")
     def on_thread_token_usage_updated(self, frame: Frame) -> None:
-        """It is told."""
-        self._told += 1
+        """Count the notification."""
+        self._updates += 1
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Compare, where it is clear whose calls they were."""
+        """Compare the counts, if there is only one thread."""
         if len(self.scene.facts.threads) > 1 or len(self.scene.views) > 1:
             return
-        calls, told = self._calls, self._told
+        calls, updates = self._calls, self._updates
         if calls and dig(frame.params, "turn", "status") == "completed":
-            often = "once" if told == calls else "more often" if told > calls else "less often"
+            often = (
+                "once" if updates == calls else "more often" if updates > calls else "less often"
+            )
             yield Choice("event.token-usage-often", f"{often} after each model call", frame)
 
 
@@ -344,21 +353,21 @@ class Diffs(Observer):
 
     @on("turn/diff/updated")
     def on_turn_diff_updated(self, frame: Frame) -> Iterator[Choice]:
-        """Give the choices about names of files."""
+        """Yield the form of paths in the diff."""
         for line in text(obj(frame.params).get("diff")).splitlines():
             if line.startswith("+++ ") and "/dev/null" not in line:
-                yield Choice("event.diff-paths", _path(line[4:]), frame)
+                yield Choice("event.diff-paths", _path_form(line[4:]), frame)
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Choice]:
-        """Give the choice about how often it came."""
+        """Yield how often the diff was sent."""
         turn = self.scene.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1:
+        if turn is None or len(turn.completions) > 1:
             return
         changes = [
-            text(dig(one.completed[-1].params, "item", "status"))
-            for one in turn.items.values()
-            if one.type == "fileChange" and one.completed
+            text(dig(item.completions[-1].params, "item", "status"))
+            for item in turn.items.values()
+            if item.type == "fileChange" and item.completions
         ]
         done = changes.count("completed")
         if done and len(changes) == done:
@@ -367,11 +376,11 @@ class Diffs(Observer):
             yield Choice("event.diff-often", f"{often} after each file change", frame)
         elif changes and not done:
             for status in sorted(set(changes)):
-                said = "yes" if turn.diffs else "no"
-                yield Choice("event.diff-when-none", said, frame, f"a change that is {status}")
+                value = "yes" if turn.diffs else "no"
+                yield Choice("event.diff-when-none", value, frame, f"a change that is {status}")
 
 
-def _path(path: str) -> str:
+def _path_form(path: str) -> str:
     for prefix in ("a/", "b/"):
         if path.startswith(prefix):
             kind = "absolute" if path[2:3] == "/" else "relative"

@@ -1,4 +1,4 @@
-"""The rule that one agent tells the same of the same work on both of its surfaces."""
+"""The rule that an agent reports the same work alike on both of its surfaces."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections import Counter
@@ -6,15 +6,20 @@ from collections import Counter
 from harness.judge.base import Outcomes, Violation, Witness, on_mark, rule
 from harness.judge.rules.shared.streams import (
     StreamRule,
-    asked_of,
     event,
     item_of,
     item_type,
     member,
-    of_process,
+    model_marks_of,
+    turn_request_of,
 )
-from harness.judge.rules.shared.told_elsewhere import MESSAGE, compared, counted_words, session_told
-from harness.judge.rules.shared.violations import instead
+from harness.judge.rules.shared.told_elsewhere import (
+    MESSAGE,
+    compared_item_types,
+    format_counts,
+    session_report,
+)
+from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.protocol.values import text
 from harness.trace.difference import literal
@@ -27,48 +32,57 @@ _ENDS = {"turn.completed": "completed", "turn.failed": "failed"}
 
 @rule(
     "exec.agrees-with-session",
-    title="A stream tells of the same work what the session tells",
+    title="A stream reports the same work as the session does",
     level=Level.SHOULD,
     surface="exec",
 )
 class AgreesWithSession(StreamRule):
-    """Judges a turn that the same run played by the session protocol too.
+    """Judges a turn that the same run also played by the session protocol.
 
-    Compared are its end, the texts of its messages in their order, and how many commands, changes,
-    calls and searches there were. Turns in which a model call did not go well are left alone: what
-    becomes of half an answer may differ.
+    It compares the end of the turn, the texts of its messages in order, and the numbers of
+    commands, changes, calls and searches. Turns with a failed model call are not judged: servers
+    may treat half an answer differently.
     """
 
     @on_mark(ProgramEnded)
     def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
-        asked = asked_of(self.trace, connection)
+        request = turn_request_of(self.trace, connection)
         turn = self.stream.turns[-1] if self.stream.turns else None
-        if asked is None or turn is None or not turn.ends:
+        if request is None or turn is None or not turn.ends:
             return
-        there = session_told(self.trace, asked.turn)
-        calls = of_process(self.trace, connection, ModelEnd)
-        if there is None or not calls or not all(one.completed for one in calls):
+        report = session_report(self.trace, request.turn)
+        calls = model_marks_of(self.trace, connection, ModelEnd)
+        if report is None or not calls or not all(call.is_complete for call in calls):
             return
-        subject, proof = f"turn {asked.turn} in {connection}", (turn.started, turn.ends[0])
+        subject, proof = f"turn {request.turn} in {connection}", (turn.start, turn.ends[0])
         place = member(turn.ends[0], "type")
-        if _ENDS.get(text(place.value)) != there.status:
-            expected = f"an end as the session told it: {there.status}"
-            yield instead(subject, proof, place, expected)
+        if _ENDS.get(text(place.value)) != report.status:
+            expected = f"the end that the session reported: {report.status}"
+            yield unexpected_member(subject, proof, place, expected)
             return
-        done = [one for one in self.stream.items if event(one).get("type") == "item.completed"]
-        said, heard = _texts(done), [one.text for one in there.items if one.type == MESSAGE]
-        counted = Counter(one.type for one in there.items if one.type in compared())
-        mine = Counter(item_type(one) for one in done if item_type(one) in compared())
-        if said != heard:
-            expected = f"the messages that the session told: {literal(heard)}"
-            yield Violation(subject, proof, expected, literal(said))
-        elif mine != counted:
-            expected = f"the items that the session told: {counted_words(counted)}"
-            yield Violation(subject, proof, expected, counted_words(mine))
+        completed_items = [
+            frame for frame in self.stream.items if event(frame).get("type") == "item.completed"
+        ]
+        messages = _texts(completed_items)
+        session_messages = [item.text for item in report.items if item.type == MESSAGE]
+        session_counts = Counter(
+            item.type for item in report.items if item.type in compared_item_types()
+        )
+        counts = Counter(
+            item_type(frame)
+            for frame in completed_items
+            if item_type(frame) in compared_item_types()
+        )
+        if messages != session_messages:
+            expected = f"the messages that the session reported: {literal(session_messages)}"
+            yield Violation(subject, proof, expected, literal(messages))
+        elif counts != session_counts:
+            expected = f"the items that the session reported: {format_counts(session_counts)}"
+            yield Violation(subject, proof, expected, format_counts(counts))
         else:
             yield Witness(subject, proof)
 
 
 def _texts(items: list[Frame]) -> list[str]:
-    return [text(item_of(one).get("text")) for one in items if item_type(one) == MESSAGE]
+    return [text(item_of(item).get("text")) for item in items if item_type(item) == MESSAGE]

@@ -7,24 +7,24 @@ from typing import Any
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, on_mark, rule
 from harness.judge.rules.shared.streams import (
     StreamRule,
-    asked_of,
     event,
     item_of,
     item_type,
     member,
-    of_process,
+    model_marks_of,
+    turn_request_of,
 )
-from harness.judge.rules.shared.violations import instead, wrong
+from harness.judge.rules.shared.violations import unexpected_member, wrong
 from harness.judge.verdict import Level
-from harness.protocol.spec.answers import unmet
+from harness.protocol.spec.answers import schema_violation
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
-from harness.trace.marks import ModelEnd, ProgramEnded, TurnAsked
+from harness.trace.marks import ModelEnd, ProgramEnded, TurnRequested
 from harness.trace.surface.agent_exec import StreamTurn
 from harness.trace.trace import Mark
 
 # The text's examples of what makes a run fail: rate limits, and authentication.
-FAILURES = {401: "authentication failure", 403: "authentication failure", 429: "rate limiting"}
+FAILURE_NAMES = {401: "authentication failure", 403: "authentication failure", 429: "rate limiting"}
 
 
 @rule(
@@ -34,27 +34,27 @@ FAILURES = {401: "authentication failure", 403: "authentication failure", 429: "
     surface="exec",
 )
 class FailureTold(StreamRule):
-    """Judges the end of a process whose last model call was refused: its key, or its rate.
+    """Judges the end of a process whose last model call was refused for its key or its rate.
 
-    These are the text's own examples of a failure. The turn fails, or the error is fatal.
+    These are the text's own examples of a failure. The turn must fail, or an error event must come.
     """
 
     @on_mark(ProgramEnded)
     def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
-        ends = of_process(self.trace, mark.body.connection, ModelEnd)
+        ends = model_marks_of(self.trace, mark.body.connection, ModelEnd)
         turn = self.stream.turns[-1] if self.stream.turns else None
-        if turn is None or not ends or ends[-1].status not in FAILURES:
+        if turn is None or not ends or ends[-1].status not in FAILURE_NAMES:
             return
-        told = [*turn.ends[:1], *self.stream.fatal[:1]]
-        if not told:
-            return  # exec.turn-ends tells.
-        why = FAILURES[ends[-1].status]
-        kind = member(told[0], "type")
+        end_events = [*turn.ends[:1], *self.stream.fatal[:1]]
+        if not end_events:
+            return  # exec.turn-ends reports it.
+        reason = FAILURE_NAMES[ends[-1].status]
+        kind = member(end_events[0], "type")
         if kind.value == "turn.completed":
-            expected = f"turn.failed or an error event after {why} ({ends[-1].told})"
-            yield instead(turn.subject, (turn.started, told[0]), kind, expected)
+            expected = f"turn.failed or an error event after {reason} ({ends[-1].outcome_text})"
+            yield unexpected_member(turn.subject, (turn.start, end_events[0]), kind, expected)
         else:
-            yield Witness(turn.subject, (turn.started, told[0]))
+            yield Witness(turn.subject, (turn.start, end_events[0]))
 
 
 @rule(
@@ -65,56 +65,58 @@ class FailureTold(StreamRule):
     surface="exec",
 )
 class StructuredAnswer(StreamRule):
-    """Judges the last agent_message of a completed turn that was given a schema.
+    """Judges the last agent_message of a completed turn that had an output schema.
 
-    Only where the model said what fits: what a program does with an answer that does not fit is
-    open.
+    Judged only if the model's own answer fits: the text leaves open what a program does with one
+    that does not.
     """
 
     @on_mark(ProgramEnded)
     def on_program_ended(self, mark: Mark[ProgramEnded]) -> Outcomes:
         connection = mark.body.connection
-        asked = asked_of(self.trace, connection)
+        request = turn_request_of(self.trace, connection)
         turn = self.stream.turns[-1] if self.stream.turns else None
-        if asked is None or not asked.schema or turn is None or not _completed(turn):
+        if request is None or not request.schema or turn is None or not _is_completed(turn):
             return
-        schema = _schema(asked)
-        said = [
-            one.text for end in of_process(self.trace, connection, ModelEnd) for one in end.texts
+        schema = _parse_schema(request)
+        answers = [
+            answer.text
+            for end in model_marks_of(self.trace, connection, ModelEnd)
+            for answer in end.texts
         ]
-        if not said or _misfit(schema, said[-1]) is not None:
+        if not answers or _misfit_reason(schema, answers[-1]) is not None:
             return
         messages = [
-            one
-            for one in self.stream.items
-            if item_type(one) == "agent_message" and event(one).get("type") == "item.completed"
+            frame
+            for frame in self.stream.items
+            if item_type(frame) == "agent_message" and event(frame).get("type") == "item.completed"
         ]
         if not messages:
             expected = "an agent_message with the answer"
-            yield Violation(turn.subject, (turn.started, turn.ends[0]), expected, "none came")
+            yield Violation(turn.subject, (turn.start, turn.ends[0]), expected, "none came")
             return
-        yield self._judged(turn, messages[-1], schema)
+        yield self._judge_answer(turn, messages[-1], schema)
 
-    def _judged(self, turn: StreamTurn, frame: Frame, schema: dict[str, Any]) -> Outcome:
-        why = _misfit(schema, text(item_of(frame).get("text")))
-        if why is None:
+    def _judge_answer(self, turn: StreamTurn, frame: Frame, schema: dict[str, Any]) -> Outcome:
+        reason = _misfit_reason(schema, text(item_of(frame).get("text")))
+        if reason is None:
             return Witness(turn.subject, (frame,))
         place = member(frame, "item", "text")
-        return wrong(turn.subject, (turn.started, frame), place, f"JSON text that fits: {why}")
+        return wrong(turn.subject, (turn.start, frame), place, f"JSON text that fits: {reason}")
 
 
-def _schema(asked: TurnAsked) -> dict[str, Any]:
-    return obj(json.loads(asked.schema))
+def _parse_schema(turn: TurnRequested) -> dict[str, Any]:
+    return obj(json.loads(turn.schema))
 
 
-def _completed(turn: StreamTurn) -> bool:
+def _is_completed(turn: StreamTurn) -> bool:
     return bool(turn.ends) and event(turn.ends[0]).get("type") == "turn.completed"
 
 
-def _misfit(schema: dict[str, Any], said: str) -> str | None:
+def _misfit_reason(schema: dict[str, Any], answer: str) -> str | None:
     """Return why a text is not JSON that fits a schema, None if it is."""
     try:
-        value: Any = json.loads(said)
+        value: Any = json.loads(answer)
     except (ValueError, RecursionError):
-        return "it is no JSON"
-    return unmet(schema, value) or None
+        return "it is not JSON"
+    return schema_violation(schema, value) or None

@@ -1,15 +1,15 @@
 """Rules on the events of one item: started, updated, completed.
 
-The text names the events and gives no item an id, so only items that have one can be followed.
+The text gives items no id, so only items that have one can be tracked.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, listen, rule
 from harness.judge.rules.shared.streams import StreamRule, event, item_of, item_subject, member
-from harness.judge.rules.shared.violations import instead
+from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame
-from harness.trace.surface.agent_exec import OF_ITEMS
+from harness.trace.surface.agent_exec import ITEM_EVENTS
 
 
 @rule(
@@ -19,33 +19,35 @@ from harness.trace.surface.agent_exec import OF_ITEMS
     surface="exec",
 )
 class ItemLife(StreamRule):
-    """Judges items that have an id, a string; others cannot be followed.
+    """Judges items that have an id, a string; others cannot be tracked.
 
-    An item need not be started or updated at all. That it keeps its type is asked too.
+    An item need not be started or updated at all. It must also keep its type.
     """
 
     def begin(self) -> None:
-        self.seen: dict[str, list[Frame]] = {}
+        self.frames_by_id: dict[str, list[Frame]] = {}
 
-    @listen(*(("event", kind) for kind in OF_ITEMS))
+    @listen(*(("event", kind) for kind in ITEM_EVENTS))
     def on_item(self, frame: Frame) -> Outcomes:
-        named = item_of(frame).get("id")
-        if not isinstance(named, str) or not named:
+        item_id = item_of(frame).get("id")
+        if not isinstance(item_id, str) or not item_id:
             return
-        before = self.seen.setdefault(named, [])
-        before.append(frame)
+        item_frames = self.frames_by_id.setdefault(item_id, [])
+        item_frames.append(frame)
         kind = event(frame).get("type")
-        earlier = [event(one).get("type") for one in before[:-1]]
+        earlier = [event(earlier_frame).get("type") for earlier_frame in item_frames[:-1]]
         subject = item_subject(self.stream, frame)
-        proof = (*before[:-1][-1:], frame)
+        proof = (*item_frames[:-1][-1:], frame)
         if "item.completed" in earlier:
-            expected = f"no event of {named} behind its item.completed"
-            yield instead(subject, proof, member(frame, "type"), expected)
+            expected = f"no event of {item_id} after its item.completed"
+            yield unexpected_member(subject, proof, member(frame, "type"), expected)
         elif kind == "item.started" and earlier:
-            expected = f"item.started of {named} once, before its other events"
-            yield instead(subject, proof, member(frame, "type"), expected)
-        elif earlier and item_of(before[0]).get("type") != item_of(frame).get("type"):
+            expected = f"item.started of {item_id} once, before its other events"
+            yield unexpected_member(subject, proof, member(frame, "type"), expected)
+        elif earlier and item_of(item_frames[0]).get("type") != item_of(frame).get("type"):
             place = member(frame, "item", "type")
-            yield instead(subject, (before[0], frame), place, f"the type that {named} began with")
+            yield unexpected_member(
+                subject, (item_frames[0], frame), place, f"the type that {item_id} began with"
+            )
         elif kind == "item.completed":
-            yield Witness(subject, (before[0], frame))
+            yield Witness(subject, (item_frames[0], frame))

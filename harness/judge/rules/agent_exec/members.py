@@ -1,4 +1,4 @@
-"""Rules on what the events of a stream hold: the tables of "Events", "Results" and of items.
+"""Rules on the members of events: the tables of "Events", "Results" and of items.
 
 Members that the tables do not list are free everywhere, and so are the words of a status.
 """
@@ -13,9 +13,9 @@ from harness.judge.verdict import Level
 from harness.protocol.spec.exec_events import MemberRow, exec_events
 from harness.protocol.values import MISSING, arr, text
 from harness.trace.frame import Frame
-from harness.trace.surface.agent_exec import OF_ITEMS
+from harness.trace.surface.agent_exec import ITEM_EVENTS
 
-_ITEMS = tuple(("event", kind) for kind in OF_ITEMS)
+_ITEMS = tuple(("event", kind) for kind in ITEM_EVENTS)
 _EVENT, _BROKEN = ("kind", "event"), ("kind", "malformed")
 _TYPED = "sdk-item.typed"
 
@@ -29,8 +29,8 @@ _TYPED = "sdk-item.typed"
 class EventsTyped(StreamRule):
     """Judges each line of standard output.
 
-    A line that is no JSON object is SHOULD: the text speaks of events, and not of the lines that
-    carry them. A type that the table does not have is INFO: it may be an addition.
+    A line that is not a JSON object is SHOULD: the text speaks of events, not of the lines that
+    carry them. A type that is not in the table is INFO: it may be an addition.
     """
 
     @listen(_EVENT)
@@ -40,9 +40,9 @@ class EventsTyped(StreamRule):
         if kind in exec_events().events:
             yield Witness(subject, (frame,))
         else:
-            known = ", ".join(exec_events().events)
+            type_names = ", ".join(exec_events().events)
             yield wrong(
-                subject, (frame,), member(frame, "type"), f"one of {known}", level=Level.INFO
+                subject, (frame,), member(frame, "type"), f"one of {type_names}", level=Level.INFO
             )
 
     @listen(_BROKEN)
@@ -63,8 +63,8 @@ class EventsTyped(StreamRule):
 class EventMembers(StreamRule):
     """Judges each event of the table, and the message of a failed turn's error.
 
-    That a member is there is MUST, and that it holds what its name says SHOULD where the text does
-    not say it.
+    A missing member is MUST. A member of the wrong type is SHOULD if the text does not state the
+    type.
     """
 
     @listen(_EVENT)
@@ -79,33 +79,35 @@ class EventMembers(StreamRule):
             clauses.add("sdk-errors.turn-failed")
         elif kind == "error":
             clauses.add("sdk-errors.fatal")
-        found = [*_wrongs(subject, frame, (), row.members, tuple(sorted(clauses)))]
-        if kind == "turn.failed" and not found:
+        violations = [*_member_violations(subject, frame, (), row.members, tuple(sorted(clauses)))]
+        if kind == "turn.failed" and not violations:
             message = MemberRow("message", "string", stated=False)
-            found = [*_wrongs(subject, frame, ("error",), (message,), tuple(sorted(clauses)))]
-        yield from found or [Witness(subject, (frame,))]
+            violations = [
+                *_member_violations(subject, frame, ("error",), (message,), tuple(sorted(clauses)))
+            ]
+        yield from violations or [Witness(subject, (frame,))]
 
 
 @rule(
     "exec.usage",
-    title="turn.completed tells three numbers of tokens",
+    title="turn.completed has three numbers of tokens",
     level=Level.MUST,
     surface="exec",
 )
 class UsageNumbers(StreamRule):
     """Judges the usage of each turn.completed that has one; further numbers are free.
 
-    What the numbers count, this turn or the whole thread, is left open.
+    The text leaves open whether they count this turn or the whole thread.
     """
 
     @listen(("event", "turn.completed"))
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         if not isinstance(event(frame).get("usage"), dict):
-            return  # exec.event-members tells.
+            return  # exec.event-members reports it.
         rows = tuple(MemberRow(name, "number") for name in exec_events().usage)
         subject = f"usage of {frame.connection}"
-        found = [*_wrongs(subject, frame, ("usage",), rows, ("sdk-usage.fields",))]
-        yield from found or [Witness(subject, (frame,))]
+        violations = [*_member_violations(subject, frame, ("usage",), rows, ("sdk-usage.fields",))]
+        yield from violations or [Witness(subject, (frame,))]
 
 
 @rule(
@@ -117,16 +119,16 @@ class UsageNumbers(StreamRule):
 class ItemMembers(StreamRule):
     """Judges the item of each event.
 
-    Before item.completed what a type has only at its end (its text, its output) may be missing or
-    null. exit_code and result may have no value even then, so their absence is INFO. A type that
-    the table does not have is INFO. That a member holds what its name says is SHOULD where the text
-    does not say it.
+    Before item.completed, members that a type has only at its end (its text, its output) may be
+    missing or null. exit_code and result may have no value even then, so their absence is INFO. A
+    type that is not in the table is INFO. A member of the wrong type is SHOULD if the text does not
+    state the type.
     """
 
     @listen(*_ITEMS)
     def on_item(self, frame: Frame) -> Outcomes:
         if not isinstance(event(frame).get("item"), dict):
-            return  # exec.event-members tells.
+            return  # exec.event-members reports it.
         subject, item = item_subject(self.stream, frame), item_of(frame)
         kind = item.get("type")
         if not isinstance(kind, str):
@@ -135,17 +137,19 @@ class ItemMembers(StreamRule):
             return
         row = exec_events().items.get(kind)
         if row is None:
-            known = f"one of {', '.join(exec_events().items)}"
+            expected = f"one of {', '.join(exec_events().items)}"
             place = member(frame, "item", "type")
-            yield wrong(subject, (frame,), place, known, level=Level.INFO, clauses=(_TYPED,))
+            yield wrong(subject, (frame,), place, expected, level=Level.INFO, clauses=(_TYPED,))
             return
         clauses = (row.clause, *(("sdk-errors.item",) if kind == "error" else ()))
-        over = event(frame).get("type") == "item.completed"
-        found = [
-            *_wrongs(subject, frame, ("item",), row.members, clauses, over=over),
+        is_completed = event(frame).get("type") == "item.completed"
+        violations = [
+            *_member_violations(
+                subject, frame, ("item",), row.members, clauses, is_completed=is_completed
+            ),
             *self._elements(subject, frame, kind, clauses),
         ]
-        yield from found or [Witness(subject, (frame,))]
+        yield from violations or [Witness(subject, (frame,))]
 
     def _elements(
         self, subject: str, frame: Frame, kind: str, clauses: tuple[str, ...]
@@ -156,35 +160,35 @@ class ItemMembers(StreamRule):
             for index, element in enumerate(elements):
                 path = ("item", array, index)
                 if isinstance(element, dict):
-                    yield from _wrongs(subject, frame, path, rows, clauses)
+                    yield from _member_violations(subject, frame, path, rows, clauses)
                 else:
                     place = member(frame, *path)
                     yield wrong(subject, (frame,), place, "an object", clauses=clauses)
 
 
-def _wrongs(
+def _member_violations(
     subject: str,
     frame: Frame,
     path: tuple[str | int, ...],
     rows: Sequence[MemberRow],
     clauses: tuple[str, ...],
     *,
-    over: bool = True,
+    is_completed: bool = True,
 ) -> Iterator[Violation]:
-    """Give a violation for each member that is missing or wrong; `over`: the item is completed."""
+    """Yield a violation for each member that is missing or wrong in an item or event."""
     for row in rows:
         place = member(frame, *path, row.name)
-        level = _gravity(place, row, over=over)
+        level = _level_of_defect(place, row, is_completed=is_completed)
         if level is not None:
-            expected = "there" if row.type == "any" else _a(row.type)
+            expected = "there" if row.type == "any" else _with_article(row.type)
             yield wrong(subject, (frame,), place, expected, level=level, clauses=clauses)
 
 
-def _gravity(place: Member, row: MemberRow, *, over: bool) -> Level | None:
-    """Return the level of what is wrong with a member, None if it is right."""
+def _level_of_defect(place: Member, row: MemberRow, *, is_completed: bool) -> Level | None:
+    """Return the level of a defect of a member, None if there is no defect."""
     value = place.value
     empty = value is MISSING or value is None
-    if empty and row.late and not over:
+    if empty and row.late and not is_completed:
         return None
     if empty and row.optional:
         return Level.INFO if value is MISSING else None
@@ -195,5 +199,5 @@ def _gravity(place: Member, row: MemberRow, *, over: bool) -> Level | None:
     return Level.MUST if row.stated else Level.SHOULD
 
 
-def _a(kind: str) -> str:
+def _with_article(kind: str) -> str:
     return f"{'an' if kind[0] in 'ao' else 'a'} {kind}"

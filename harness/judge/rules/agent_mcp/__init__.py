@@ -1,1 +1,1 @@
-"""Rules on `agent mcp`: what it prints, and what it does to config.toml and to credentials."""
+"""Rules on `agent mcp`: its output, and its changes of config.toml and of credentials."""

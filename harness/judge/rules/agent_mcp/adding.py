@@ -1,4 +1,4 @@
-"""Rules on `mcp add`: the server that was added, in config.toml."""
+"""Rules on `mcp add`: the added server in config.toml."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator, Mapping
@@ -11,58 +11,60 @@ from harness.judge.rules.shared.mcp_runs import (
     Addition,
     CommandRule,
     Config,
-    addition,
-    after,
+    config_after,
     config_in,
     file_in,
     kind_of,
+    parse_addition,
     printed_members,
     value_of,
 )
-from harness.judge.rules.shared.violations import instead, whole, wrong
+from harness.judge.rules.shared.violations import root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, obj
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 
 
-class Added(CommandRule):
-    """Judges additions that the text describes and after which the server is there."""
+class AdditionRule(CommandRule):
+    """Base of rules on additions in one of the forms that the text describes."""
 
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
-        added = addition(run) if run is not None else None
-        if run is None or added is None:
+        run = self.ended_run(frame)
+        addition_made = parse_addition(run) if run is not None else None
+        if run is None or addition_made is None:
             return
-        config = after(run)
-        table = config.servers.get(added.name)
-        if table is not None and kind_of(table) == added.kind:
-            yield from self.there(added, config, table)
+        config = config_after(run)
+        table = config.servers.get(addition_made.name)
+        if table is not None and kind_of(table) == addition_made.kind:
+            yield from self.judge_table(addition_made, config, table)
         else:
-            yield from self.missing(added, config)
+            yield from self.judge_missing(addition_made, config)
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
-        """Judge the table of the server that was added."""
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
+        """Judge the table of the added server."""
         raise NotImplementedError
 
-    def missing(self, added: Addition, config: Config) -> Iterator[Outcome]:
-        """Judge that there is none, or one of another kind; one rule does."""
+    def judge_missing(self, added: Addition, config: Config) -> Iterator[Outcome]:
+        """Judge that the server is missing or of another kind; one rule overrides this."""
         return iter(())
 
-    def compared(
-        self, added: Addition, config: Config, what: str, expected: Any, found: Any
+    def compare_value(
+        self, added: Addition, config: Config, label: str, expected: Any, actual: Any
     ) -> Outcome:
-        """That a value of the table is the one that was given."""
+        """Judge that a value of the table is the one that was given."""
         run = added.run
-        if found == expected:
+        if actual == expected:
             return Witness(run.subject, run.frames)
-        wanted = f"{what} of {added.name} is {literal(expected)}"
-        told = whole(run.asked, "argv")
-        shown = "missing" if found is None else literal(found)
-        said = f"{wanted}, as the command said; it is {shown}"
-        return wrong(run.subject, run.frames, config.where, said, also=(told,))
+        requirement = f"{label} of {added.name} is {literal(expected)}"
+        argv = root_member(run.request, "argv")
+        shown_value = "missing" if actual is None else literal(actual)
+        message = f"{requirement}, as the command said; it is {shown_value}"
+        return wrong(run.subject, run.frames, config.field, message, also=(argv,))
 
 
 @rule(
@@ -71,20 +73,22 @@ class Added(CommandRule):
     level=Level.MUST,
     surface="command",
 )
-class Configured(Added):
+class Configured(AdditionRule):
     """Judges each `mcp add` of a new name in one of the two forms of the text.
 
-    Afterwards config.toml has a table of that name below mcp_servers, of a server of that kind.
+    Afterwards config.toml has a table of that name below mcp_servers, for a server of that kind.
     Left open: a name that is configured already, the exit status, where in the table values stand.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         yield Witness(added.run.subject, added.run.frames)
 
-    def missing(self, added: Addition, config: Config) -> Iterator[Outcome]:
+    def judge_missing(self, added: Addition, config: Config) -> Iterator[Outcome]:
         expected = f"TOML with a table mcp_servers.{added.name} of a {added.kind} server"
-        also = (whole(added.run.asked, "argv"),)
-        yield wrong(added.run.subject, added.run.frames, config.where, expected, also=also)
+        also = (root_member(added.run.request, "argv"),)
+        yield wrong(added.run.subject, added.run.frames, config.field, expected, also=also)
 
 
 @rule(
@@ -93,36 +97,42 @@ class Configured(Added):
     level=Level.MUST,
     surface="command",
 )
-class Verbatim(Added):
+class Verbatim(AdditionRule):
     """Judges command and args of a stdio server that was added.
 
     The first word is the command, the others are args, unchanged and in their order, also words
     that look like options of mcp add. Left open: whether args is there when it is empty.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         if added.kind == STDIO:
-            found = [value_of(table, "command"), *arr(value_of(table, "args"))]
+            words = [value_of(table, "command"), *arr(value_of(table, "args"))]
             expected = list(added.command)
-            yield self.compared(added, config, "the command with its arguments", expected, found)
+            yield self.compare_value(
+                added, config, "the command with its arguments", expected, words
+            )
 
 
 @rule(
     "mcp-add.environment",
-    title="What --env gives is the server's env",
+    title="The variables of --env are the server's env",
     level=Level.MUST,
     surface="command",
 )
-class Environment(Added):
-    """Judges env of a stdio server that was added: the variables that were given, and no others.
+class Environment(AdditionRule):
+    """Judges env of a stdio server that was added: the given variables, and no others.
 
-    A value may hold further equals signs. Left open: whether env is there when none were given.
+    A value may hold further equals signs. Left open: whether env exists when none were given.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         if added.kind == STDIO:
-            found = obj(value_of(table, "env"))
-            yield self.compared(added, config, "env", dict(added.env), found)
+            variables = obj(value_of(table, "env"))
+            yield self.compare_value(added, config, "env", dict(added.env), variables)
 
 
 @rule(
@@ -131,15 +141,17 @@ class Environment(Added):
     level=Level.MUST,
     surface="command",
 )
-class Address(Added):
-    """Judges url of a streamable HTTP server that was added: the words that followed --url.
+class Address(AdditionRule):
+    """Judges url of a streamable HTTP server that was added: the word after --url.
 
-    Left open: an address that is none, and what is answered there.
+    Left open: an invalid address, and what is served there.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         if added.kind == HTTP:
-            yield self.compared(added, config, "url", added.url, value_of(table, "url"))
+            yield self.compare_value(added, config, "url", added.url, value_of(table, "url"))
 
 
 @rule(
@@ -148,16 +160,20 @@ class Address(Added):
     level=Level.MUST,
     surface="command",
 )
-class BearerVariable(Added):
+class BearerVariable(AdditionRule):
     """Judges bearer_token_env_var of each server that was added: its name, or none.
 
-    Of a stdio server and of one for which none was given there is none. Left open: an empty string,
-    which names no variable.
+    A stdio server has none, and so has a server for which none was given. Left open: an empty
+    string, which names no variable.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
-        found = value_of(table, "bearer_token_env_var") or None
-        yield self.compared(added, config, "bearer_token_env_var", added.variable or None, found)
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
+        variable = value_of(table, "bearer_token_env_var") or None
+        yield self.compare_value(
+            added, config, "bearer_token_env_var", added.variable or None, variable
+        )
 
 
 @rule(
@@ -169,23 +185,22 @@ class BearerVariable(Added):
 class TokenNotKept(CommandRule):
     """Judges config.toml after each `mcp add` that names a variable which is set.
 
-    The key holds the name of the variable that holds the token. Left open: other files, and what is
-    printed, which mcp-add.token-not-shown judges.
+    The key holds the name of the variable that holds the token. Left open: other files, and printed
+    output, which mcp-add.token-not-shown judges.
     """
 
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
+        run = self.ended_run(frame)
         variable = run.words.last("--bearer-token-env-var") if run is not None else None
         token = run.env.get(variable or "", "") if run is not None else ""
         if run is None or not token:
             return
         file = file_in(frame, "config.toml")
-        where = file.part("text") if file is not None else whole(frame, "files")
-        if token in str(where.value):
+        field = file.part("text") if file is not None else root_member(frame, "files")
+        if token in str(field.value):
             expected = f"the name {variable} and not the value of that variable"
-            yield instead(run.subject, run.frames, where, f"{where.name}: {expected}")
+            yield unexpected_member(run.subject, run.frames, field, f"{field.name}: {expected}")
         else:
             yield Witness(run.subject, run.frames)
 
@@ -197,30 +212,31 @@ class TokenNotKept(CommandRule):
     surface="command",
 )
 class TokenNotShown(CommandRule):
-    """Judges what each run prints while a variable is set that is named as a bearer token's.
+    """Judges the output of each run while a bearer token's variable is set.
 
     The text speaks of the configuration only: our choice.
     """
 
-    @listen(*(("ended", one) for one in ("add", "list", "get", "remove", "login", "logout")))
+    @listen(*(("ended", name) for name in ("add", "list", "get", "remove", "login", "logout")))
     def on_run_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
+        run = self.ended_run(frame)
         if run is None:
             return
-        tokens = [run.env[one] for one in _variables(run.frames) if run.env.get(one)]
+        tokens = [
+            run.env[variable] for variable in _bearer_variables(run.frames) if run.env.get(variable)
+        ]
         if not tokens:
             return
-        for where in printed_members(run):
-            if any(token in str(where.value) for token in tokens):
-                expected = f"{where.name}: nothing of the token"
-                yield instead(run.subject, run.frames, where, expected)
+        for field in printed_members(run):
+            if any(token in str(field.value) for token in tokens):
+                expected = f"{field.name}: nothing of the token"
+                yield unexpected_member(run.subject, run.frames, field, expected)
                 return
         yield Witness(run.subject, run.frames)
 
 
-def _variables(frames: tuple[Frame, ...]) -> set[str]:
-    """The variables that config.toml names for bearer tokens, before and after a run."""
+def _bearer_variables(frames: tuple[Frame, ...]) -> set[str]:
+    """Return the variables that config.toml names for bearer tokens, before and after a run."""
     tables = [table for frame in frames for table in config_in(frame).servers.values()]
-    named = {value_of(table, "bearer_token_env_var") for table in tables}
-    return {one for one in named if isinstance(one, str)}
+    variables = {value_of(table, "bearer_token_env_var") for table in tables}
+    return {variable for variable in variables if isinstance(variable, str)}

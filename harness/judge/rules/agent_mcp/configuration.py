@@ -1,21 +1,21 @@
-"""Rules on what `agent mcp` writes to config.toml: the form of a server's table, its name."""
+"""Rules on the server tables that `agent mcp` writes to config.toml: their form and names."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, Witness, listen, rule
-from harness.judge.rules.agent_mcp.adding import Added
+from harness.judge.rules.agent_mcp.adding import AdditionRule
 from harness.judge.rules.shared.mcp_runs import (
     HTTP,
     NAME,
     Addition,
     CommandRule,
     Config,
-    after,
-    before,
+    config_after,
+    config_before,
 )
-from harness.judge.rules.shared.violations import whole, wrong
+from harness.judge.rules.shared.violations import root_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING, arr, obj
 from harness.trace.difference import literal
@@ -28,26 +28,28 @@ from harness.trace.frame import Frame
     level=Level.MUST,
     surface="command",
 )
-class Transport(Added):
+class Transport(AdditionRule):
     """Judges transport of each server that was added.
 
     It is a table whose type is stdio, with command and args, or streamable_http, with url. Left
-    open: args that is left out where there are none, further keys, how the table is laid out.
+    open: args omitted when there are none, further keys, how the table is laid out.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         run = added.run
         transport = table.get("transport", MISSING)
-        problem = _problem(added, transport)
+        problem = _transport_problem(added, transport)
         if not problem:
             yield Witness(run.subject, run.frames)
             return
-        shown = "missing" if transport is MISSING else literal(transport)
-        expected = f"the transport of {added.name} {problem}; it is {shown}"
-        yield wrong(run.subject, run.frames, config.where, expected)
+        actual = "missing" if transport is MISSING else literal(transport)
+        expected = f"the transport of {added.name} {problem}; it is {actual}"
+        yield wrong(run.subject, run.frames, config.field, expected)
 
 
-def _problem(added: Addition, transport: Any) -> str:
+def _transport_problem(added: Addition, transport: Any) -> str:
     """Return the problem of a transport, "" if there is none."""
     values = obj(transport)
     if values.get("type") != added.kind:
@@ -57,7 +59,7 @@ def _problem(added: Addition, transport: Any) -> str:
     if not isinstance(values.get("command"), str):
         return "has a command, a string"
     args = values.get("args", [])
-    strings = isinstance(args, list) and all(isinstance(one, str) for one in arr(args))
+    strings = isinstance(args, list) and all(isinstance(arg, str) for arg in arr(args))
     missing = "args" not in values and len(added.command) > 1
     return "" if strings and not missing else "has args, an array of strings"
 
@@ -68,13 +70,15 @@ def _problem(added: Addition, transport: Any) -> str:
     level=Level.MUST,
     surface="command",
 )
-class MemberTypes(Added):
-    """Judges the types of the members of a server that was added, where they are there.
+class MemberTypes(AdditionRule):
+    """Judges the types of the members of a server that was added, if they exist.
 
-    Left open: whether they are there, which other keys there are, and what those hold.
+    Left open: whether they exist, which other keys there are, and their values.
     """
 
-    def there(self, added: Addition, config: Config, table: Mapping[str, Any]) -> Iterator[Outcome]:
+    def judge_table(
+        self, added: Addition, config: Config, table: Mapping[str, Any]
+    ) -> Iterator[Outcome]:
         run = added.run
         for key, expected, clause in (
             ("enabled", "a boolean", "mcp-config.enabled"),
@@ -83,23 +87,25 @@ class MemberTypes(Added):
         ):
             if key not in table:
                 continue
-            if _is(table[key], key):
+            if _has_type(table[key], key):
                 yield Witness(run.subject, run.frames)
                 continue
-            told = f"{key} of {added.name} is {expected}; it is {literal(table[key])}"
-            yield wrong(run.subject, run.frames, config.where, told, clauses=(clause,))
+            message = f"{key} of {added.name} is {expected}; it is {literal(table[key])}"
+            yield wrong(run.subject, run.frames, config.field, message, clauses=(clause,))
 
 
-def _is(value: Any, key: str) -> bool:
+def _has_type(value: Any, key: str) -> bool:
     if key == "enabled":
         return isinstance(value, bool)
     if key == "env":
-        return isinstance(value, dict) and all(isinstance(one, str) for one in obj(value).values())
+        return isinstance(value, dict) and all(
+            isinstance(item, str) for item in obj(value).values()
+        )
     return isinstance(value, str)
 
 
-class BadName(CommandRule):
-    """Judges `mcp add` with a name that has another character than the text allows.
+class BadNameRule(CommandRule):
+    """Base of rules on `mcp add` with a name that has a character that the text does not allow.
 
     Left open: an empty name, letters of other alphabets, a name that begins like an option.
     """
@@ -107,20 +113,20 @@ class BadName(CommandRule):
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or len(run.words.names) != 1 or before(run).data is None:
+        run = self.ended_run(frame)
+        if run is None or len(run.words.names) != 1 or config_before(run).data is None:
             return
         name = run.words.name
         if NAME.fullmatch(name) or not name.isascii() or not name:
             return
-        problem = self.problem(before(run), after(run))
+        problem = self.problem(config_before(run), config_after(run))
         if not problem:
             yield Witness(run.subject, run.frames)
             return
-        told = (whole(run.asked, "argv"),)
-        yield wrong(run.subject, run.frames, after(run).where, problem, also=told)
+        argv = (root_member(run.request, "argv"),)
+        yield wrong(run.subject, run.frames, config_after(run).field, problem, also=argv)
 
-    def problem(self, then: Config, now: Config) -> str:
+    def problem(self, old: Config, config: Config) -> str:
         """Return the problem of the configuration afterwards, "" if there is none."""
         raise NotImplementedError
 
@@ -131,16 +137,16 @@ class BadName(CommandRule):
     level=Level.MUST,
     surface="command",
 )
-class NameCharacters(BadName):
+class NameCharacters(BadNameRule):
     """Judges that no server of config.toml has got a name that the text does not allow.
 
-    A name has letters, digits, hyphens and underscores only. It is asked after a `mcp add` with
-    another one. Left open: an empty name, letters of other alphabets.
+    A name has letters, digits, hyphens and underscores only. Judged after each `mcp add` with
+    another name. Left open: an empty name, letters of other alphabets.
     """
 
-    def problem(self, then: Config, now: Config) -> str:
-        new = [one for one in now.servers if one not in then.servers]
-        wrong_ones = [one for one in new if not NAME.fullmatch(one)]
+    def problem(self, old: Config, config: Config) -> str:
+        new = [name for name in config.servers if name not in old.servers]
+        wrong_ones = [name for name in new if not NAME.fullmatch(name)]
         return f"no server named {literal(wrong_ones[0])}" if wrong_ones else ""
 
 
@@ -150,11 +156,11 @@ class NameCharacters(BadName):
     level=Level.SHOULD,
     surface="command",
 )
-class NameRefused(BadName):
-    """Judges that config.toml says the same after a `mcp add` with such a name as before.
+class NameRefused(BadNameRule):
+    """Judges that an `mcp add` with such a name leaves the content of config.toml unchanged.
 
     That the command is refused follows from the characters of a name: SHOULD.
     """
 
-    def problem(self, then: Config, now: Config) -> str:
-        return "" if now.data == then.data else "what it said before the command"
+    def problem(self, old: Config, config: Config) -> str:
+        return "" if config.data == old.data else "what it said before the command"

@@ -1,6 +1,6 @@
-"""Rules on what add and remove do to what they were not asked to touch.
+"""Rules on what add and remove leave unchanged.
 
-Of the last three the text says nothing: INFO.
+The text does not cover the last three: INFO.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -10,45 +10,45 @@ from harness.judge.base import Outcomes, Witness, listen, rule
 from harness.judge.rules.shared.mcp_runs import (
     CommandRule,
     Config,
-    addition,
-    after,
-    before,
+    config_after,
+    config_before,
     config_in,
-    cut_off,
-    meaning_of,
+    normalize_table,
+    parse_addition,
+    was_cut_off,
 )
-from harness.judge.rules.shared.violations import instead, wrong
+from harness.judge.rules.shared.violations import unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Run
 
-# The keys of a server that the text names, in its form and in the flat one.
-KNOWN: Final = frozenset(
+# The keys of a server that the text names, nested as in the text or flat.
+SERVER_KEYS: Final = frozenset(
     {"enabled", "transport", "env", "bearer_token_env_var", "command", "args", "url"}
 )
-CHANGES: Final = (("ended", "add"), ("ended", "remove"))
+CHANGE_TOPICS: Final = (("ended", "add"), ("ended", "remove"))
 
 
-class Keeping(CommandRule):
-    """Judges add and remove of a configuration that was TOML before."""
+class KeptPartsRule(CommandRule):
+    """Base of rules on add and remove in a configuration that was valid TOML before."""
 
-    @listen(*CHANGES)
+    @listen(*CHANGE_TOPICS)
     def on_change(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or before(run).data is None or not run.words.name:
+        run = self.ended_run(frame)
+        if run is None or config_before(run).data is None or not run.words.name:
             return
-        for what, kept in self.kept(run, before(run), after(run)):
-            if kept:
+        for part, is_kept in self.kept_parts(run, config_before(run), config_after(run)):
+            if is_kept:
                 yield Witness(run.subject, run.frames)
             else:
-                yield wrong(run.subject, run.frames, after(run).where, what)
+                yield wrong(run.subject, run.frames, config_after(run).field, part)
                 return
 
-    def kept(self, run: Run, then: Config, now: Config) -> list[tuple[str, bool]]:
-        """Return what must still be there, in words, and whether it is."""
+    def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
+        """Return a description of each part that must remain, and whether it does."""
         raise NotImplementedError
 
 
@@ -58,20 +58,21 @@ class Keeping(CommandRule):
     level=Level.MUST,
     surface="command",
 )
-class OthersKept(Keeping):
+class OthersKept(KeptPartsRule):
     """Judges the tables of all other servers, by their values, after add and remove.
 
-    What is added is one server, and what is removed is the one that was named. Left open: where in
-    their tables the values stand, keys that the text does not name, comments.
+    add adds one server, and remove removes the named one. Left open: where in their tables the
+    values stand, keys that the text does not name, comments.
     """
 
-    def kept(self, run: Run, then: Config, now: Config) -> list[tuple[str, bool]]:
+    def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
         return [
             (
-                f"the server {name} as it was: {literal(meaning_of(table))}",
-                name in now.servers and _includes(meaning_of(now.servers[name]), meaning_of(table)),
+                f"the server {name} as it was: {literal(normalize_table(table))}",
+                name in config.servers
+                and _includes(normalize_table(config.servers[name]), normalize_table(table)),
             )
-            for name, table in self.configured(run).items()
+            for name, table in self.configured_servers(run).items()
             if name != run.words.name
         ]
 
@@ -82,16 +83,19 @@ class OthersKept(Keeping):
     level=Level.INFO,
     surface="command",
 )
-class OtherKeysKept(Keeping):
+class OtherKeysKept(KeptPartsRule):
     """Judges all keys outside mcp_servers, and those of other servers, after add and remove.
 
     The text does not speak of them: our choice.
     """
 
-    def kept(self, run: Run, then: Config, now: Config) -> list[tuple[str, bool]]:
+    def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
         return [
-            (f"{key} as it was: {literal(value)}", _others(now, run.words.name).get(key) == value)
-            for key, value in _others(then, run.words.name).items()
+            (
+                f"{key} as it was: {literal(value)}",
+                _unnamed_keys(config, run.words.name).get(key) == value,
+            )
+            for key, value in _unnamed_keys(old, run.words.name).items()
         ]
 
 
@@ -101,38 +105,38 @@ class OtherKeysKept(Keeping):
     level=Level.INFO,
     surface="command",
 )
-class CommentsKept(Keeping):
-    """Judges the comments of config.toml after add, and after remove of no server that is there.
+class CommentsKept(KeptPartsRule):
+    """Judges the comments of config.toml after add, and after remove of an unknown server.
 
-    The text does not speak of them: our choice. What stands at a server that is removed may go.
+    The text does not speak of them: our choice. Comments of a removed server may go with it.
     """
 
-    def kept(self, run: Run, then: Config, now: Config) -> list[tuple[str, bool]]:
-        if run.words.subcommand == "remove" and run.words.name in then.servers:
+    def kept_parts(self, run: Run, old: Config, config: Config) -> list[tuple[str, bool]]:
+        if run.words.subcommand == "remove" and run.words.name in old.servers:
             return []
-        there = comments(text(now.where.value))
+        remaining = comments(text(config.field.value))
         return [
-            (f"the comment {literal(one)} is still there", one in there)
-            for one in comments(text(then.where.value))
+            (f"the comment {literal(comment)} is still there", comment in remaining)
+            for comment in comments(text(old.field.value))
         ]
 
 
-def _includes(now: dict[str, Any], then: dict[str, Any]) -> bool:
-    """Return whether everything that was said is said still."""
-    return all(key in now and now[key] == value for key, value in then.items())
+def _includes(table: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Return whether everything in the old table is unchanged in the new one."""
+    return all(key in table and table[key] == value for key, value in old.items())
 
 
-def _others(config: Config, but: str) -> dict[str, Any]:
-    """The keys that the text does not name, those of servers by their dotted names."""
-    found = {key: value for key, value in dict(config.data or {}).items() if key != "mcp_servers"}
+def _unnamed_keys(config: Config, except_server: str) -> dict[str, Any]:
+    """Return the keys that the text does not name, those of servers by their dotted names."""
+    keys = {key: value for key, value in dict(config.data or {}).items() if key != "mcp_servers"}
     for name, table in config.servers.items():
-        for key in table.keys() - KNOWN if name != but else ():
-            found[f"mcp_servers.{name}.{key}"] = table[key]
-    return found
+        for key in table.keys() - SERVER_KEYS if name != except_server else ():
+            keys[f"mcp_servers.{name}.{key}"] = table[key]
+    return keys
 
 
 def comments(written: str) -> list[str]:
-    """The comments of a TOML file that stand on lines of their own, without their indentation."""
+    """Return the comments of a TOML file that stand on lines of their own, without indentation."""
     stripped = [line.strip() for line in written.splitlines()]
     return [line for line in stripped if line.startswith("#")]
 
@@ -155,20 +159,19 @@ class Concurrent(CommandRule):
 
     @listen(("ended", "add"))
     def on_add_ended(self, frame: Frame) -> Outcomes:
-        """Judge the additions that were made at once, when all of them have ended."""
         runs = self.commands.runs.values()
-        if any(run.ended is None for run in runs):
+        if any(run.end is None for run in runs):
             return
-        there: dict[str, Any] = config_in(frame).servers
+        servers: dict[str, Any] = config_in(frame).servers
         for run in runs:
-            added = None if run.alone or run.subject in self._judged else addition(run)
+            added = None if run.ran_alone or run.subject in self._judged else parse_addition(run)
             self._judged.add(run.subject)
-            if added is None or cut_off(run):
+            if added is None or was_cut_off(run):
                 continue
-            proof = (run.asked, frame)
-            if added.name in there:
+            proof = (run.request, frame)
+            if added.name in servers:
                 yield Witness(run.subject, proof)
             else:
-                where = config_in(frame).where
-                said = f"the server {added.name} too, added at the same time as others"
-                yield instead(run.subject, proof, where, f"{where.name}: {said}")
+                field = config_in(frame).field
+                expected = f"the server {added.name} too, added at the same time as others"
+                yield unexpected_member(run.subject, proof, field, f"{field.name}: {expected}")

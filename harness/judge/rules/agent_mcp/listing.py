@@ -10,13 +10,13 @@ from harness.judge.base import Outcome, Outcomes, Witness, listen, rule
 from harness.judge.rules.shared.mcp_runs import (
     STDIO,
     CommandRule,
-    before,
-    cut_off,
+    config_before,
+    has_name,
     kind_of,
-    lines_of,
-    names,
+    nonempty_lines,
+    was_cut_off,
 )
-from harness.judge.rules.shared.violations import Member, instead, whole, wrong
+from harness.judge.rules.shared.violations import Member, root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, obj, text
 from harness.trace.difference import literal
@@ -27,38 +27,38 @@ COLUMNS: Final = ("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")
 SEEN_AUTH: Final = ("authenticated", "unsupported")
 
 
-def parsed(run: Run) -> Any:
-    """Standard output as JSON, None where it is none."""
+def parse_stdout(run: Run) -> Any:
+    """Return standard output as JSON, None if it is not JSON."""
     try:
         return json.loads(run.stdout)
     except (ValueError, RecursionError):
         return None
 
 
-def entries(run: Run) -> dict[str, dict[str, Any]]:
-    """The objects of `list --json` by name."""
-    found = [obj(one) for one in arr(parsed(run))]
-    return {text(one.get("name")): one for one in found if one}
+def entries_by_name(run: Run) -> dict[str, dict[str, Any]]:
+    """Return the objects of `list --json` by name."""
+    entries = [obj(value) for value in arr(parse_stdout(run))]
+    return {text(entry.get("name")): entry for entry in entries if entry}
 
 
-class Listing(CommandRule):
-    """Judges `mcp list` and `mcp list --json` of a configuration that is TOML."""
+class ListingRule(CommandRule):
+    """Base of rules on `mcp list` and `mcp list --json` of a valid configuration."""
 
     as_json = False
 
     @listen(("ended", "list"))
     def on_list_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or run.words.names or before(run).data is None:
+        run = self.ended_run(frame)
+        if run is None or run.words.names or config_before(run).data is None:
             return None
-        wanted = {"--json"} if self.as_json else set[str]()
-        if set(run.words.options) != wanted:
+        options = {"--json"} if self.as_json else set[str]()
+        if set(run.words.options) != options:
             return None
-        return self.judged(run, whole(frame, "stdout"))
+        return self.judge_listing(run, root_member(frame, "stdout"))
 
-    def judged(self, run: Run, where: Member) -> Outcomes:
-        """Judge that run; `where` is its standard output."""
+    def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
+        """Judge a run by its standard output."""
         raise NotImplementedError
 
 
@@ -68,32 +68,32 @@ class Listing(CommandRule):
     level=Level.MUST,
     surface="command",
 )
-class Columns(Listing):
-    """Judges the line of headings where a server is configured: all seven names, in their order.
+class Columns(ListingRule):
+    """Judges the heading line if a server is configured: all seven names, in their order.
 
-    That they stand in the order of the text is SHOULD. Left open: further columns, lines between
-    them, what is printed where there is no server, what a cell shows.
+    The order is SHOULD. Left open: further columns, lines between them, the output without servers,
+    the content of cells.
     """
 
-    def judged(self, run: Run, where: Member) -> Outcomes:
-        if not self.configured(run):
+    def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
+        if not self.configured_servers(run):
             return
         best: list[str] = []
-        for line in lines_of(run.stdout):
+        for line in nonempty_lines(run.stdout):
             words = re.findall(r"[A-Za-z]+", line)
-            found = [one for one in COLUMNS if one in words]
-            if len(found) == len(COLUMNS):
+            columns = [column for column in COLUMNS if column in words]
+            if len(columns) == len(COLUMNS):
                 ordered = sorted(COLUMNS, key=words.index) == list(COLUMNS)
                 if ordered:
                     yield Witness(run.subject, run.frames)
                 else:
-                    said = f"the columns {', '.join(COLUMNS)} in this order"
-                    yield wrong(run.subject, run.frames, where, said, level=Level.SHOULD)
+                    in_order = f"the columns {', '.join(COLUMNS)} in this order"
+                    yield wrong(run.subject, run.frames, stdout, in_order, level=Level.SHOULD)
                 return
-            best = max(best, found, key=len)
-        missing = ", ".join(one for one in COLUMNS if one not in best)
+            best = max(best, columns, key=len)
+        missing = ", ".join(column for column in COLUMNS if column not in best)
         expected = f"a line with the columns {', '.join(COLUMNS)}; no line has {missing} as well"
-        yield wrong(run.subject, run.frames, where, expected)
+        yield wrong(run.subject, run.frames, stdout, expected)
 
 
 @rule(
@@ -103,42 +103,49 @@ class Columns(Listing):
     surface="command",
 )
 class EveryServer(CommandRule):
-    """Judges the names in both forms of `mcp list`.
+    """Judges the names in both forms of `mcp list`, as a table and as JSON.
 
-    Left open: servers that the program has by itself, which are nobody's that was removed.
+    Left open: built-in servers of the program, which nobody has removed.
     """
 
     @listen(("ended", "list"))
     def on_list_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or run.words.names or before(run).data is None:
+        run = self.ended_run(frame)
+        if run is None or run.words.names or config_before(run).data is None:
             return
         if set(run.words.options) - {"--json"}:
             return
-        as_json, where = "--json" in run.words.options, whole(frame, "stdout")
-        configured = self.configured(run)
+        as_json, stdout = "--json" in run.words.options, root_member(frame, "stdout")
+        configured = self.configured_servers(run)
         for name in configured:
             if self._shows(run, name, as_json=as_json):
                 yield Witness(run.subject, run.frames)
             else:
-                yield wrong(run.subject, run.frames, where, f"the server {name}")
+                yield wrong(run.subject, run.frames, stdout, f"the server {name}")
                 return
-        for name in self._removed(run) - set(before(run).servers):
+        for name in self._removed_names(run) - set(config_before(run).servers):
             if self._shows(run, name, as_json=as_json):
-                expected = f"{where.name}: nothing of the server {name}, which was removed"
-                yield instead(run.subject, run.frames, where, expected)
+                expected = f"{stdout.name}: nothing of the server {name}, which was removed"
+                yield unexpected_member(run.subject, run.frames, stdout, expected)
                 return
             yield Witness(run.subject, run.frames)
 
-    def _removed(self, run: Run) -> set[str]:
-        earlier = [one for one in self.commands.before(run) if one.words.subcommand == "remove"]
-        return {one.words.name for one in earlier if one.words.name in before(one).servers}
+    def _removed_names(self, run: Run) -> set[str]:
+        earlier = [
+            earlier_run
+            for earlier_run in self.commands.runs_before(run)
+            if earlier_run.words.subcommand == "remove"
+        ]
+        return {
+            earlier_run.words.name
+            for earlier_run in earlier
+            if earlier_run.words.name in config_before(earlier_run).servers
+        }
 
     def _shows(self, run: Run, name: str, *, as_json: bool) -> bool:
         if as_json:
-            return name in entries(run)
-        return any(names(line, name) for line in lines_of(run.stdout))
+            return name in entries_by_name(run)
+        return any(has_name(line, name) for line in nonempty_lines(run.stdout))
 
 
 @rule(
@@ -147,23 +154,23 @@ class EveryServer(CommandRule):
     level=Level.SHOULD,
     surface="command",
 )
-class Status(Listing):
+class Status(ListingRule):
     """Judges the row of each configured server whose enabled is true.
 
-    The word was seen for the column; that it is the one for enabled follows: SHOULD. Left open:
-    other words, and a server whose table has no enabled.
+    The text shows the word in that column; that it stands for enabled is derived: SHOULD. Left
+    open: other words, and a server whose table has no enabled.
     """
 
-    def judged(self, run: Run, where: Member) -> Outcomes:
-        for name, table in self.configured(run).items():
-            rows = [line for line in lines_of(run.stdout) if names(line, name)]
+    def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
+        for name, table in self.configured_servers(run).items():
+            rows = [line for line in nonempty_lines(run.stdout) if has_name(line, name)]
             if table.get("enabled") is not True or not rows:
                 continue
-            if any(names(row, "enabled") for row in rows):
+            if any(has_name(row, "enabled") for row in rows):
                 yield Witness(f"{run.subject}, {name}", run.frames)
             else:
                 expected = f"enabled in the row of {name}"
-                yield wrong(f"{run.subject}, {name}", run.frames, where, expected)
+                yield wrong(f"{run.subject}, {name}", run.frames, stdout, expected)
 
 
 @rule(
@@ -172,29 +179,31 @@ class Status(Listing):
     level=Level.MUST,
     surface="command",
 )
-class JsonShape(Listing):
+class JsonShape(ListingRule):
     """Judges standard output as one JSON value; without servers it is an array too.
 
-    name is a string; of what type auth_status is the text does not say. Further members are open.
+    name is a string; the type of auth_status is not specified. Left open: further members.
     """
 
     as_json = True
 
-    def judged(self, run: Run, where: Member) -> Outcomes:
-        problem = _problem(parsed(run))
+    def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
+        problem = _json_problem(parse_stdout(run))
         if problem:
-            yield wrong(run.subject, run.frames, where, problem)
+            yield wrong(run.subject, run.frames, stdout, problem)
         else:
             yield Witness(run.subject, run.frames)
 
 
-def _problem(value: Any) -> str:
+def _json_problem(value: Any) -> str:
     if not isinstance(value, list):
         return "a JSON array of objects, and nothing else"
-    for one in cast("list[Any]", value):
-        entry = obj(one)
+    for element in cast("list[Any]", value):
+        entry = obj(element)
         if not isinstance(entry.get("name"), str) or "auth_status" not in entry:
-            return f"an array of objects with name and auth_status; one of them is {literal(one)}"
+            return (
+                f"an array of objects with name and auth_status; one of them is {literal(element)}"
+            )
     return ""
 
 
@@ -204,44 +213,47 @@ def _problem(value: Any) -> str:
     level=Level.SHOULD,
     surface="command",
 )
-class AuthWords(Listing):
-    """Judges auth_status of stdio servers, and of servers that somebody has logged in to.
+class AuthWords(ListingRule):
+    """Judges auth_status of stdio servers, and of servers after a login.
 
-    For the one there is no authentication, the other is authenticated: each has a word among those
-    that the text has seen, in whatever letters. Words of other situations are open.
+    A stdio server has no authentication, a server after a login is authenticated: for each the text
+    shows a word, in any case. Left open: the words of other situations.
     """
 
     as_json = True
 
-    def judged(self, run: Run, where: Member) -> Outcomes:
-        for name, entry in entries(run).items():
-            table = before(run).servers.get(name, {})
+    def judge_listing(self, run: Run, stdout: Member) -> Outcomes:
+        for name, entry in entries_by_name(run).items():
+            table = config_before(run).servers.get(name, {})
             logged_in = self._logged_in(run, name)
             if kind_of(table) != STDIO and not logged_in:
                 continue
-            yield from _auth(
-                run, where, name, entry, "authenticated" if logged_in else "unsupported"
+            yield from _judge_auth(
+                run, stdout, name, entry, "authenticated" if logged_in else "unsupported"
             )
 
     def _logged_in(self, run: Run, name: str) -> bool:
-        about = [
-            one
-            for one in self.commands.before(run)
-            if one.words.name == name and one.words.subcommand in ("login", "logout", "remove")
+        auth_runs = [
+            earlier_run
+            for earlier_run in self.commands.runs_before(run)
+            if earlier_run.words.name == name
+            and earlier_run.words.subcommand in ("login", "logout", "remove")
         ]
-        last = about[-1] if about else None
-        if last is None or last.words.subcommand != "login" or cut_off(last):
+        last = auth_runs[-1] if auth_runs else None
+        if last is None or last.words.subcommand != "login" or was_cut_off(last):
             return False
-        answers = [obj(one.json) for one in last.answers]
-        return any(one.get("answers") == "token" and one.get("status") == 200 for one in answers)
+        answers = [obj(answer.json) for answer in last.answers]
+        return any(
+            answer.get("answers") == "token" and answer.get("status") == 200 for answer in answers
+        )
 
 
-def _auth(
-    run: Run, where: Member, name: str, entry: dict[str, Any], word: str
+def _judge_auth(
+    run: Run, stdout: Member, name: str, entry: dict[str, Any], word: str
 ) -> Iterator[Outcome]:
-    subject, found = f"{run.subject}, {name}", entry.get("auth_status")
-    if text(found).lower() == word:
+    subject, auth_status = f"{run.subject}, {name}", entry.get("auth_status")
+    if text(auth_status).lower() == word:
         yield Witness(subject, run.frames)
     else:
-        expected = f"auth_status {word} of {name}; it is {literal(found)}"
-        yield wrong(subject, run.frames, where, expected)
+        expected = f"auth_status {word} of {name}; it is {literal(auth_status)}"
+        yield wrong(subject, run.frames, stdout, expected)

@@ -1,6 +1,6 @@
-"""Rules on `mcp login`: the address, the scopes, the line at the end, servers that it is not for.
+"""Rules on `mcp login`: the address, the scopes, the last line, servers without OAuth.
 
-They are judged against an authorization server of the harness, whose requests and answers stand in
+They are judged against an authorization server of the harness, whose requests and answers are in
 the trace.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -14,12 +14,18 @@ from harness.judge.rules.shared.mcp_runs import (
     HTTP,
     STDIO,
     CommandRule,
-    cut_off,
     kind_of,
-    lines_of,
+    nonempty_lines,
     printed_members,
+    was_cut_off,
 )
-from harness.judge.rules.shared.violations import Member, instead, several, whole, wrong
+from harness.judge.rules.shared.violations import (
+    Member,
+    root_member,
+    several,
+    unexpected_member,
+    wrong,
+)
 from harness.judge.verdict import Level
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
@@ -28,46 +34,48 @@ from harness.trace.surface.agent_mcp import Run
 ADDRESS: Final = re.compile(r"https?://[^\s\x1b\"'<>`]+")
 
 
-def addresses(printed: str) -> list[str]:
-    """The addresses in what was printed; one that a terminal's width broke is put together."""
+def find_addresses(printed: str) -> list[str]:
+    """Return the addresses in the output; one that a terminal broke into lines is joined."""
     return ADDRESS.findall(printed)
 
 
-def finished(run: Run) -> bool:
+def got_token(run: Run) -> bool:
     """Return whether the authorization server gave this run a token."""
-    answers = [obj(one.json) for one in run.answers]
-    return any(one.get("answers") == "token" and one.get("status") == 200 for one in answers)
+    answers = [obj(answer.json) for answer in run.answers]
+    return any(
+        answer.get("answers") == "token" and answer.get("status") == 200 for answer in answers
+    )
 
 
-class LoggingIn(CommandRule):
-    """Judges `mcp login` of a configured streamable HTTP server that offers OAuth.
+class LoginRule(CommandRule):
+    """Base of rules on `mcp login` of a configured streamable HTTP server that offers OAuth.
 
-    That it does is shown by the mark of the play: the run carries `offers`, the address of the
-    authorization endpoint.
+    The mark of the play shows that it does: the run has `offers`, the address of the authorization
+    endpoint.
     """
 
     @listen(("ended", "login"))
     def on_login_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.commands.of(frame)
-        if run is None or run.ended is not frame or not run.alone or len(run.words.names) != 1:
+        run = self.commands.run_of(frame)
+        if run is None or run.end is not frame or not run.ran_alone or len(run.words.names) != 1:
             return None
-        table = self.configured(run).get(run.words.name, {})
-        offered = text(obj(run.asked.json).get("offers"))
+        table = self.configured_servers(run).get(run.words.name, {})
+        offered = text(obj(run.request.json).get("offers"))
         if kind_of(table) != HTTP or not offered:
             return None
-        return self.judged(run, offered)
+        return self.judge_login(run, offered)
 
-    def judged(self, run: Run, offered: str) -> Outcomes:
-        """Judge that run; `offered` is the address of the authorization endpoint."""
+    def judge_login(self, run: Run, endpoint: str) -> Outcomes:
+        """Judge a run; `endpoint` is the address of the authorization endpoint."""
         raise NotImplementedError
 
 
-def asked_for(run: Run, offered: str) -> dict[str, list[str]] | None:
-    """The query of the address that was printed or visited, None where there is none."""
-    visited = [text(obj(one.json).get("visits")) for one in run.visits]
-    for address in (*addresses(run.printed), *visited):
-        if address.startswith(offered):
+def authorization_query(run: Run, endpoint: str) -> dict[str, list[str]] | None:
+    """Return the query of the address that was printed or visited, None if there is none."""
+    visited = [text(obj(visit.json).get("visits")) for visit in run.visits]
+    for address in (*find_addresses(run.output), *visited):
+        if address.startswith(endpoint):
             return parse_qs(urlsplit(address).query)
     return None
 
@@ -79,27 +87,29 @@ def asked_for(run: Run, offered: str) -> dict[str, list[str]] | None:
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class Address(LoggingIn):
+class Address(LoginRule):
     """Judges that the authorization endpoint's address is printed, with a client's request in it.
 
-    An OAuth flow that a person goes through begins there: response_type is code and there is a
-    client_id. The stream and the words around it are open, and what else a browser is told.
+    An interactive OAuth flow begins there: response_type is code and there is a client_id. Left
+    open: the stream and the words around it, and what else a browser shows.
     """
 
-    def judged(self, run: Run, offered: str) -> Outcomes:
+    def judge_login(self, run: Run, endpoint: str) -> Outcomes:
         query = next(
             (
-                parse_qs(urlsplit(one).query)
-                for one in addresses(run.printed)
-                if one.startswith(offered)
+                parse_qs(urlsplit(address).query)
+                for address in find_addresses(run.output)
+                if address.startswith(endpoint)
             ),
             None,
         )
         if query is not None and query.get("response_type") == ["code"] and query.get("client_id"):
             yield Witness(run.subject, run.frames)
             return
-        expected = f"the address {offered} with response_type=code and a client_id"
-        yield several(run.subject, run.frames, [(one, expected) for one in printed_members(run)])
+        expected = f"the address {endpoint} with response_type=code and a client_id"
+        yield several(
+            run.subject, run.frames, [(output, expected) for output in printed_members(run)]
+        )
 
 
 @rule(
@@ -109,61 +119,63 @@ class Address(LoggingIn):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class SuccessLine(LoggingIn):
-    """Judges that a run which got its token ends by itself, and prints something after the address.
+class SuccessLine(LoginRule):
+    """Judges that a run which got its token exits, and prints something after the address.
 
-    In which words is open. The address and the line may go to different streams.
+    Left open: the words. The address and the line may go to different streams.
     """
 
-    def judged(self, run: Run, offered: str) -> Outcomes:
-        if not finished(run):
+    def judge_login(self, run: Run, endpoint: str) -> Outcomes:
+        if not got_token(run):
             return
-        after = [_after_address(one, offered) for one in printed_members(run)]
-        if not cut_off(run) and any(after):
+        later_lines = [_lines_after_address(output, endpoint) for output in printed_members(run)]
+        if not was_cut_off(run) and any(later_lines):
             yield Witness(run.subject, run.frames)
             return
         expected = "a line that says that the login succeeded, after the address"
-        yield several(run.subject, run.frames, [(one, expected) for one in printed_members(run)])
+        yield several(
+            run.subject, run.frames, [(output, expected) for output in printed_members(run)]
+        )
 
 
-def _after_address(where: Member, offered: str) -> list[str]:
-    """The lines after the address; of a stream that has no address all lines."""
-    lines = lines_of(text(where.value))
-    places = [place for place, line in enumerate(lines) if offered in line]
+def _lines_after_address(printed: Member, endpoint: str) -> list[str]:
+    """Return the lines after the address; all lines of a stream without an address."""
+    lines = nonempty_lines(text(printed.value))
+    places = [place for place, line in enumerate(lines) if endpoint in line]
     return lines[places[-1] + 1 :] if places else lines
 
 
 @rule(
     "mcp-login.scopes",
-    title="mcp login asks for the scopes that were given",
+    title="mcp login requests the given scopes",
     level=Level.MUST,
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class Scopes(LoggingIn):
-    """Judges the scope of the address against --scopes, a list with commas.
+class Scopes(LoginRule):
+    """Judges the scope of the address against --scopes, a comma-separated list.
 
-    Each scope that was given is asked for; OAuth puts spaces between them. Left open: further
-    scopes, and what is asked for without --scopes.
+    Each given scope is requested; OAuth separates them by spaces. Left open: further scopes, and
+    the request without --scopes.
     """
 
-    def judged(self, run: Run, offered: str) -> Outcomes:
-        given = [one.strip() for one in (run.words.last("--scopes") or "").split(",")]
-        wanted = [one for one in given if one]
-        query = asked_for(run, offered)
-        if not wanted or query is None:
+    def judge_login(self, run: Run, endpoint: str) -> Outcomes:
+        words = [word.strip() for word in (run.words.last("--scopes") or "").split(",")]
+        scopes = [word for word in words if word]
+        query = authorization_query(run, endpoint)
+        if not scopes or query is None:
             return
-        found = " ".join(query.get("scope", [])).split()
-        missing = [one for one in wanted if one not in found]
+        requested = " ".join(query.get("scope", [])).split()
+        missing = [scope for scope in scopes if scope not in requested]
         if not missing:
             yield Witness(run.subject, run.frames)
             return
-        where = next((one for one in printed_members(run) if offered in text(one.value)), None)
-        told = whole(run.asked, "argv")
-        expected = f"scope has {' '.join(wanted)}; not there: {' '.join(missing)}"
-        yield wrong(
-            run.subject, run.frames, where or whole(run.asked, "argv"), expected, also=(told,)
+        field = next(
+            (output for output in printed_members(run) if endpoint in text(output.value)), None
         )
+        argv = root_member(run.request, "argv")
+        expected = f"scope has {' '.join(scopes)}; not there: {' '.join(missing)}"
+        yield wrong(run.subject, run.frames, field or argv, expected, also=(argv,))
 
 
 @rule(
@@ -173,23 +185,25 @@ class Scopes(LoggingIn):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class ProofKey(LoggingIn):
+class ProofKey(LoginRule):
     """Judges state and code_challenge (S256) of the address.
 
-    The text says OAuth and no more; those who specify OAuth and MCP demand both: our choice.
+    The text says only OAuth; the OAuth and MCP specifications demand both: our choice.
     """
 
-    def judged(self, run: Run, offered: str) -> Outcomes:
-        query = asked_for(run, offered)
+    def judge_login(self, run: Run, endpoint: str) -> Outcomes:
+        query = authorization_query(run, endpoint)
         if query is None:
             return
         method = query.get("code_challenge_method")
         if query.get("state") and query.get("code_challenge") and method == ["S256"]:
             yield Witness(run.subject, run.frames)
             return
-        where = next((one for one in printed_members(run) if offered in text(one.value)), None)
+        field = next(
+            (output for output in printed_members(run) if endpoint in text(output.value)), None
+        )
         expected = "an address with state, code_challenge and code_challenge_method=S256"
-        yield wrong(run.subject, run.frames, where or whole(run.asked, "argv"), expected)
+        yield wrong(run.subject, run.frames, field or root_member(run.request, "argv"), expected)
 
 
 @rule(
@@ -202,36 +216,35 @@ class ProofKey(LoggingIn):
 class HttpOnly(CommandRule):
     """Judges `mcp login` of a configured stdio server, and without a name.
 
-    No address to visit is printed, and no server is asked for anything. Left open: what is said,
-    and the exit status.
+    No address to visit is printed, and no server gets a request. Left open: the words, and the exit
+    status.
     """
 
     @listen(("ended", "login"))
     def on_login_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
+        run = self.ended_run(frame)
         if run is None:
             return
-        table = self.configured(run).get(run.words.name, {})
+        table = self.configured_servers(run).get(run.words.name, {})
         if run.words.names and kind_of(table) != STDIO:
             return
         if run.web:
-            asked = run.web[0]
-            yield instead(
+            request = run.web[0]
+            yield unexpected_member(
                 run.subject,
-                (*run.frames, asked),
-                whole(asked, "web"),
-                "nothing is asked of a server, since there is no OAuth for this one",
+                (*run.frames, request),
+                root_member(request, "web"),
+                "no request to a server, since this one has no OAuth",
             )
             return
-        begun = [
-            one
-            for one in printed_members(run)
-            if any("response_type" in found for found in addresses(text(one.value)))
+        printed_addresses = [
+            output
+            for output in printed_members(run)
+            if any("response_type" in address for address in find_addresses(text(output.value)))
         ]
-        if begun:
-            expected = f"{begun[0].name}: no address to visit"
-            yield instead(run.subject, run.frames, begun[0], expected)
+        if printed_addresses:
+            expected = f"{printed_addresses[0].name}: no address to visit"
+            yield unexpected_member(run.subject, run.frames, printed_addresses[0], expected)
         else:
             yield Witness(run.subject, run.frames)
 
@@ -246,17 +259,16 @@ class HttpOnly(CommandRule):
 class SaysUnsupported(CommandRule):
     """Judges that something is printed when a stdio server cannot be logged in to.
 
-    It is unsupported by the text; that somebody is told follows: SHOULD.
+    The text calls it unsupported; that the user gets a message follows: SHOULD.
     """
 
     @listen(("ended", "login"))
     def on_login_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or kind_of(self.configured(run).get(run.words.name, {})) != STDIO:
+        run = self.ended_run(frame)
+        if run is None or kind_of(self.configured_servers(run).get(run.words.name, {})) != STDIO:
             return
-        if lines_of(run.printed):
+        if nonempty_lines(run.output):
             yield Witness(run.subject, run.frames)
             return
-        told = [(one, "a line that says so") for one in printed_members(run)]
-        yield several(run.subject, run.frames, told)
+        expectations = [(output, "a line that says so") for output in printed_members(run)]
+        yield several(run.subject, run.frames, expectations)

@@ -1,66 +1,77 @@
-"""Rules on `mcp logout`, and on the files in which credentials are kept."""
+"""Rules on `mcp logout`, and on the files that hold credentials."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, listen, rule
-from harness.judge.rules.agent_mcp.logging_in import finished
+from harness.judge.rules.agent_mcp.logging_in import got_token
 from harness.judge.rules.shared.mcp_runs import (
     HTTP,
     NAME,
     CommandRule,
-    after,
-    before,
+    config_after,
+    config_before,
+    has_name,
     kind_of,
-    lines_of,
-    names,
+    nonempty_lines,
     printed_members,
 )
-from harness.judge.rules.shared.violations import Member, instead, several, whole, wrong
+from harness.judge.rules.shared.violations import (
+    Member,
+    root_member,
+    several,
+    unexpected_member,
+    wrong,
+)
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, obj
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Run
 
 
-def holders(frame: Frame) -> list[Member]:
-    """The files of the home that hold one of the tokens that were issued."""
+def token_files(frame: Frame) -> list[Member]:
+    """Return the files of the home that hold one of the issued tokens."""
     return [
-        whole(frame, "files", place)
+        root_member(frame, "files", place)
         for place, one in enumerate(arr(obj(frame.json).get("files")))
         if arr(obj(one).get("holds"))
     ]
 
 
-class LoggingOut(CommandRule):
-    """Judges `mcp logout` of a configured HTTP server, logged in to or not as `stored` says."""
+class LogoutRule(CommandRule):
+    """Base of rules on `mcp logout` of a configured HTTP server, logged in to if `stored`."""
 
     stored = True
 
     @listen(("ended", "logout"))
     def on_logout_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
+        run = self.ended_run(frame)
         if run is None or len(run.words.names) != 1 or not NAME.fullmatch(run.words.name):
             return None
-        if kind_of(self.configured(run).get(run.words.name, {})) != HTTP:
+        if kind_of(self.configured_servers(run).get(run.words.name, {})) != HTTP:
             return None
-        return self.judged(run) if self._logged_in(run) is self.stored else None
+        return self.judge_logout(run) if self._logged_in(run) is self.stored else None
 
     def _logged_in(self, run: Run) -> bool:
-        """Return whether the last run about its credentials was a login that ended well.
+        """Return whether the last run about its credentials was a successful login.
 
         A token that is still in a file was not removed, whatever ran since.
         """
-        if holders(run.asked):
+        if token_files(run.request):
             return True
-        of_it = [
-            one
-            for one in self.commands.before(run)
-            if one.words.name == run.words.name and one.words.subcommand in ("login", "logout")
+        auth_runs = [
+            earlier_run
+            for earlier_run in self.commands.runs_before(run)
+            if earlier_run.words.name == run.words.name
+            and earlier_run.words.subcommand in ("login", "logout")
         ]
-        return bool(of_it) and of_it[-1].words.subcommand == "login" and finished(of_it[-1])
+        return (
+            bool(auth_runs)
+            and auth_runs[-1].words.subcommand == "login"
+            and got_token(auth_runs[-1])
+        )
 
-    def judged(self, run: Run) -> Outcomes:
-        """Judge that run."""
+    def judge_logout(self, run: Run) -> Outcomes:
+        """Judge a run."""
         raise NotImplementedError
 
 
@@ -71,19 +82,20 @@ class LoggingOut(CommandRule):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class Removes(LoggingOut):
-    """Judges the files of the agent's home where they held a token before.
+class Removes(LogoutRule):
+    """Judges the files of the agent's home if they held a token before.
 
-    Where credentials are kept is open: what is kept elsewhere, or hidden in a file, cannot be seen.
+    Where credentials are stored is open: those stored elsewhere, or encoded in a file, cannot be
+    seen.
     """
 
-    def judged(self, run: Run) -> Outcomes:
-        if not holders(run.asked) or run.ended is None:
+    def judge_logout(self, run: Run) -> Outcomes:
+        if not token_files(run.request) or run.end is None:
             return
-        left = holders(run.ended)
-        if left:
-            where = left[0].part("holds")
-            yield wrong(run.subject, run.frames, where, "no token of the server")
+        files = token_files(run.end)
+        if files:
+            field = files[0].part("holds")
+            yield wrong(run.subject, run.frames, field, "no token of the server")
         else:
             yield Witness(run.subject, run.frames)
 
@@ -95,18 +107,18 @@ class Removes(LoggingOut):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class SaysRemoved(LoggingOut):
+class SaysRemoved(LogoutRule):
     """Judges that something is printed for a server that was logged in to.
 
     Left open: the words, the stream, the exit status, and whether the server is named.
     """
 
-    def judged(self, run: Run) -> Outcomes:
-        if lines_of(run.printed):
+    def judge_logout(self, run: Run) -> Outcomes:
+        if nonempty_lines(run.output):
             yield Witness(run.subject, run.frames)
             return
-        told = [(one, "a line that says so") for one in printed_members(run)]
-        yield several(run.subject, run.frames, told)
+        expectations = [(output, "a line that says so") for output in printed_members(run)]
+        yield several(run.subject, run.frames, expectations)
 
 
 @rule(
@@ -116,21 +128,21 @@ class SaysRemoved(LoggingOut):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class SaysNone(LoggingOut):
-    """Judges what is printed for a configured HTTP server that nobody has logged in to.
+class SaysNone(LogoutRule):
+    """Judges the output for a configured HTTP server without stored credentials.
 
     Left open: the words around the name, the stream, the exit status.
     """
 
     stored = False
 
-    def judged(self, run: Run) -> Outcomes:
-        if any(names(line, run.words.name) for line in lines_of(run.printed)):
+    def judge_logout(self, run: Run) -> Outcomes:
+        if any(has_name(line, run.words.name) for line in nonempty_lines(run.output)):
             yield Witness(run.subject, run.frames)
             return
-        expected = f"a line that says that there are none of {run.words.name}"
-        told = [(one, expected) for one in printed_members(run)]
-        yield several(run.subject, run.frames, told)
+        expected = f"a line that says that {run.words.name} has none"
+        expectations = [(output, expected) for output in printed_members(run)]
+        yield several(run.subject, run.frames, expectations)
 
 
 @rule(
@@ -140,31 +152,31 @@ class SaysNone(LoggingOut):
     needs=("mcp-command", "mcp-login"),
     surface="command",
 )
-class TellsApart(LoggingOut):
-    """Judges a logout with nothing stored against an earlier one of the same server with something.
+class TellsApart(LogoutRule):
+    """Judges a logout without stored credentials against an earlier one with credentials.
 
-    One prints that they were removed, the other that there are none: the two say different things,
-    whatever the words.
+    One prints that they were removed, the other that there are none: the outputs differ, whatever
+    the words.
     """
 
     stored = False
 
-    def judged(self, run: Run) -> Outcomes:
+    def judge_logout(self, run: Run) -> Outcomes:
         earlier = [
-            one
-            for one in self.commands.before(run)
-            if one.words.subcommand == "logout" and one.words.name == run.words.name
+            earlier_run
+            for earlier_run in self.commands.runs_before(run)
+            if earlier_run.words.subcommand == "logout" and earlier_run.words.name == run.words.name
         ]
         other = earlier[0] if earlier else None
         if other is None or not self._logged_in(other):
             return
-        if lines_of(other.printed) != lines_of(run.printed):
+        if nonempty_lines(other.output) != nonempty_lines(run.output):
             yield Witness(run.subject, (*other.frames, *run.frames))
             return
-        where = next((one for one in printed_members(run) if one.value), None)
-        if where is not None:
-            expected = f"{where.name}: something else than {other.subject} printed"
-            yield instead(run.subject, (*other.frames, *run.frames), where, expected)
+        field = next((output for output in printed_members(run) if output.value), None)
+        if field is not None:
+            expected = f"{field.name}: something else than {other.subject} printed"
+            yield unexpected_member(run.subject, (*other.frames, *run.frames), field, expected)
 
 
 @rule(
@@ -177,21 +189,20 @@ class TellsApart(LoggingOut):
 class KeepsServer(CommandRule):
     """Judges config.toml after `mcp logout` of a configured server.
 
-    It removes credentials, as remove removes the server: SHOULD. Left open: how the table looks
+    Logout removes credentials, as remove removes the server: SHOULD. Left open: how the table looks
     afterwards.
     """
 
     @listen(("ended", "logout"))
     def on_logout_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or run.words.name not in before(run).servers:
+        run = self.ended_run(frame)
+        if run is None or run.words.name not in config_before(run).servers:
             return
-        if run.words.name in after(run).servers:
+        if run.words.name in config_after(run).servers:
             yield Witness(run.subject, run.frames)
         else:
             expected = f"the server {run.words.name} is still there"
-            yield wrong(run.subject, run.frames, after(run).where, expected)
+            yield wrong(run.subject, run.frames, config_after(run).field, expected)
 
 
 @rule(
@@ -204,19 +215,18 @@ class KeepsServer(CommandRule):
 class Private(CommandRule):
     """Judges the mode of each file of the home that holds a token after a login.
 
-    The text does not speak of it: our choice. Not judged where there are no such modes.
+    The text does not speak of it: our choice. Not judged on systems without such modes.
     """
 
     @listen(("ended", "login"))
     def on_login_ended(self, frame: Frame) -> Outcomes:
-        """Judge a run that has ended."""
-        run = self.ended(frame)
-        for file in holders(frame) if run is not None else ():
+        run = self.ended_run(frame)
+        for file in token_files(frame) if run is not None else ():
             mode = str(obj(file.value).get("mode") or "")
             if run is None or not mode:
                 continue
             if mode.endswith("00"):
                 yield Witness(run.subject, run.frames)
             else:
-                where = file.part("mode")
-                yield wrong(run.subject, run.frames, where, "no right for group and others")
+                field = file.part("mode")
+                yield wrong(run.subject, run.frames, field, "no right for group and others")

@@ -1,65 +1,65 @@
-"""Rules on `mcp remove`: the server is gone, and what is said."""
+"""Rules on `mcp remove`: the server is gone, and the command says so."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, listen, rule
 from harness.judge.rules.shared.mcp_runs import (
     NAME,
     CommandRule,
-    after,
-    before,
-    lines_of,
-    names,
+    config_after,
+    config_before,
+    has_name,
+    nonempty_lines,
     printed_members,
 )
-from harness.judge.rules.shared.violations import instead, several, whole, wrong
+from harness.judge.rules.shared.violations import root_member, several, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Run
 
 
-class Removing(CommandRule):
-    """Judges `mcp remove` of one name; `known` says of which."""
+class RemovalRule(CommandRule):
+    """Base of rules on `mcp remove` of one name, a configured one or not."""
 
-    known = True
+    is_configured = True
 
     @listen(("ended", "remove"))
     def on_remove_ended(self, frame: Frame) -> Outcomes:
         """Judge a run that has ended."""
-        run = self.ended(frame)
-        if run is None or len(run.words.names) != 1 or before(run).data is None:
+        run = self.ended_run(frame)
+        if run is None or len(run.words.names) != 1 or config_before(run).data is None:
             return None
         if not NAME.fullmatch(run.words.name) or run.words.options:
             return None
-        there = self.configured(run) if self.known else before(run).servers
-        if (run.words.name in there) is not self.known:
+        servers = self.configured_servers(run) if self.is_configured else config_before(run).servers
+        if (run.words.name in servers) is not self.is_configured:
             return None
-        return self.judged(run)
+        return self.judge_removal(run)
 
-    def judged(self, run: Run) -> Outcomes:
-        """Judge that run."""
+    def judge_removal(self, run: Run) -> Outcomes:
+        """Judge a run."""
         raise NotImplementedError
 
 
 @rule(
     "mcp-remove.removes",
-    title="A server that was removed is in config.toml no more",
+    title="A removed server is no longer in config.toml",
     level=Level.MUST,
     surface="command",
 )
-class Removes(Removing):
+class Removes(RemovalRule):
     """Judges config.toml after `mcp remove` of a configured server: TOML without its table.
 
-    Left open: what else of the file changes, and what becomes of credentials.
+    Left open: other changes of the file, and credentials.
     """
 
-    def judged(self, run: Run) -> Outcomes:
-        config = after(run)
+    def judge_removal(self, run: Run) -> Outcomes:
+        config = config_after(run)
         if config.data is not None and run.words.name not in config.servers:
             yield Witness(run.subject, run.frames)
             return
         expected = f"TOML without a table mcp_servers.{run.words.name}"
-        also = (whole(run.asked, "argv"),)
-        yield wrong(run.subject, run.frames, config.where, expected, also=also)
+        also = (root_member(run.request, "argv"),)
+        yield wrong(run.subject, run.frames, config.field, expected, also=also)
 
 
 @rule(
@@ -68,21 +68,23 @@ class Removes(Removing):
     level=Level.MUST,
     surface="command",
 )
-class SaysRemoved(Removing):
-    """Judges that something is printed for a server that was there.
+class SaysRemoved(RemovalRule):
+    """Judges that something is printed when a configured server is removed.
 
-    In which words, and on which stream, is open; that the line names the server or says the word
-    removed is what its reader expects: SHOULD.
+    Left open: the words and the stream. That the line names the server or says "removed" is what
+    its reader expects: SHOULD.
     """
 
-    def judged(self, run: Run) -> Outcomes:
-        lines = lines_of(run.printed)
-        if any(names(line, run.words.name) or "remov" in line.lower() for line in lines):
+    def judge_removal(self, run: Run) -> Outcomes:
+        lines = nonempty_lines(run.output)
+        if any(has_name(line, run.words.name) or "remov" in line.lower() for line in lines):
             yield Witness(run.subject, run.frames)
             return
-        told = [(one, "a line that says that it was removed") for one in printed_members(run)]
+        expectations = [
+            (output, "a line that says that it was removed") for output in printed_members(run)
+        ]
         level = Level.SHOULD if lines else None
-        yield several(run.subject, run.frames, told, level=level)
+        yield several(run.subject, run.frames, expectations, level=level)
 
 
 @rule(
@@ -91,21 +93,24 @@ class SaysRemoved(Removing):
     level=Level.MUST,
     surface="command",
 )
-class SaysUnknown(Removing):
-    """Judges what is printed for a name that is not configured.
+class SaysUnknown(RemovalRule):
+    """Judges the output for a name that is not configured.
 
     Left open: the words around the name, the stream, and the exit status.
     """
 
-    known = False
+    is_configured = False
 
-    def judged(self, run: Run) -> Outcomes:
-        if any(names(line, run.words.name) for line in lines_of(run.printed)):
+    def judge_removal(self, run: Run) -> Outcomes:
+        if any(has_name(line, run.words.name) for line in nonempty_lines(run.output)):
             yield Witness(run.subject, run.frames)
             return
         name = run.words.name
-        told = [(one, f"a line that says that there is no {name}") for one in printed_members(run)]
-        yield several(run.subject, run.frames, told)
+        expectations = [
+            (output, f"a line that says that {name} does not exist")
+            for output in printed_members(run)
+        ]
+        yield several(run.subject, run.frames, expectations)
 
 
 @rule(
@@ -114,30 +119,33 @@ class SaysUnknown(Removing):
     level=Level.MUST,
     surface="command",
 )
-class TellsApart(Removing):
-    """Judges a removal of an unknown name against an earlier one of a server that was there.
+class TellsApart(RemovalRule):
+    """Judges a removal of an unknown name against an earlier one of a configured server.
 
-    One prints that the server was removed, the other that none of that name exists: the two say
-    different things, whatever the words and the names.
+    One prints that the server was removed, the other that it does not exist: the outputs differ,
+    whatever the words and the names.
     """
 
-    known = False
+    is_configured = False
 
-    def judged(self, run: Run) -> Outcomes:
-        for other in self.commands.before(run):
+    def judge_removal(self, run: Run) -> Outcomes:
+        for other in self.commands.runs_before(run):
             words = other.words
-            there = words.name in before(other).servers and words.name not in after(other).servers
-            if words.subcommand != "remove" or not there or not other.alone:
+            was_removed = (
+                words.name in config_before(other).servers
+                and words.name not in config_after(other).servers
+            )
+            if words.subcommand != "remove" or not was_removed or not other.ran_alone:
                 continue
-            if _said(other) != _said(run):
+            if _anonymous_lines(other) != _anonymous_lines(run):
                 yield Witness(run.subject, (*other.frames, *run.frames))
                 continue
-            where = next((one for one in printed_members(run) if one.value), None)
-            if where is None:
+            field = next((output for output in printed_members(run) if output.value), None)
+            if field is None:
                 continue
-            expected = f"{where.name}: something else than {other.subject} printed"
-            yield instead(run.subject, (*other.frames, *run.frames), where, expected)
+            expected = f"{field.name}: something else than {other.subject} printed"
+            yield unexpected_member(run.subject, (*other.frames, *run.frames), field, expected)
 
 
-def _said(run: Run) -> list[str]:
-    return [line.replace(run.words.name, "NAME") for line in lines_of(run.printed)]
+def _anonymous_lines(run: Run) -> list[str]:
+    return [line.replace(run.words.name, "NAME") for line in nonempty_lines(run.output)]

@@ -1,6 +1,6 @@
 """Rules on the effect of a decision: an operation runs or not, its turn continues or not.
 
-Whether a command really ran can only be seen on disk; scenarios check that.
+Whether a command really ran shows only on disk; scenarios check that.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -15,14 +15,14 @@ from harness.judge.rules.shared.approval_queries import (
 from harness.judge.rules.shared.carried_out import (
     DIFF,
     exit_code,
-    only_writer,
-    printed_before,
-    prints,
+    had_output_before,
+    is_only_writer,
+    prints_expected_output,
     shows_change,
 )
 from harness.judge.rules.shared.settings_in_force import PolicyMonitor
 from harness.judge.rules.shared.view_queries import is_own_turn, item_in
-from harness.judge.rules.shared.violations import Member, instead, member, wrong
+from harness.judge.rules.shared.violations import Member, member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import text
 from harness.trace.frame import Frame, Origin
@@ -30,7 +30,7 @@ from harness.trace.order import came_before
 from harness.trace.views import ItemView, TurnView
 
 # The clause of each approving decision.
-APPROVES = {
+APPROVAL_CLAUSES = {
     "accept": "approval.accept",
     "acceptForSession": "approval.accept-for-session",
     "acceptWithExecpolicyAmendment": "approval.execpolicy-amendment",
@@ -38,23 +38,27 @@ APPROVES = {
 
 
 class DecidedItem(PolicyMonitor):
-    """A monitor of the first completion of each item for which approval was decided."""
+    """Base of rules on the first completion of each item for which approval was decided."""
 
-    def item_decided(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
-        """The item, if all decisions about it are among these."""
+    def decided_item(self, frame: Frame, meaning: frozenset[str]) -> ItemView | None:
+        """Return the item if all decisions about it are among these."""
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not is_own_turn(self.conversation, item.turn):
+        if (
+            item is None
+            or len(item.completions) > 1
+            or not is_own_turn(self.conversation, item.turn)
+        ):
             return None
         decisions = self.decisions(item)
-        if not decisions or not decisions <= meaning or not self.alone():
+        if not decisions or not decisions <= meaning or not self.has_one_client():
             return None
         return item
 
     def evidence(self, item: ItemView, frame: Frame) -> tuple[Frame, ...]:
-        """The request, the client's answer, and the item's completion."""
+        """Return the request, the client's answer, and the item's completion."""
         return (*self.last_exchange(item), frame)
 
-    def ended(
+    def end_violation(
         self,
         item: ItemView,
         frame: Frame,
@@ -63,29 +67,28 @@ class DecidedItem(PolicyMonitor):
         level: Level | None = None,
         clauses: tuple[str, ...] = (),
     ) -> Violation:
-        """The violation for an item that ended otherwise than the client's answer demands."""
+        """Return the violation for an item whose end contradicts the client's answer."""
         frames = self.evidence(item, frame)
-        answers = [one for one in frames if one.origin is Origin.HARNESS]
-        also = tuple(member(one, "decision") for one in answers)
-        where = member(frame, "item", "status")
-        return wrong(item.subject, frames, where, expected, level=level, also=also, clauses=clauses)
+        answers = [shown_frame for shown_frame in frames if shown_frame.origin is Origin.HARNESS]
+        also = tuple(member(client_answer, "decision") for client_answer in answers)
+        field = member(frame, "item", "status")
+        return wrong(item.subject, frames, field, expected, level=level, also=also, clauses=clauses)
 
 
 @rule(
     "approval.accepted-runs",
-    title="What was approved is not declined",
+    title="An approved operation is not declined",
     level=Level.MUST,
     needs=("command-approval",),
 )
 class AcceptedRuns(DecidedItem):
-    """Judges that an item whose every question was approved does not end as declined.
+    """Judges that an item does not end as declined if every question about it was approved.
 
-    accept, acceptForSession and acceptWithExecpolicyAmendment approve by their words. That the
-    operation then fails is its own affair. Where the policy is not known it is SHOULD: under reject
-    a server may ask, and then reject whatever the answer is. Left open: turns that may be under
-    reject, that were interrupted, fail, or were taken away meanwhile, or met by another turn/start,
-    or in which another question was answered by cancel; questions that the server had resolved
-    before the answer.
+    accept, acceptForSession and acceptWithExecpolicyAmendment approve. The operation may still
+    fail. SHOULD if the policy is unknown: under reject a server may ask and then reject, whatever
+    the answer. Left open: turns that may be under reject, that were interrupted, failed or were
+    disrupted (as by thread/unsubscribe), that overlapped another turn/start, or in which another
+    question was answered by cancel; questions that the server had resolved before the answer.
     """
 
     def begin(self) -> None:
@@ -95,8 +98,8 @@ class AcceptedRuns(DecidedItem):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        item = self.item_decided(frame, APPROVING)
-        if item is None or self.disturbed(item.turn) or self.cancelled(item.turn):
+        item = self.decided_item(frame, APPROVING)
+        if item is None or self.may_be_disturbed(item.turn) or self.cancelling_answer(item.turn):
             return None
         policies = self.policies(item.turn)
         status = text(item_in(frame).get("status"))
@@ -105,39 +108,40 @@ class AcceptedRuns(DecidedItem):
         if status != "declined" or "reject" in policies:
             return None
         decision = max(self.decisions(item))
-        clauses = (APPROVES[decision], "approval.command-decisions-taken")
+        clauses = (APPROVAL_CLAUSES[decision], "approval.command-decisions-taken")
         level = None if policies else Level.SHOULD
-        found = self.ended(item, frame, "completed or failed", level=level, clauses=clauses)
-        self._held.setdefault(item.turn, []).append(found)
+        violation = self.end_violation(
+            item, frame, "completed or failed", level=level, clauses=clauses
+        )
+        self._held.setdefault(item.turn, []).append(violation)
         return None
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        held = self._held.pop(turn, []) if turn is not None else []
-        return held if turn is not None and turn.status != "failed" else None
+        violations = self._held.pop(turn, []) if turn is not None else []
+        return violations if turn is not None and turn.status != "failed" else None
 
     def finish(self) -> Outcomes:
-        for held in self._held.values():
-            yield from held
+        for violations in self._held.values():
+            yield from violations
 
 
 @rule(
     "approval.denied-not-run",
-    title="What was denied does not run",
+    title="A denied operation does not run",
     level=Level.MUST,
     needs=("command-approval",),
 )
 class DeniedNotRun(DecidedItem):
-    """Judges that nothing is carried out of an item whose questions were all declined or cancelled.
+    """Judges that no part of an item runs if all its questions were declined or cancelled.
 
-    It was, where it ends as completed; where a command has output after the answer and exit code 0,
-    or in its item what it certainly prints; where the diff of the turn has the lines of a file
-    change, which nothing else can have written. Output alone, or exit code 0 alone, may be how a
-    server tells of the denial: SHOULD. A command that had output before the question was running
-    already, and may be asked about for what it wants besides, as may one whose request names a
-    network: that it is completed then is SHOULD, the rest is left open. What else its status may
-    say is for approval.denied-status.
+    It ran if it ends as completed; if a command has output after the answer and exit code 0, or its
+    item has output that it certainly prints; or if the turn's diff has the lines of a file change
+    that nothing else can have written. Output alone, or exit code 0 alone, may report the denial:
+    SHOULD. A command with output before the question was running already, and the question may
+    concern a further permission; so may a question whose request names a network: completion is
+    SHOULD then, the rest is left open. approval.denied-status judges other statuses.
     """
 
     def begin(self) -> None:
@@ -145,7 +149,7 @@ class DeniedNotRun(DecidedItem):
         self._denied: dict[TurnView, list[ItemView]] = {}
 
     @on_harness_message
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_client_answer(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         turn = self.conversation.turn_of(question) if question is not None else None
         item = turn.items.get(question_item(question)) if turn and question is not None else None
@@ -158,14 +162,16 @@ class DeniedNotRun(DecidedItem):
         turn = self.conversation.turn_of(frame)
         for item in self._denied.get(turn, ()) if turn is not None else ():
             decisions = self.decisions(item)
-            if not decisions <= DENYING or not item.started or not self.alone():
+            if not decisions <= DENYING or not item.starts or not self.has_one_client():
                 continue
-            shown = shows_change(frame, item_in(item.started[-1]))
-            if shown and only_writer(self.conversation, item, frame):
+            has_change = shows_change(frame, item_in(item.starts[-1]))
+            if has_change and is_only_writer(self.conversation, item, frame):
                 self._denied[item.turn] = [
-                    one for one in self._denied[item.turn] if one is not item
+                    denied_item
+                    for denied_item in self._denied[item.turn]
+                    if denied_item is not item
                 ]
-                return [self._done(item, frame, member(frame, "diff"), Level.MUST)]
+                return [self._run_violation(item, frame, member(frame, "diff"), Level.MUST)]
         return None
 
     @on("turn/completed")
@@ -177,42 +183,46 @@ class DeniedNotRun(DecidedItem):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        item = self.item_decided(frame, DENYING)
+        item = self.decided_item(frame, DENYING)
         if item is None:
             return None
         status = text(item_in(frame).get("status"))
         questions = self.questions(item)
-        ran_before = printed_before(item, questions[0]) or any(map(asks_for_network, questions))
+        ran_before = had_output_before(item, questions[0]) or any(map(asks_for_network, questions))
         if status == "completed":
             level = Level.SHOULD if ran_before else None
-            return [self.ended(item, frame, "declined", level=level, clauses=self._clauses(item))]
+            return [
+                self.end_violation(
+                    item, frame, "declined", level=level, clauses=self._clauses(item)
+                )
+            ]
         if status not in ("declined", "failed"):
             return None
-        sign = None if ran_before else self._sign(item, frame)
+        sign = None if ran_before else self._evidence_of_run(item, frame)
         if sign is None:
             return [Witness(item.subject, self.evidence(item, frame))]
-        return [self._done(item, frame, *sign)]
+        return [self._run_violation(item, frame, *sign)]
 
-    def _sign(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
+    def _evidence_of_run(self, item: ItemView, frame: Frame) -> tuple[Member, Level] | None:
         """Return evidence that a denied command ran, and its level; None if there is none."""
         if item.type != "commandExecution":
             return None
         shows, last = item_in(frame), item.last_delta
         answer = self.conversation.answer_of(self.questions(item)[-1])
-        late = last is not None and answer is not None and came_before(answer, last)
-        well = exit_code(shows) == 0
-        if prints(shows) and (well or late):
+        has_late_output = last is not None and answer is not None and came_before(answer, last)
+        succeeded = exit_code(shows) == 0
+        if prints_expected_output(shows) and (succeeded or has_late_output):
             return member(frame, "item", "aggregatedOutput"), Level.MUST
-        if last is not None and late:
-            return member(last, "delta"), Level.MUST if well else Level.SHOULD
-        return (member(frame, "item", "exitCode"), Level.SHOULD) if well else None
+        if last is not None and has_late_output:
+            return member(last, "delta"), Level.MUST if succeeded else Level.SHOULD
+        return (member(frame, "item", "exitCode"), Level.SHOULD) if succeeded else None
 
-    def _done(self, item: ItemView, frame: Frame, sign: Member, level: Level) -> Violation:
+    def _run_violation(self, item: ItemView, frame: Frame, sign: Member, level: Level) -> Violation:
         decision = max(self.decisions(item))
         frames = tuple(dict.fromkeys((*self.last_exchange(item), sign.frame, frame)))
         expected = f"nothing of {item.subject} carried out, since {decision} was answered"
         clauses = self._clauses(item)
-        return instead(item.subject, frames, sign, expected, level=level, clauses=clauses)
+        return unexpected_member(item.subject, frames, sign, expected, level=level, clauses=clauses)
 
     def _clauses(self, item: ItemView) -> tuple[str, ...]:
         cancelled = "cancel" in self.decisions(item)
@@ -226,16 +236,16 @@ class DeniedNotRun(DecidedItem):
     needs=("command-approval",),
 )
 class DeniedStatus(DecidedItem):
-    """Judges that an item whose every question was answered by decline or cancel ends as declined.
+    """Judges that an item ends as declined if every question was answered decline or cancel.
 
     Derived from the meaning of the decision and the list of item statuses. Left open: `completed`
-    (approval.denied-not-run speaks of that), words that are none of the four, and `failed` where a
-    failure may be what the client was asked about: under on-failure, or after a first output.
+    (approval.denied-not-run judges it), words that are none of the four, and `failed` if the
+    question may have followed a failure: under on-failure, or after a first output.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        item = self.item_decided(frame, DENYING)
+        item = self.decided_item(frame, DENYING)
         if item is None:
             return None
         status = text(item_in(frame).get("status"))
@@ -243,10 +253,10 @@ class DeniedStatus(DecidedItem):
         if status == "declined":
             return [Witness(item.subject, frames)]
         policies = self.policies(item.turn)
-        tried = "on-failure" in policies or printed_before(item, self.questions(item)[0])
+        tried = "on-failure" in policies or had_output_before(item, self.questions(item)[0])
         if status != "failed" or tried:
             return None
-        return [self.ended(item, frame, "declined")]
+        return [self.end_violation(item, frame, "declined")]
 
 
 @rule(
@@ -258,26 +268,26 @@ class DeniedStatus(DecidedItem):
 class CancelInterrupts(ApprovalMonitor):
     """Judges that a turn in which a question was answered by cancel ends as interrupted.
 
-    One that fails is SHOULD: it may have done so before the answer came. Left open: turns that met
-    an error, and those that another client may have answered in.
+    A failed turn is SHOULD: it may have failed before the answer came. Left open: turns with an
+    error, and those in which another client may have answered.
     """
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or not self.alone():
+        if turn is None or len(turn.completions) > 1 or not self.has_one_client():
             return None
-        cancel = self.cancelled(turn)
+        cancel = self.cancelling_answer(turn)
         if cancel is None:
             return None
         if turn.status == "interrupted":
             return [Witness(turn.subject, (cancel, frame))]
         if turn.errors or turn.status not in ("completed", "failed"):
             return None
-        where, also = member(frame, "turn", "status"), (member(cancel, "decision"),)
+        field, also = member(frame, "turn", "status"), (member(cancel, "decision"),)
         level = Level.SHOULD if turn.status == "failed" else None
         frames = (cancel, frame)
-        return [wrong(turn.subject, frames, where, "interrupted", level=level, also=also)]
+        return [wrong(turn.subject, frames, field, "interrupted", level=level, also=also)]
 
 
 @rule(
@@ -289,8 +299,8 @@ class CancelInterrupts(ApprovalMonitor):
 class DeclineGoesOn(ApprovalMonitor):
     """Judges that a turn in which operations were declined does not end as interrupted.
 
-    Derived: to interrupt the turn is what cancel adds to deny. Left open: turns that were
-    interrupted, taken away, met an error or failed, and those with a cancel.
+    Derived: cancel means deny and also interrupt the turn. Left open: turns that were interrupted
+    or disrupted, had an error or failed, and those with a cancel.
     """
 
     def begin(self) -> None:
@@ -298,7 +308,7 @@ class DeclineGoesOn(ApprovalMonitor):
         self._declined: dict[TurnView, Frame] = {}
 
     @on_harness_message
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_client_answer(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         turn = self.conversation.turn_of(question) if question is not None else None
         if question is not None and turn is not None and self.decision(question) == "decline":
@@ -308,15 +318,15 @@ class DeclineGoesOn(ApprovalMonitor):
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or self.cancelled(turn):
+        if turn is None or len(turn.completions) > 1 or self.cancelling_answer(turn):
             return None
         decline = self._declined.get(turn)
-        if decline is None or self.disturbed(turn):
+        if decline is None or self.may_be_disturbed(turn):
             return None
         if turn.status == "completed":
             return [Witness(turn.subject, (decline, frame))]
         if turn.status != "interrupted":
             return None
-        where, also = member(frame, "turn", "status"), (member(decline, "decision"),)
+        field, also = member(frame, "turn", "status"), (member(decline, "decision"),)
         expected = "the end of a turn that went on"
-        return [wrong(turn.subject, (decline, frame), where, expected, also=also)]
+        return [wrong(turn.subject, (decline, frame), field, expected, also=also)]

@@ -1,4 +1,4 @@
-"""Rules on the lasting effect of a decision: whether approval for the same is requested again."""
+"""Rules on the lasting effect of a decision: whether the same approval is requested again."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import json
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Outcomes, Violation, Witness, on, rule
-from harness.judge.rules.approvals.decisions import APPROVES
+from harness.judge.rules.approvals.decisions import APPROVAL_CLAUSES
 from harness.judge.rules.shared.approval_queries import (
     APPROVALS,
     DENYING,
     REMEMBERED,
     question_item,
 )
-from harness.judge.rules.shared.carried_out import exit_code, printed_before
+from harness.judge.rules.shared.carried_out import exit_code, had_output_before
 from harness.judge.rules.shared.settings_in_force import PolicyMonitor
 from harness.judge.rules.shared.view_queries import item_in, request_subject
 from harness.judge.rules.shared.violations import absent, member
@@ -24,8 +24,8 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
 from harness.trace.views import ItemView, TurnView
 
-# Decisions that are about one operation only.
-_ONCE = frozenset({"accept", *DENYING})
+# Decisions about one operation only.
+_ONE_TIME_DECISIONS = frozenset({"accept", *DENYING})
 
 
 @dataclass(slots=True, eq=False)
@@ -40,22 +40,21 @@ class Remembered:
 
 @rule(
     "approval.session-remembered",
-    title="What was approved for the session is not asked again",
+    title="An operation approved for the session is not asked about again",
     level=Level.MUST,
     needs=("command-approval",),
 )
 class SessionRemembered(PolicyMonitor):
     """Judges that the same command in the same folder of the same thread is not asked about again.
 
-    From the completion of the item on whose every question was answered by acceptForSession. It is
-    SHOULD after acceptWithExecpolicyAmendment, since what rule that leaves is not shown, and where
-    the request gives another reason or has other members: it may ask for something else. In a turn
-    that may be under on-request, or under another policy than the one that was asked in, it is
-    INFO: "always ask" is what a server then may hold to. Left open: which other commands count as
-    the same; a turn that may have another sandbox; an answer that an interrupt may have met, of an
-    item that was not completed well; an item that had begun before the answer, or has
-    had output, so that a failure may be what is asked about; what an unloading of the thread
-    forgets; traces of several clients.
+    Judged from the completion of the item for which every question was answered acceptForSession.
+    SHOULD after acceptWithExecpolicyAmendment, since the resulting rule is not shown, and if the
+    request gives another reason or has other members: it may ask for something else. INFO in a turn
+    that may be under on-request, or under another policy than before: a server may then follow
+    "always ask". Left open: which other commands count as the same; a turn that may have another
+    sandbox; an answer that may have crossed an interrupt, for an item that did not complete well;
+    an item that began before the answer, or has had output, so that the question may follow a
+    failure; threads that were unloaded since; traces of several clients.
     """
 
     def begin(self) -> None:
@@ -66,26 +65,30 @@ class SessionRemembered(PolicyMonitor):
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
+        if item is None or item.type != "commandExecution" or len(item.completions) > 1:
             return None
         thread_id, shows = item.turn.thread_id, item_in(frame)
-        wanted = (thread_id, text(shows.get("command")), text(shows.get("cwd")))
+        key = (thread_id, text(shows.get("command")), text(shows.get("cwd")))
         questions = self.questions(item)
         if not questions:
-            before = self._by_item.get(wanted)
-            if before is None or not self._still(before):
+            decision_before = self._by_item.get(key)
+            if decision_before is None or not self._is_still_remembered(decision_before):
                 return None
-            return [Witness(item.subject, (before.question, before.answer, frame))]
+            return [
+                Witness(item.subject, (decision_before.question, decision_before.answer, frame))
+            ]
         question, answer = questions[-1], self.conversation.answer_of(questions[-1])
         decision = self.decision(question)
         lasts = self.decisions(item) <= frozenset(REMEMBERED)
         status = shows.get("status")
         # An answer that crossed an interrupt may have come too late to count.
-        heard = status == "completed" or (status != "declined" and not self.disturbed(item.turn))
-        if lasts and answer is not None and heard:
-            kept = Remembered(item, question, answer, decision)
-            self._approved.setdefault((thread_id, _operation(question)), kept)
-            self._by_item.setdefault(wanted, kept)
+        is_in_time = status == "completed" or (
+            status != "declined" and not self.may_be_disturbed(item.turn)
+        )
+        if lasts and answer is not None and is_in_time:
+            remembered = Remembered(item, question, answer, decision)
+            self._approved.setdefault((thread_id, _operation_key(question)), remembered)
+            self._by_item.setdefault(key, remembered)
         return None
 
     @on(*APPROVALS)
@@ -94,119 +97,139 @@ class SessionRemembered(PolicyMonitor):
         is_question = frame.kind is Kind.REQUEST and "command" in obj(frame.params)
         if turn is None or not is_question:
             return None
-        before = self._approved.get((turn.thread_id, _operation(frame)))
-        if before is None or not self._still(before) or self._is_other(before, turn, frame):
+        remembered = self._approved.get((turn.thread_id, _operation_key(frame)))
+        if (
+            remembered is None
+            or not self._is_still_remembered(remembered)
+            or self._may_be_for_something_else(remembered, turn, frame)
+        ):
             return None
-        level = Level.MUST if before.decision == "acceptForSession" else Level.SHOULD
-        if _wording(before.question) != _wording(frame):
+        level = Level.MUST if remembered.decision == "acceptForSession" else Level.SHOULD
+        if _members_without_ids(remembered.question) != _members_without_ids(frame):
             level = Level.SHOULD
         policies = self.policies(turn)
-        if not policies or "on-request" in policies or policies != self.policies(before.item.turn):
+        if (
+            not policies
+            or "on-request" in policies
+            or policies != self.policies(remembered.item.turn)
+        ):
             level = Level.INFO
-        clause = APPROVES[before.decision]
+        clause = APPROVAL_CLAUSES[remembered.decision]
         return [
             Violation(
                 request_subject(frame),
-                (before.question, before.answer, frame),
+                (remembered.question, remembered.answer, frame),
                 f"no question about {literal(obj(frame.params).get('command'))}: "
-                f"{before.decision} was answered to it before, for {before.item.subject}",
+                f"{remembered.decision} was answered to it before, for {remembered.item.subject}",
                 f"{frame.method} asks about it again",
                 level,
                 clauses=(clause,),
                 places=(
-                    member(before.question, "command").place,
-                    member(before.answer, "decision").place,
+                    member(remembered.question, "command").place,
+                    member(remembered.answer, "decision").place,
                     member(frame, "command").place,
                 ),
             )
         ]
 
-    def _still(self, before: Remembered) -> bool:
+    def _is_still_remembered(self, remembered: Remembered) -> bool:
         """Return whether nothing can have unloaded the thread since the approval was requested."""
-        thread_id = before.item.turn.thread_id
-        return not self.disrupted_since(thread_id, before.question) and self.alone()
+        thread_id = remembered.item.turn.thread_id
+        return (
+            not self.was_disrupted_since(thread_id, remembered.question) and self.has_one_client()
+        )
 
-    def _is_other(self, before: Remembered, turn: TurnView, frame: Frame) -> bool:
-        """Return whether the request may be for something other than what was approved."""
+    def _may_be_for_something_else(
+        self, remembered: Remembered, turn: TurnView, frame: Frame
+    ) -> bool:
+        """Return whether the request may be for something other than the approved command."""
         if (
-            self.sandboxes(turn) != self.sandboxes(before.item.turn)
+            self.sandboxes(turn) != self.sandboxes(remembered.item.turn)
             or len(self.sandboxes(turn)) > 1
         ):
             return True
         item = turn.items.get(question_item(frame))
-        if item is None or not item.started:
+        if item is None or not item.starts:
             return False
-        begun = came_before(item.started[0], before.answer)
-        return item is before.item or begun or printed_before(item, frame)
+        began_before = came_before(item.starts[0], remembered.answer)
+        return item is remembered.item or began_before or had_output_before(item, frame)
 
 
 @rule(
     "approval.asked-again",
-    title="What was accepted once, or denied, is asked about again",
+    title="An operation accepted once, or denied, is asked about again",
     level=Level.SHOULD,
     needs=("command-approval",),
 )
 class AskedAgain(PolicyMonitor):
-    """Judges that a command which was asked about under untrusted is not run later unasked.
+    """Judges that a command which was asked about under untrusted does not run later unasked.
 
-    The same command, folder and thread, after accept, decline or cancel. Derived,
-    since to be remembered is what acceptForSession adds to accept, and a denial allows nothing. A
-    witness is one that is asked about again. Left open: other policies (approval.always-asked has
-    on-request); sandboxes other than dangerFullAccess, since a failure there may have been what was
-    asked about; what follows any decision that speaks of later commands too, or one that the text
-    does not show; commands that did not end well.
+    It is the same command, folder and thread, after accept, decline or cancel. Derived:
+    acceptForSession means accept and remember, and a denial allows nothing. A witness is a command
+    that is asked about again. Left open: other policies (approval.always-asked covers on-request);
+    sandboxes other than dangerFullAccess, since the question may have followed a failure there;
+    everything after a decision that also covers later commands, or an unknown one; commands that
+    failed.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._asked: dict[tuple[str, str, str], Remembered] = {}
-        self._allowed = False
+        self._remembered: dict[tuple[str, str, str], Remembered] = {}
+        self._has_lasting_allowance = False
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
+        if item is None or item.type != "commandExecution" or len(item.completions) > 1:
             return None
         shows, questions = item_in(frame), self.questions(item)
-        wanted = (item.turn.thread_id, text(shows.get("command")), text(shows.get("cwd")))
-        before = self._asked.get(wanted)
+        key = (item.turn.thread_id, text(shows.get("command")), text(shows.get("cwd")))
+        remembered = self._remembered.get(key)
         if questions:
-            self._take_in(item, wanted)
-            if before is None:
+            self._remember(item, key)
+            if remembered is None:
                 return None
-            return [Witness(item.subject, (before.question, before.answer, questions[0], frame))]
-        well = shows.get("status") == "completed" and not exit_code(shows)
-        if before is None or self._allowed or not well or not self._is_alike(before, item):
+            return [
+                Witness(item.subject, (remembered.question, remembered.answer, questions[0], frame))
+            ]
+        succeeded = shows.get("status") == "completed" and not exit_code(shows)
+        if (
+            remembered is None
+            or self._has_lasting_allowance
+            or not succeeded
+            or not self._is_alike(remembered, item)
+        ):
             return None
-        expected = f"a question about it, as about {before.item.subject}"
+        expected = f"a question about it, as about {remembered.item.subject}"
         actual = f"carried out unasked: {member(frame, 'item', 'status')}"
-        about, frames = member(before.answer, "decision"), (before.question, before.answer, frame)
-        return [absent(item.subject, frames, expected, actual, about)]
+        decision_member = member(remembered.answer, "decision")
+        frames = (remembered.question, remembered.answer, frame)
+        return [absent(item.subject, frames, expected, actual, decision_member)]
 
-    def _take_in(self, item: ItemView, wanted: tuple[str, str, str]) -> None:
+    def _remember(self, item: ItemView, key: tuple[str, str, str]) -> None:
         question = self.questions(item)[-1]
         answer = self.conversation.answer_of(question)
-        if not self.decisions(item) <= _ONCE or answer is None:
-            self._allowed = True
-        elif not printed_before(item, self.questions(item)[0]):
-            kept = Remembered(item, question, answer, self.decision(question))
-            self._asked.setdefault(wanted, kept)
+        if not self.decisions(item) <= _ONE_TIME_DECISIONS or answer is None:
+            self._has_lasting_allowance = True
+        elif not had_output_before(item, self.questions(item)[0]):
+            remembered = Remembered(item, question, answer, self.decision(question))
+            self._remembered.setdefault(key, remembered)
 
-    def _is_alike(self, before: Remembered, item: ItemView) -> bool:
+    def _is_alike(self, remembered: Remembered, item: ItemView) -> bool:
         """Return whether both were under untrusted, with nothing confined."""
         return all(
-            self.under(turn, "untrusted")
+            self.is_under(turn, "untrusted")
             and self.sandbox_types(turn) == frozenset({"dangerFullAccess"})
-            for turn in (before.item.turn, item.turn)
+            for turn in (remembered.item.turn, item.turn)
         )
 
 
-def _operation(question: Frame) -> str:
-    """A command and its folder as one text, whichever way the server writes the command."""
+def _operation_key(question: Frame) -> str:
+    """Return a command and its folder as one text, whichever form the server writes."""
     params = obj(question.params)
     return json.dumps([params.get("command"), params.get("cwd")])
 
 
-def _wording(question: Frame) -> dict[str, Any]:
-    """The members of a request other than ids, as one text."""
-    return {name: said for name, said in obj(question.params).items() if not name.endswith("Id")}
+def _members_without_ids(question: Frame) -> dict[str, Any]:
+    """Return the members of a request other than ids."""
+    return {name: value for name, value in obj(question.params).items() if not name.endswith("Id")}

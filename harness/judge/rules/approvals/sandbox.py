@@ -6,10 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, on_answer, on_sent, rule
-from harness.judge.rules.messages.known_words import CHANGING, is_idle, is_plain_text, without
+from harness.judge.rules.messages.known_words import (
+    CHANGING_METHODS,
+    is_idle,
+    is_plain_text,
+    params_without,
+)
 from harness.judge.rules.shared.settings_in_force import PolicyMonitor
-from harness.judge.rules.shared.view_queries import failed, item_in, request_subject
-from harness.judge.rules.shared.violations import instead, member, refusal, whole, wrong
+from harness.judge.rules.shared.view_queries import is_failure, item_in, request_subject
+from harness.judge.rules.shared.violations import (
+    member,
+    refusal_member,
+    root_member,
+    unexpected_member,
+    wrong,
+)
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.difference import literal
@@ -21,30 +32,30 @@ CAMEL_WORDS = frozenset({"readOnly", "workspaceWrite", "dangerFullAccess"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
+class _Refusal:
     """A thread/start that was refused with one of the words."""
 
     request: Frame
     answer: Frame
     word: str
-    rest: str
-    before: bool
+    other_params: str
+    accepted_before: bool
 
 
-class _Words(Monitor):
-    """The thread/start that was taken, by its other params.
+class _SandboxWordRule(Monitor):
+    """Base of rules on the thread/start requests with certain sandbox words.
 
-    A refusal may be for anything else, such as a server that is not ready or has no room: only
-    where the same request was taken with another sandbox, or none, before and after it, is it
-    certainly for this word. `unsure` is the level where it was taken on one side only.
+    A refusal may have another cause, such as a server that is not ready or overloaded. Only if the
+    same request was accepted with another sandbox, or none, before and after it, is the word
+    certainly the cause. `one_sided_level` applies if it was accepted on one side only.
     """
 
     words: frozenset[str]
-    unsure: Level
+    one_sided_level: Level
 
     def begin(self) -> None:
-        self._taken: set[str] = set()
-        self._refused: list[_Refused] = []
+        self._accepted: set[str] = set()
+        self._refusals: list[_Refusal] = []
 
     @on_answer("thread/start")
     def on_thread_start_answer(self, frame: Frame) -> Outcomes:
@@ -52,73 +63,80 @@ class _Words(Monitor):
         if request is None or request.deliberate:
             return
         params = obj(request.params)
-        word, rest = text(params.get("sandbox")), without(params, "sandbox")
-        if failed(frame):
+        word, other_params = text(params.get("sandbox")), params_without(params, "sandbox")
+        if is_failure(frame):
             if word in self.words:
-                self._refused.append(_Refused(request, frame, word, rest, rest in self._taken))
+                self._refusals.append(
+                    _Refusal(request, frame, word, other_params, other_params in self._accepted)
+                )
             return
-        self._taken.add(rest)
-        for one in self._refused:
-            if one.rest == rest and one.word != word:
-                yield self._found(one, None if one.before else self.unsure)
-        self._refused = [one for one in self._refused if one.rest != rest]
+        self._accepted.add(other_params)
+        for refusal in self._refusals:
+            if refusal.other_params == other_params and refusal.word != word:
+                yield self._refusal_violation(
+                    refusal, None if refusal.accepted_before else self.one_sided_level
+                )
+        self._refusals = [
+            refusal for refusal in self._refusals if refusal.other_params != other_params
+        ]
         if word in self.words:
             yield Witness(f"sandbox {word}", (request, frame))
 
     def finish(self) -> Outcomes:
-        for one in self._refused:
-            if one.before:
-                yield self._found(one, self.unsure)
+        for refusal in self._refusals:
+            if refusal.accepted_before:
+                yield self._refusal_violation(refusal, self.one_sided_level)
 
-    def _found(self, one: _Refused, level: Level | None) -> Violation:
-        frames, expected = (one.request, one.answer), f"a thread with sandbox {literal(one.word)}"
-        where = whole(one.answer, "error")
-        return instead(f"sandbox {one.word}", frames, where, expected, level=level)
+    def _refusal_violation(self, refusal: _Refusal, level: Level | None) -> Violation:
+        frames = (refusal.request, refusal.answer)
+        expected = f"a thread with sandbox {literal(refusal.word)}"
+        field = root_member(refusal.answer, "error")
+        return unexpected_member(f"sandbox {refusal.word}", frames, field, expected, level=level)
 
 
-@rule("thread.sandbox-taken", title="The three words for a sandbox are taken", level=Level.MUST)
-class SandboxTaken(_Words):
+@rule("thread.sandbox-taken", title="The three words for a sandbox are accepted", level=Level.MUST)
+class SandboxTaken(_SandboxWordRule):
     """Judges that thread/start is not refused for read-only, workspace-write, danger-full-access.
 
-    Where the same thread/start was taken with another sandbox, or none, only before or only after
-    it, the refusal may be for something else: SHOULD. Left open: one that was never taken.
+    SHOULD if the same thread/start was accepted with another sandbox, or none, only before or only
+    after it: the refusal may have another cause. Left open: a request that was never accepted.
     """
 
     words = WORDS
-    unsure = Level.SHOULD
+    one_sided_level = Level.SHOULD
 
 
 @rule(
     "thread.sandbox-camel-taken",
-    title="The words for a sandbox are taken in camelCase too",
+    title="The words for a sandbox are accepted in camelCase too",
     level=Level.INFO,
 )
-class SandboxCamelTaken(_Words):
+class SandboxCamelTaken(_SandboxWordRule):
     """Records whether thread/start is refused for readOnly, workspaceWrite, dangerFullAccess.
 
-    An example of the text passes one of them, its list has none: so INFO. Left open: as above.
+    An example of the text uses one of them, its list has none: INFO. Left open: as above.
     """
 
     words = CAMEL_WORDS
-    unsure = Level.INFO
+    one_sided_level = Level.INFO
 
 
 @rule("turn.sandbox-policy-taken", title="A turn may have its own sandbox", level=Level.MUST)
 class SandboxPolicyTaken(Monitor):
-    """Judges that turn/start is not refused for a sandboxPolicy that is as the text has it.
+    """Judges that turn/start is not refused for a sandboxPolicy in the text's form.
 
-    Left open: refusals where the thread had no turn with the same params but for sandboxPolicy and
-    input before, or has one that may still run; input that is not text; policies with a value that
-    the text does not show, such as another networkAccess of an externalSandbox, with a member more,
-    or with roots that are no absolute paths; what follows an archive or its like.
+    Left open: refusals if no turn of the thread had the same params except sandboxPolicy and input
+    before, or one may still run; input other than text; policies with unknown values, such as
+    another networkAccess of an externalSandbox, with an additional member, or with roots that are
+    not absolute paths; requests after an archive or a similar change.
     """
 
     def begin(self) -> None:
-        self._taken: set[str] = set()
+        self._accepted: set[str] = set()
 
-    @on_sent(*CHANGING)
+    @on_sent(*CHANGING_METHODS)
     def on_changing_sent(self, frame: Frame) -> Outcomes:
-        self._taken.clear()
+        self._accepted.clear()
         return None
 
     @on_answer("turn/start")
@@ -127,21 +145,22 @@ class SandboxPolicyTaken(Monitor):
         if request is None or request.deliberate:
             return None
         params = obj(request.params)
-        policy, rest = params.get("sandboxPolicy"), without(params, "sandboxPolicy", "input")
+        policy = params.get("sandboxPolicy")
+        other_params = params_without(params, "sandboxPolicy", "input")
         subject = f"{request_subject(request)}, sandbox {text(dig(policy, 'type'))}"
-        if not failed(frame):
-            self._taken.add(rest)
+        if not is_failure(frame):
+            self._accepted.add(other_params)
             return [Witness(subject, (request, frame))] if policy is not None else None
         if (
-            not _is_shown(policy)
-            or rest not in self._taken
+            not _is_in_specification(policy)
+            or other_params not in self._accepted
             or not is_idle(self.conversation, self.trace, request)
         ):
             return None
         if not is_plain_text(params.get("input")):
             return None
         frames, expected = (request, frame), f"a turn with {member(request, 'sandboxPolicy')}"
-        return [instead(subject, frames, refusal(frame), expected)]
+        return [unexpected_member(subject, frames, refusal_member(frame), expected)]
 
 
 @rule(
@@ -153,63 +172,66 @@ class SandboxPolicyTaken(Monitor):
 class SandboxApplies(PolicyMonitor):
     """Judges that no fileChange is completed in a turn with sandboxPolicy readOnly, under never.
 
-    Derived from the override and the name of the policy. Witnesses are one that ends otherwise, and
-    one that is completed in a turn with dangerFullAccess on a thread that may only read. Left open:
-    turns under another approval policy, or whose policy is not certain, and commands, of which the
-    item does not say what they changed.
+    Derived from the override and the name of the policy. Witnesses are a fileChange that ends
+    otherwise, and one that is completed in a turn with dangerFullAccess on a read-only thread. Left
+    open: turns under another or an uncertain approval policy, and commands, whose items do not say
+    what they changed.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or item.type != "fileChange" or len(item.completed) > 1:
+        if item is None or item.type != "fileChange" or len(item.completions) > 1:
             return None
         request = item.turn.request
         policy = _policy(request)
         if request is None or not policy or self.questions(item):
             return None
-        if not self.under(item.turn, "never"):
+        if not self.is_under(item.turn, "never"):
             return None
-        made = text(item_in(frame).get("status")) == "completed"
-        if policy == "dangerFullAccess" and made and self._reads_only(item.turn):
+        is_completed = text(item_in(frame).get("status")) == "completed"
+        if policy == "dangerFullAccess" and is_completed and self._reads_only(item.turn):
             return [Witness(item.subject, (request, frame))]
         if policy != "readOnly":
             return None
-        if not made:
+        if not is_completed:
             return [Witness(item.subject, (request, frame))]
-        where, also = member(frame, "item", "status"), (member(request, "sandboxPolicy", "type"),)
-        return [wrong(item.subject, (request, frame), where, "failed or declined", also=also)]
+        field, also = member(frame, "item", "status"), (member(request, "sandboxPolicy", "type"),)
+        return [wrong(item.subject, (request, frame), field, "failed or declined", also=also)]
 
     def _reads_only(self, turn: TurnView) -> bool:
         """Return whether the thread is read-only, and no other turn had a policy of its own."""
         thread = self.conversation.threads.get(turn.thread_id)
-        if thread is None or not thread.opened:
+        if thread is None or not thread.opening_answers:
             return False
-        others = any(
+        has_other_policy = any(
             other is not turn and _policy(other.request) for other in thread.turns.values()
         )
-        return not others and dig(thread.opened[-1].result, "sandbox", "type") == "readOnly"
+        return (
+            not has_other_policy
+            and dig(thread.opening_answers[-1].result, "sandbox", "type") == "readOnly"
+        )
 
 
 def _policy(request: Frame | None) -> str:
-    """The type of a turn/start's sandboxPolicy, "" for none."""
+    """Return the type of a turn/start's sandboxPolicy, "" for none."""
     return "" if request is None else text(dig(request.params, "sandboxPolicy", "type"))
 
 
-def _is_shown(policy: Any) -> bool:
+def _is_in_specification(policy: Any) -> bool:
     """Return whether a policy has only members and values that the text shows for its type."""
-    given = obj(policy)
-    roots, network = given.get("writableRoots"), given.get("networkAccess")
-    match given.get("type"):
+    members = obj(policy)
+    roots, network = members.get("writableRoots"), members.get("networkAccess")
+    match members.get("type"):
         case "dangerFullAccess":
-            return given.keys() == {"type"}
+            return members.keys() == {"type"}
         case "readOnly":
-            return given == {"type": "readOnly", "access": {"type": "fullAccess"}}
+            return members == {"type": "readOnly", "access": {"type": "fullAccess"}}
         case "externalSandbox":
-            return given == {"type": "externalSandbox", "networkAccess": "enabled"}
+            return members == {"type": "externalSandbox", "networkAccess": "enabled"}
         case "workspaceWrite":
             absolute = isinstance(roots, list) and all(map(posixpath.isabs, map(text, arr(roots))))
-            members = {"type", "writableRoots", "networkAccess"}
-            return given.keys() == members and absolute and isinstance(network, bool)
+            member_names = {"type", "writableRoots", "networkAccess"}
+            return members.keys() == member_names and absolute and isinstance(network, bool)
         case _:
             return False

@@ -1,4 +1,4 @@
-"""Rules on approval requests: what they name, which item they are about, how that item ends."""
+"""Rules on approval requests: the ids in them, their item, and how that item ends."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
@@ -14,7 +14,7 @@ from harness.judge.rules.shared.approval_queries import (
 from harness.judge.rules.shared.view_queries import (
     began_here,
     item_in,
-    perhaps_same_folder,
+    may_be_same_folder,
     request_subject,
     was_away,
 )
@@ -36,53 +36,55 @@ from harness.trace.views import ItemView
 class NamesItem(ApprovalMonitor):
     """Judges that the three ids of an approval request belong together.
 
-    The turn must be one of that thread, and the item not one of another turn. Whether it has been
-    started is for approval.order. The folder of the request should be that of the item,
-    since the client approves the one and sees the other: SHOULD where their last names differ. Left
-    open: the command, which one has as an array and the other as a text; requests for something
-    else, such as the network; turns whose beginning this client did not see, and ids that are
-    missing or no strings (shapes).
+    The turn must be one of that thread, and the item not one of another turn. approval.order judges
+    whether it has been started. The request's folder should be the item's, since the client
+    approves the one and sees the other: SHOULD if their last names differ. Left open: the command,
+    which is an array in one and a text in the other; requests for something else, such as the
+    network; turns whose beginning this client did not see, and ids that are missing or not strings
+    (shapes).
     """
 
     @on(*APPROVALS)
     def on_approval(self, frame: Frame) -> Outcomes:
-        named = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
-        thread = self.conversation.threads.get(named[0])
+        ids = [text(obj(frame.params).get(key)) for key in ("threadId", "turnId", "itemId")]
+        thread = self.conversation.threads.get(ids[0])
         turn = self.conversation.turn_of(frame)
-        if frame.kind is not Kind.REQUEST or not all(named):
+        if frame.kind is not Kind.REQUEST or not all(ids):
             return None
         if turn is None:
-            # Of a thread that was started here, and never left, every turn has been heard of.
+            # A thread that was started here, and never left, has reported each of its turns.
             if thread is None or thread.reply is None or was_away(thread, frame):
                 return None
-            return self._bad(frame, "turnId", f"the id of a turn of {thread.subject}", "threadId")
+            return self._id_violation(
+                frame, "turnId", f"the id of a turn of {thread.subject}", "threadId"
+            )
         if not began_here(self.conversation, turn):
             return None
-        if turn.thread_id != named[0]:
+        if turn.thread_id != ids[0]:
             expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
-            return self._bad(frame, "threadId", expected, "turnId")
-        if named[2] in turn.items:
-            other = self._elsewhere(frame, turn.items[named[2]])
+            return self._id_violation(frame, "threadId", expected, "turnId")
+        if ids[2] in turn.items:
+            other = self._folder_violation(frame, turn.items[ids[2]])
             return [Witness(request_subject(frame), (frame,))] if other is None else [other]
-        other = item_of_another_turn(self.conversation, named[2], turn)
+        other = item_of_another_turn(self.conversation, ids[2], turn)
         if other is None:
             return None
         expected = f"the id of an item of {turn.subject}, and this is {other.subject}"
-        return self._bad(frame, "itemId", expected, "turnId")
+        return self._id_violation(frame, "itemId", expected, "turnId")
 
-    def _elsewhere(self, frame: Frame, item: ItemView) -> Violation | None:
-        """A request that says another folder than its item has."""
-        if item.type != "commandExecution" or not item.started or asks_for_network(frame):
+    def _folder_violation(self, frame: Frame, item: ItemView) -> Violation | None:
+        """Return the violation of a request with another folder than its item."""
+        if item.type != "commandExecution" or not item.starts or asks_for_network(frame):
             return None
-        folders = [text(obj(frame.params).get("cwd")), text(item_in(item.started[-1]).get("cwd"))]
-        if not all(map(posixpath.isabs, folders)) or perhaps_same_folder(*folders):
+        folders = [text(obj(frame.params).get("cwd")), text(item_in(item.starts[-1]).get("cwd"))]
+        if not all(map(posixpath.isabs, folders)) or may_be_same_folder(*folders):
             return None
-        frames, where = (item.started[-1], frame), member(frame, "cwd")
-        expected, also = f"the cwd of {item.subject}", (member(item.started[-1], "item", "cwd"),)
+        frames, field = (item.starts[-1], frame), member(frame, "cwd")
+        expected, also = f"the cwd of {item.subject}", (member(item.starts[-1], "item", "cwd"),)
         subject = request_subject(frame)
-        return wrong(subject, frames, where, expected, also=also, level=Level.SHOULD)
+        return wrong(subject, frames, field, expected, also=also, level=Level.SHOULD)
 
-    def _bad(self, frame: Frame, key: str, expected: str, beside: str) -> list[Violation]:
+    def _id_violation(self, frame: Frame, key: str, expected: str, beside: str) -> list[Violation]:
         also = (member(frame, beside),)
         return [wrong(request_subject(frame), (frame,), member(frame, key), expected, also=also)]
 
@@ -102,7 +104,7 @@ class RequestOfType(ApprovalMonitor):
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.type or len(item.completed) > 1:
+        if item is None or not item.type or len(item.completions) > 1:
             return
         for question in self.questions(item):
             subject, frames = request_subject(question), (question, frame)
@@ -110,8 +112,8 @@ class RequestOfType(ApprovalMonitor):
                 yield Witness(subject, frames)
             else:
                 expected = f"an item of type {ITEM_TYPES[question.method]}"
-                asked = f"{expected}, which {question.method} asks about"
-                yield wrong(subject, frames, member(frame, "item", "type"), asked)
+                message = f"{expected}, which {question.method} asks about"
+                yield wrong(subject, frames, member(frame, "item", "type"), message)
 
 
 @rule(
@@ -123,10 +125,10 @@ class RequestOfType(ApprovalMonitor):
 class FinalItem(ApprovalMonitor):
     """Judges the status in the item/completed of an item that was asked about.
 
-    The three words stand in the text for file changes. For commands it says "the final item", and
-    that one still in progress is not final follows: SHOULD. For an item that an interrupt of the
-    turn cut off, the text has no word: INFO, unless it is a file change whose question had been
-    answered before. Left open: words that no item has (shapes).
+    The text lists the three words for file changes. For commands it says "the final item"; that an
+    item in progress is not final follows: SHOULD. The text has no word for an item that an
+    interrupt of the turn cut off: INFO, unless it is a file change whose question was answered
+    before. Left open: unknown words (shapes).
     """
 
     @on("item/completed")
@@ -141,16 +143,18 @@ class FinalItem(ApprovalMonitor):
         expected = "one of completed, failed, declined, since it was asked about"
         clause = "approval.file-final-status" if is_file else "approval.completed"
         level = None if is_file else Level.SHOULD
-        if not (is_file and self._was_answered(item)) and self.may_be_cut(item.turn):
+        if not (is_file and self._was_answered(item)) and self.may_be_interrupted(item.turn):
             level = Level.INFO
-        where = member(frame, "item", "status")
-        return [wrong(item.subject, (frame,), where, expected, level=level, clauses=(clause,))]
+        field = member(frame, "item", "status")
+        return [wrong(item.subject, (frame,), field, expected, level=level, clauses=(clause,))]
 
     def _was_answered(self, item: ItemView) -> bool:
-        """Return whether each question about an item was answered before the turn was
-        interrupted.
-        """
-        cut = self.first_cut(item.turn)
+        """Return whether each question about an item was answered before the interruption."""
+        interruption = self.first_interruption(item.turn)
         answers = [self.conversation.answer_of(question) for question in self.questions(item)]
-        in_time = (one is not None and (cut is None or came_before(one, cut)) for one in answers)
-        return (self.alone() or not answers) and all(in_time)
+        in_time = (
+            client_answer is not None
+            and (interruption is None or came_before(client_answer, interruption))
+            for client_answer in answers
+        )
+        return (self.has_one_client() or not answers) and all(in_time)

@@ -1,1 +1,1 @@
-"""Duties of clients: rules that judge what a client sends, and what it never sends."""
+"""Duties of clients: rules that judge the messages that a client sends or fails to send."""

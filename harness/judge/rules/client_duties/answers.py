@@ -1,4 +1,4 @@
-"""Duties of a client that was asked: it answers each question once, in the question's form."""
+"""Duties of a client that is asked: it answers each question once, in the right form."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from abc import abstractmethod
@@ -16,35 +16,41 @@ from harness.judge.base import (
     on_sent,
     rule,
 )
-from harness.judge.rules.messages.shapes import misshapen
+from harness.judge.rules.messages.shapes import shape_violation
 from harness.judge.rules.shared.view_queries import request_subject
-from harness.judge.rules.shared.violations import absent, instead, member, whole, wrong
+from harness.judge.rules.shared.violations import (
+    absent,
+    member,
+    root_member,
+    unexpected_member,
+    wrong,
+)
 from harness.judge.verdict import Level
 from harness.protocol.spec.errors import SchemaError
-from harness.protocol.values import MISSING, at, dig, obj, text
+from harness.protocol.values import MISSING, dig, obj, text, value_at
 from harness.trace.correlation import Id, as_id
 from harness.trace.frame import Frame, Kind
 
 _ANSWERS = (Kind.RESPONSE, Kind.ERROR)
-_ASKED = ("command-approval",)
+_NEEDS = ("command-approval",)
 
 
 def _is_answer(frame: Frame) -> bool:
     return frame.kind in _ANSWERS and not frame.deliberate
 
 
-class _FirstAnswers(Monitor):
-    """A monitor of the answers that name a question, the first of each."""
+class _FirstAnswerRule(Monitor):
+    """Base of rules on the first answer to each question."""
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         question = self.conversation.request_of(frame) if _is_answer(frame) else None
         if question is None or self.conversation.answer_of(question) is not frame:
             return None
-        return self.judged(question, frame, request_subject(question))
+        return self.judge_answer(question, frame, request_subject(question))
 
     @abstractmethod
-    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+    def judge_answer(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
         """Judge the first answer to a question."""
 
     def errors_of(self, question: Frame, frame: Frame) -> list[SchemaError]:
@@ -58,19 +64,19 @@ class _FirstAnswers(Monitor):
     "duty.answer-known",
     title="The client answers only what it was asked",
     level=Level.MUST,
-    needs=_ASKED,
+    needs=_NEEDS,
     side=Side.CLIENT,
 )
 class AnswerKnown(Monitor):
     """Judges that each answer of the client has the id of a request that the server sent.
 
     The request came before on the same connection, and an id keeps its type: "1" does not answer
-    the request 1. Left open: an error whose id is null, by which a JSON-RPC peer says that it could
-    not read a message, and what has neither result nor error (duty.message-form).
+    the request 1. Left open: an error with id null, by which a JSON-RPC peer reports an unreadable
+    message, and answers with neither result nor error (duty.message-form).
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if not _is_answer(frame):
             return None
         question = self.conversation.request_of(frame)
@@ -79,26 +85,26 @@ class AnswerKnown(Monitor):
         if frame.kind is Kind.ERROR and (as_id(frame.id) is None or frame.error is MISSING):
             return None
         expected = "the id of a request that the server sent on this connection"
-        return [wrong(f"answer to id {frame.id}", (frame,), whole(frame, "id"), expected)]
+        return [wrong(f"answer to id {frame.id}", (frame,), root_member(frame, "id"), expected)]
 
 
 @rule(
     "duty.answer-once",
     title="The client answers a request of the server once",
     level=Level.SHOULD,
-    needs=_ASKED,
+    needs=_NEEDS,
     side=Side.CLIENT,
 )
 class AnswerOnce(Monitor):
     """Judges that no request of the server is answered by the client a second time.
 
-    Derived: an answer has the id of a request that waits for it, and after the first answer none
-    does. An id that the server has used again since is a new request. Left open: which of the two
-    answers holds.
+    Derived: an answer has the id of a pending request, and after the first answer none is pending.
+    An id that the server has used again since is a new request. Left open: which of the two answers
+    counts.
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         question = self.conversation.request_of(frame) if _is_answer(frame) else None
         if question is None:
             return None
@@ -107,35 +113,41 @@ class AnswerOnce(Monitor):
         if first is None or first is frame or first.deliberate:
             return [Witness(subject, (question, frame))]
         expected = f"one answer to {subject}"
-        return [instead(subject, (question, first, frame), whole(frame, "id"), expected)]
+        return [
+            unexpected_member(subject, (question, first, frame), root_member(frame, "id"), expected)
+        ]
 
 
 @rule(
     "duty.answer-form",
     title="The client's answer has a result of the shape that was asked for",
     level=Level.MUST,
-    needs=_ASKED,
+    needs=_NEEDS,
     side=Side.CLIENT,
 )
-class AnswerForm(_FirstAnswers):
+class AnswerForm(_FirstAnswerRule):
     """Judges the form of the client's first answer: a result or an error, and not both.
 
     The result of an approval is an object with a decision. Left open: which decision it is
-    (duty.decision-known), results of requests that the text does not show, and errors as answers,
-    whose form is not shown.
+    (duty.decision-known), results of requests that the text does not show, and errors, whose form
+    is not shown.
     """
 
-    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+    def judge_answer(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
         frames = (question, frame)
         if frame.result is not MISSING and frame.error is not MISSING:
             expected = "a result or an error, not both"
-            return [instead(subject, frames, whole(frame, "error"), expected)]
+            return [unexpected_member(subject, frames, root_member(frame, "error"), expected)]
         if frame.result is MISSING and frame.error is MISSING:
-            return [wrong(subject, frames, whole(frame, "result"), "a result, or an error")]
-        errors = [one for one in self.errors_of(question, frame) if not _about_decision(one, frame)]
+            return [wrong(subject, frames, root_member(frame, "result"), "a result, or an error")]
+        errors = [
+            error
+            for error in self.errors_of(question, frame)
+            if not _is_wrong_decision(error, frame)
+        ]
         if errors:
-            found = misshapen(subject, frames, member(frame), errors)
-            return [replace(found, clauses=("approval.answer",))]
+            violation = shape_violation(subject, frames, member(frame), errors)
+            return [replace(violation, clauses=("approval.answer",))]
         return [Witness(subject, frames)]
 
 
@@ -143,46 +155,48 @@ class AnswerForm(_FirstAnswers):
     "duty.decision-known",
     title="The client decides by a word that the text lists for the question",
     level=Level.MUST,
-    needs=_ASKED,
+    needs=_NEEDS,
     side=Side.CLIENT,
 )
-class DecisionKnown(_FirstAnswers):
+class DecisionKnown(_FirstAnswerRule):
     """Judges the decision of an approval: one of six words for a command, of two for a file change.
 
     The two lists differ: accept and decline are in both, cancel and the lasting decisions are for
-    commands alone. Left open: answers without a decision (duty.answer-form), and second answers.
+    commands only. Left open: answers without a decision (duty.answer-form), and second answers.
     """
 
-    def judged(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
-        shown = self.book.method(question.method) is not None
-        if not shown or dig(frame.result, "decision") is MISSING:
+    def judge_answer(self, question: Frame, frame: Frame, subject: str) -> Outcomes:
+        is_in_book = self.book.method(question.method) is not None
+        if not is_in_book or dig(frame.result, "decision") is MISSING:
             return None
         frames = (question, frame)
-        errors = [one for one in self.errors_of(question, frame) if _about_decision(one, frame)]
+        errors = [
+            error for error in self.errors_of(question, frame) if _is_wrong_decision(error, frame)
+        ]
         if errors:
-            return [misshapen(subject, frames, member(frame), errors)]
+            return [shape_violation(subject, frames, member(frame), errors)]
         return [Witness(subject, frames)]
 
 
-def _about_decision(error: SchemaError, frame: Frame) -> bool:
-    """Return whether a decision is there and wrong, in contrast to one that is missing."""
-    return error.path[:1] == ("decision",) and at(frame.result, error.path) is not MISSING
+def _is_wrong_decision(error: SchemaError, frame: Frame) -> bool:
+    """Return whether a decision exists and is wrong, not missing."""
+    return error.path[:1] == ("decision",) and value_at(frame.result, error.path) is not MISSING
 
 
 @rule(
     "duty.answers",
     title="The client answers every request of the server",
     level=Level.MUST,
-    needs=_ASKED,
+    needs=_NEEDS,
     side=Side.CLIENT,
 )
 class Answers(Monitor):
-    """Judges that no request of the server is left without an answer, however late it comes.
+    """Judges that every request of the server gets an answer, however late.
 
-    Judged at the end, where it is known that the client was at rest: an open question waits for a
-    person perhaps. A question is over without an answer when the server tells that it is resolved,
-    that its turn has ended or that its thread is closed, and when the client opens a thread anew.
-    An error is an answer too. Left open: requests whose id no answer can name.
+    Judged at the end, if the client was certainly at rest: an open question may be waiting for a
+    person. A question ends without an answer when the server reports that it is resolved, that its
+    turn has ended or that its thread is closed, and when the client opens a thread again. An error
+    is an answer too. Left open: requests whose id no answer can name.
     """
 
     def begin(self) -> None:
@@ -196,7 +210,7 @@ class Answers(Monitor):
         return None
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is None or frame.kind not in _ANSWERS:
             return None
@@ -207,10 +221,10 @@ class Answers(Monitor):
 
     @on("serverRequest/resolved")
     def on_server_request_resolved(self, frame: Frame) -> Outcomes:
-        # The payload is not shown. Where it names an open question that one is meant, else any.
-        named = as_id(obj(frame.params).get("requestId"))
-        if named is not None and named in self._open:
-            del self._open[named]
+        # The payload is not shown: it may name an open question, else it may mean any.
+        identifier = as_id(obj(frame.params).get("requestId"))
+        if identifier is not None and identifier in self._open:
+            del self._open[identifier]
         else:
             self._open.clear()
         return None
@@ -231,7 +245,7 @@ class Answers(Monitor):
         return None
 
     @on_sent("thread/resume", "thread/unsubscribe")
-    def came_or_left(self, _: Frame) -> Outcomes:
+    def on_resume_or_unsubscribe_sent(self, _: Frame) -> Outcomes:
         self._open.clear()
         return None
 
@@ -239,12 +253,14 @@ class Answers(Monitor):
         for question in self._open.values():
             subject = request_subject(question)
             expected = f"an answer of the client to {subject}"
-            found = absent(subject, (question,), expected, "none came", whole(question, "id"))
-            yield replace(found, clauses=self._clauses(question))
+            violation = absent(
+                subject, (question,), expected, "none came", root_member(question, "id")
+            )
+            yield replace(violation, clauses=self._clauses(question))
 
     def _clauses(self, question: Frame) -> tuple[str, ...]:
-        shown = self.book.method(question.method) is not None
-        return ("approval.answer",) if shown else ("rpc.answer-form",)
+        is_in_book = self.book.method(question.method) is not None
+        return ("approval.answer",) if is_in_book else ("rpc.answer-form",)
 
     def _forget(self, keys: Iterable[Id]) -> None:
         for key in list(keys):

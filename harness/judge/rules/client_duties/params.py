@@ -15,27 +15,27 @@ from harness.judge.base import (
     on_sent,
     rule,
 )
-from harness.judge.rules.messages.shapes import judged, payload_of
+from harness.judge.rules.messages.shapes import judge_payload, payload_of
 from harness.judge.rules.shared.skill_listings import LIST, WRITE
-from harness.judge.rules.shared.told_before import told_before
+from harness.judge.rules.shared.told_before import server_sent_before
 from harness.judge.rules.shared.view_queries import request_subject
 from harness.judge.rules.shared.violations import member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.errors import SchemaError
 from harness.protocol.spec.skill_paths import SKILL_FILE, skill_paths
-from harness.protocol.values import MISSING, at, obj, text
+from harness.protocol.values import MISSING, obj, text, value_at
 from harness.trace.frame import Frame, Kind
 
 _CLIENTS = "client-to-server"
-# Under development: what their params are is not shown but for one name (duty.remote-skills).
+# Under development: their params are not shown (duty.remote-skills).
 _REMOTE = "skills/remote/"
 
 
-class _Params(Monitor):
-    """A monitor of the params of the client's requests that the book shows."""
+class _ParamsRule(Monitor):
+    """Base of rules on the params of the client's requests that the book shows."""
 
-    def judge_params(self, frame: Frame, mine: Callable[[SchemaError], bool]) -> Outcomes:
-        """Judge the params of a request, as far as they are this duty's."""
+    def judge_params(self, frame: Frame, is_relevant: Callable[[SchemaError], bool]) -> Outcomes:
+        """Judge the params of a request by the schema errors relevant to this duty."""
         row = self.book.method(frame.method)
         if frame.deliberate or frame.kind is not Kind.REQUEST:
             return None
@@ -46,17 +46,19 @@ class _Params(Monitor):
         params = payload_of(frame)
         if not isinstance(params, dict):
             return None
-        errors = [one for one in self.book.validate_params(frame.method, params) if mine(one)]
-        found = judged(request_subject(frame), (frame,), member(frame), errors)
-        return [self._cited(one, row.clauses[:1]) for one in found]
+        errors = [
+            error for error in self.book.validate_params(frame.method, params) if is_relevant(error)
+        ]
+        outcomes = judge_payload(request_subject(frame), (frame,), member(frame), errors)
+        return [self._with_client_clauses(outcome, row.clauses[:1]) for outcome in outcomes]
 
-    def _cited(self, one: Outcome, otherwise: tuple[str, ...]) -> Outcome:
-        """A finding with the clauses that bind clients; some members have none of their own."""
-        if isinstance(one, Witness):
-            return one
-        mine = {row.id for row in self.book.requirements_of(self.id)}
-        cited = tuple(name for name in one.clauses if name in mine)
-        return replace(one, clauses=cited or otherwise)
+    def _with_client_clauses(self, outcome: Outcome, default_clauses: tuple[str, ...]) -> Outcome:
+        """Return an outcome with the clauses that bind clients, or the default ones."""
+        if isinstance(outcome, Witness):
+            return outcome
+        own_clauses = {row.id for row in self.book.requirements_of(self.id)}
+        clauses = tuple(name for name in outcome.clauses if name in own_clauses)
+        return replace(outcome, clauses=clauses or default_clauses)
 
 
 @rule(
@@ -65,18 +67,18 @@ class _Params(Monitor):
     level=Level.MUST,
     side=Side.CLIENT,
 )
-class ParamsComplete(_Params):
+class ParamsComplete(_ParamsRule):
     """Judges that no param is missing that the text marks as required, nor a part of one.
 
-    Such as the input of a turn/start, the expectedTurnId of a turn/steer, the text of an input. The
-    details of a sandbox policy are named and not said to be always there: SHOULD. Params that are
-    null or not there have none. Left open: params of requests that are not shown, and params that
-    are no object (duty.message-form).
+    Examples are the input of a turn/start, the expectedTurnId of a turn/steer, the text of an
+    input. The details of a sandbox policy are named but not said to be always present: SHOULD.
+    Params that are null or missing have no members. Left open: params of requests that are not
+    shown, and params that are not an object (duty.message-form).
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
-        return self.judge_params(frame, lambda one: _missing(one, frame))
+    def on_client_message(self, frame: Frame) -> Outcomes:
+        return self.judge_params(frame, lambda one: _is_missing(one, frame))
 
 
 @rule(
@@ -85,21 +87,21 @@ class ParamsComplete(_Params):
     level=Level.MUST,
     side=Side.CLIENT,
 )
-class ParamsValid(_Params):
-    """Judges the types of params, and the words of those whose words are listed.
+class ParamsValid(_ParamsRule):
+    """Judges the types of params, and the words of those with listed words.
 
-    Such as policies, effort, kinds of input. Null is as good as nothing for what may be left out.
-    Left open: params that the text does not list, which are taken and left unused, and what is
-    missing (duty.params-complete).
+    Examples are policies, effort, kinds of input. Null equals absence for optional params. Left
+    open: params that the text does not list, which are accepted and ignored, and missing ones
+    (duty.params-complete).
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
-        return self.judge_params(frame, lambda one: not _missing(one, frame))
+    def on_client_message(self, frame: Frame) -> Outcomes:
+        return self.judge_params(frame, lambda one: not _is_missing(one, frame))
 
 
-def _missing(error: SchemaError, frame: Frame) -> bool:
-    return at(frame.params, error.path) is MISSING
+def _is_missing(error: SchemaError, frame: Frame) -> bool:
+    return value_at(frame.params, error.path) is MISSING
 
 
 @rule(
@@ -110,20 +112,20 @@ def _missing(error: SchemaError, frame: Frame) -> bool:
     side=Side.CLIENT,
 )
 class SkillPaths(Monitor):
-    """Judges the paths that the client sends: of skills to be used or configured, of extra roots.
+    """Judges the paths that the client sends: of skills to use or configure, of extra roots.
 
-    That of a skill is the absolute path of its SKILL.md, not of its folder; extra roots are
-    absolute. Left open: whether there is such a file, and paths that are no strings
+    A skill's path is the absolute path of its SKILL.md, not of its folder; extra roots are
+    absolute. Left open: whether the file exists, and paths that are not strings
     (duty.params-valid).
     """
 
     @on_sent("turn/start", "turn/steer", WRITE, LIST)
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_skill_request_sent(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             return
         subject = request_subject(frame)
         for path, right in skill_paths(frame.method, frame.params):
-            if not isinstance(at(frame.params, path), str):
+            if not isinstance(value_at(frame.params, path), str):
                 continue
             if right:
                 yield Witness(subject, (frame,))
@@ -143,25 +145,25 @@ class SkillPaths(Monitor):
 class CursorGiven(Monitor):
     """Judges that the cursor of a thread/list stands in something that the server wrote before.
 
-    A cursor is opaque: a client that makes one up, or changes one, asks for no page that there is.
-    SHOULD, since one may come from a session that is not in the trace: it is judged only where the
-    client was given a page before, on this connection. Left open: whether it is still good.
+    A cursor is opaque: a client that invents or changes one asks for a page that does not exist.
+    SHOULD, since it may come from a session outside the trace: judged only if this connection got a
+    page before. Left open: whether it is still valid.
     """
 
     def begin(self) -> None:
-        self._listed = False
+        self._has_page = False
 
     @on_answer("thread/list")
     def on_thread_list_answer(self, _: Frame) -> Outcomes:
-        self._listed = True
+        self._has_page = True
         return None
 
     @on_sent("thread/list")
     def on_thread_list_sent(self, frame: Frame) -> Outcomes:
         cursor = text(obj(frame.params).get("cursor"))
-        if frame.deliberate or not cursor or not self._listed:
+        if frame.deliberate or not cursor or not self._has_page:
             return None
-        subject, where = request_subject(frame), member(frame, "cursor")
-        if told_before(self.trace, frame, cursor):
+        subject, field = request_subject(frame), member(frame, "cursor")
+        if server_sent_before(self.trace, frame, cursor):
             return [Witness(subject, (frame,))]
-        return [wrong(subject, (frame,), where, "the nextCursor of an earlier reply")]
+        return [wrong(subject, (frame,), field, "the nextCursor of an earlier reply")]

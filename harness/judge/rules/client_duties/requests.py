@@ -1,4 +1,4 @@
-"""Duties of a client in what it asks: the form of a request, its id, its method."""
+"""Duties of a client in its requests: their form, their id, their method."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import (
@@ -12,12 +12,12 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.rules.shared.view_queries import request_subject
-from harness.judge.rules.shared.violations import instead, whole, wrong
+from harness.judge.rules.shared.violations import root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING, obj
 from harness.trace.correlation import Id, as_id
 from harness.trace.difference import literal
-from harness.trace.frame import Frame, Kind, why_no_json
+from harness.trace.frame import Frame, Kind, json_error
 
 _CLIENTS = "client-to-server"
 _HANDSHAKE = ("initialize", "initialized")
@@ -33,41 +33,38 @@ _REMOTE = "skills/remote/"
 class MessageForm(Monitor):
     """Judges each line of the client: a request, an answer or a notification, as a JSON object.
 
-    A finding: no JSON, no object, no known form; a request whose id no answer could name (null, an
-    array, true); params that are no object. Left open: ids that are strings (duty.id-number),
-    params that are null or not there (duty.params-complete says which are needed), extra members
-    such as jsonrpc, and lines that were cut off by the end of the connection.
+    A violation is a line that is not JSON, not an object or of unknown form; a request whose id no
+    answer could name (null, an array, true); params that are not an object. Left open: ids that are
+    strings (duty.id-number), null or missing params (duty.params-complete says which are needed),
+    extra members such as jsonrpc, and lines that were cut off by the end of the connection.
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             return None
         subject = f"connection {frame.connection}"
         if frame.kind is Kind.MALFORMED or self._has_no_method(frame):
-            return None if frame.damage else [self._formless(subject, frame)]
+            return None if frame.damage else [self._form_violation(subject, frame)]
         if frame.kind is Kind.REQUEST and as_id(frame.id) is None:
-            return [wrong(subject, (frame,), whole(frame, "id"), "a number")]
+            return [wrong(subject, (frame,), root_member(frame, "id"), "a number")]
         params = obj(frame.json).get("params")
         if params is not None and not isinstance(params, dict):
-            return [wrong(subject, (frame,), whole(frame, "params"), "an object")]
+            return [wrong(subject, (frame,), root_member(frame, "params"), "an object")]
         return [Witness(subject, (frame,))]
 
     def _has_no_method(self, frame: Frame) -> bool:
-        """Return whether it is of the form of no answer that the client could give.
-
-        Then its method was lost.
-        """
+        """Return whether the method was lost: it is not the form of any answer of the client."""
         says_nothing = frame.error is MISSING and frame.result is MISSING
         return says_nothing and frame.kind is Kind.ERROR and not self.conversation.request_of(frame)
 
-    def _formless(self, subject: str, frame: Frame) -> Violation:
+    def _form_violation(self, subject: str, frame: Frame) -> Violation:
         keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
-        what = f"JSON of no known form (its members: {keys})"
+        actual = f"JSON of no known form (its members: {keys})"
         if frame.json is MISSING:
-            what = f"a line that is no JSON ({why_no_json(frame.raw)})"
+            actual = f"a line that is not JSON ({json_error(frame.raw)})"
         expected = "a request (method, id, params), an answer (id, result) or a notification"
-        return Violation(subject, (frame,), expected, f"{what}: {frame.text(160)}")
+        return Violation(subject, (frame,), expected, f"{actual}: {frame.text(160)}")
 
 
 @rule(
@@ -79,20 +76,20 @@ class MessageForm(Monitor):
 class IdNumber(Monitor):
     """Records requests whose id is a string, once for each connection.
 
-    The form of a request has a number as its id. The text also speaks of JSON-RPC, which has
-    strings too, and many servers take them: so it is no more than recorded. Left open: ids that are
-    neither (duty.message-form).
+    A request's form has a number as its id. The text also speaks of JSON-RPC, which allows strings,
+    and many servers accept them, so this is only recorded. Left open: ids that are neither
+    (duty.message-form).
     """
 
     once = True
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind is not Kind.REQUEST:
             return None
         subject = f"connection {frame.connection}"
         if isinstance(frame.id, str):
-            return [wrong(subject, (frame,), whole(frame, "id"), "a number")]
+            return [wrong(subject, (frame,), root_member(frame, "id"), "a number")]
         return None if as_id(frame.id) is None else [Witness(subject, (frame,))]
 
 
@@ -103,18 +100,18 @@ class IdNumber(Monitor):
     side=Side.CLIENT,
 )
 class IdFree(Monitor):
-    """Judges that a request's id is not that of a request of the client that is still unanswered.
+    """Judges that a request does not reuse the id of an unanswered request of the client.
 
-    Derived: the response names its request by the id alone, so that nobody could tell which of the
-    two it is for. Each connection has ids of its own, and an id keeps its type. Left open: an id
-    that is used again after the answer.
+    Derived: the response names its request by the id alone, so it would be ambiguous. Each
+    connection has ids of its own, and an id keeps its type. Left open: an id that is reused after
+    the answer.
     """
 
     def begin(self) -> None:
         self._open: dict[Id, Frame] = {}
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if frame.kind is not Kind.REQUEST or identifier is None:
             return None
@@ -126,8 +123,8 @@ class IdFree(Monitor):
         if first is None:
             return [Witness(subject, (frame,))]
         expected = f"an id other than that of {first.method}, which is not answered yet"
-        where, also = whole(frame, "id"), (whole(first, "id"),)
-        return [wrong(subject, (first, frame), where, expected, also=also)]
+        field, also = root_member(frame, "id"), (root_member(first, "id"),)
+        return [wrong(subject, (first, frame), field, expected, also=also)]
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def on_response(self, frame: Frame) -> Outcomes:
@@ -139,22 +136,22 @@ class IdFree(Monitor):
 
 @rule(
     "duty.method-known",
-    title="Methods of the client that the specification does not give are recorded",
+    title="Methods of the client outside the specification are recorded",
     level=Level.INFO,
     side=Side.CLIENT,
 )
 class MethodKnown(Monitor):
     """Records requests and notifications of the client that the text does not name, once each.
 
-    A server need not have them. The text speaks of methods that it does not show, and the handshake
-    (initialize, initialized) is an open point, so it fails nobody. Left open: names of the server's
-    requests and notifications (duty.right-direction).
+    A server need not know them. The text mentions methods that it does not show, and the handshake
+    (initialize, initialized) is an open point, so this never fails a client. Left open: names of
+    the server's requests and notifications (duty.right-direction).
     """
 
     once = True
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
             return None
         method = frame.method
@@ -164,7 +161,7 @@ class MethodKnown(Monitor):
         if method in _HANDSHAKE or self.book.method(method) is not None:
             return [Witness(subject, (frame,))]
         expected = "the name of an operation of the specification"
-        return [wrong(subject, (frame,), whole(frame, "method"), expected)]
+        return [wrong(subject, (frame,), root_member(frame, "method"), expected)]
 
 
 @rule(
@@ -174,15 +171,15 @@ class MethodKnown(Monitor):
     side=Side.CLIENT,
 )
 class RightDirection(Monitor):
-    """Judges that the client sends nothing that by its name is the server's to send.
+    """Judges that the client sends no message that only the server may send.
 
-    The forms have server requests and the listed notifications go from the server to the client;
-    what a server does with one that comes to it is not shown. Left open: names that the text does
-    not list (duty.method-known).
+    Server requests and the listed notifications go from the server to the client; what a server
+    does when it gets one is not shown. Left open: names that the text does not list
+    (duty.method-known).
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
             return None
         row, event = self.book.method(frame.method), self.book.event(frame.method)
@@ -192,25 +189,24 @@ class RightDirection(Monitor):
         if event is None and row is not None and row.direction == _CLIENTS:
             return [Witness(subject, (frame,))]
         expected = f"{frame.method} from the server alone"
-        return [instead(subject, (frame,), whole(frame, "method"), expected)]
+        return [unexpected_member(subject, (frame,), root_member(frame, "method"), expected)]
 
 
 @rule(
     "duty.request-has-id",
-    title="What the client asks for has an id",
+    title="The client's requests have an id",
     level=Level.MUST,
     side=Side.CLIENT,
 )
 class RequestHasId(Monitor):
     """Judges that the client sends the operations of the text as requests, not as notifications.
 
-    Without an id there is nothing that the response could name, so that the client does not learn
-    what became of it. Left open: initialize, whose form is not shown, and names that the text does
-    not list.
+    Without an id the response could not name it, so the client would not learn the outcome. Left
+    open: initialize, whose form is not shown, and names that the text does not list.
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         row = self.book.method(frame.method)
         if frame.deliberate or row is None or row.direction != _CLIENTS:
             return None
@@ -218,41 +214,45 @@ class RequestHasId(Monitor):
             return None
         subject = f"method {frame.method}"
         if frame.kind is Kind.NOTIFICATION:
-            return [wrong(subject, (frame,), whole(frame, "id"), "a number")]
+            return [wrong(subject, (frame,), root_member(frame, "id"), "a number")]
         return [Witness(subject, (frame,))] if frame.kind is Kind.REQUEST else None
 
 
 @rule(
     "duty.handshake-first",
-    title="Where the client shakes hands, it does so first and once",
+    title="A client with a handshake begins with it, once",
     level=Level.INFO,
     side=Side.CLIENT,
 )
 class HandshakeFirst(Monitor):
     """Records an initialize that comes after another message of its connection, or a second one.
 
-    The text does not name the handshake; servers that have it refuse what comes before it. Left
-    open: clients that never send initialize, and whether they wait for its answer.
+    The text does not name the handshake; servers that have it reject earlier messages. Left open:
+    clients that never send initialize, and whether they wait for its answer.
     """
 
     def begin(self) -> None:
         self._first: Frame | None = None
-        self._greeted: Frame | None = None
+        self._initialize: Frame | None = None
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         first = self._first
         self._first = first or frame
         if frame.deliberate or frame.method != "initialize" or frame.kind is not Kind.REQUEST:
             return None
-        subject, again = f"connection {frame.connection}", self._greeted
-        self._greeted = frame
-        if again is not None:
+        subject, earlier = f"connection {frame.connection}", self._initialize
+        self._initialize = frame
+        if earlier is not None:
             expected = "one initialize on a connection"
-            return [instead(subject, (again, frame), whole(frame, "method"), expected)]
+            return [
+                unexpected_member(subject, (earlier, frame), root_member(frame, "method"), expected)
+            ]
         if first is not None:
             expected = "initialize before anything else on this connection"
-            return [instead(subject, (first, frame), whole(first, "method"), expected)]
+            return [
+                unexpected_member(subject, (first, frame), root_member(first, "method"), expected)
+            ]
         return [Witness(subject, (frame,))]
 
 
@@ -266,17 +266,17 @@ class HandshakeFirst(Monitor):
 class RemoteSkills(Monitor):
     """Judges that the client calls none of the methods that are under development.
 
-    The text tells production clients to leave them alone; whether a client is one cannot be seen,
-    so this weighs SHOULD. A witness is a request of the listed skills by a method that is ready.
-    Left open: everything about what those methods do.
+    The text tells production clients not to use them; whether a client is one cannot be seen:
+    SHOULD. A witness is a request by a skills method that is ready. Left open: everything about the
+    effects of those methods.
     """
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or not frame.method.startswith("skills/"):
             return None
         subject = f"method {frame.method}"
         if not frame.method.startswith(_REMOTE):
             return [Witness(subject, (frame,))]
         expected = "no method that is under development"
-        return [instead(subject, (frame,), whole(frame, "method"), expected)]
+        return [unexpected_member(subject, (frame,), root_member(frame, "method"), expected)]

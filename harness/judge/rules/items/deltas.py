@@ -11,7 +11,7 @@ from typing import Final
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on, on_sent, rule
 from harness.judge.rules.shared.view_queries import DELTA_ITEMS, DELTAS, item_in, turn_in
-from harness.judge.rules.shared.violations import Member, absent, differs, member
+from harness.judge.rules.shared.violations import Member, absent, different, member
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
@@ -24,21 +24,21 @@ SUMMARY_DELTA = "item/reasoning/summaryTextDelta"
 PART_ADDED = "item/reasoning/summaryPartAdded"
 RAW_DELTA = "item/reasoning/textDelta"
 OUTPUT_DELTA = "item/commandExecution/outputDelta"
-# A server says in so many characters at most that it cut a text.
+# The maximal length of a server's mark for a truncated text.
 MAX_MARK_CHARACTERS: Final = 200
 
 
-# An output of this length or more may be cut wherever a server likes.
-LARGE = 1000
-# What shows that a turn went on after an item, or how it ended.
-_NEXT = ("item/started", "item/completed", *DELTAS, "turn/completed")
+# A server may cut an output of this length or more anywhere.
+LARGE_OUTPUT_CHARACTERS = 1000
+# Events that show that a turn continued after an item, or how it ended.
+_NEXT_EVENTS = ("item/started", "item/completed", *DELTAS, "turn/completed")
 
-# The member that says which part of its item a delta is for.
-_INDEXES = {SUMMARY_DELTA: "summaryIndex", RAW_DELTA: "contentIndex"}
+# The member that names the part of its item that a delta is for.
+_INDEX_PARAMS = {SUMMARY_DELTA: "summaryIndex", RAW_DELTA: "contentIndex"}
 
 
-def paired(words: str) -> str:
-    """With the halves of each surrogate pair put together.
+def join_surrogates(words: str) -> str:
+    """Return a text with the halves of each surrogate pair joined.
 
     A server may cut its deltas at any UTF-16 unit; joined they are right again.
     """
@@ -48,89 +48,100 @@ def paired(words: str) -> str:
 
 
 def joined_text(item: ItemView, method: str, index: int = 0) -> str | None:
-    """The deltas of one method and index as one text, None where there were none."""
-    joined = item.joined(method, index)
-    return None if joined is None else paired(joined)
+    """Return the deltas of one method and index as one text, None if there are none."""
+    joined = item.joined_deltas(method, index)
+    return None if joined is None else join_surrogates(joined)
 
 
 @rule("delta.rebuilds-reply", title="Joined deltas are the reply", level=Level.MUST)
 class RebuildsReply(Monitor):
     """Judges that the deltas of one agentMessage, joined, equal the text of its item/completed.
 
-    Joined per item and since its last item/started, which carries the item as it then is. SHOULD
-    where the item was cut off: its turn was interrupted or failed with it, an error of the turn was
-    told while it streamed, or the turn was steered; what an item that was cut off holds is not
-    said. Left open: items without deltas, items whose start was not seen, a text that is no string.
+    Joined per item and since its last item/started, which carries the item as it then is. SHOULD if
+    the item may have been cut off, since the content of such an item is not specified: its turn was
+    interrupted or failed with it, an error came while it streamed, or the turn was steered. Left
+    open: items without deltas, items whose start was not seen, a text that is not a string.
     """
 
     def begin(self) -> None:
         self._steered: set[str] = set()
-        self._found: dict[str, Violation] = {}
+        self._held: dict[str, Violation] = {}
 
     @on_sent("turn/steer")
     def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         self._steered.add(text(obj(frame.params).get("expectedTurnId")))
         return None
 
-    @on(*_NEXT)
+    @on(*_NEXT_EVENTS)
     def on_next(self, frame: Frame) -> Outcomes:
-        """Judge the item before, which may have been the last of its turn."""
-        # Most messages are deltas, and most items are right.
-        if not self._found and frame.method != "item/completed":
+        """Judge the previous item, which may have been the last of its turn."""
+        # A shortcut: most messages are deltas, and most items are right.
+        if not self._held and frame.method != "item/completed":
             return None
-        return self._went_on(frame)
+        return self._judge_next(frame)
 
-    def _went_on(self, frame: Frame) -> Outcomes:
+    def _judge_next(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        found = self._found.pop(turn.key, None) if turn is not None else None
-        if turn is not None and found is not None:
-            ended = frame.method == "turn/completed"
-            cut = ended and text(turn_in(frame).get("status")) in ("interrupted", "failed")
-            yield replace(found, level=Level.SHOULD) if cut else found
+        violation = self._held.pop(turn.key, None) if turn is not None else None
+        if turn is not None and violation is not None:
+            is_turn_end = frame.method == "turn/completed"
+            is_cut_off = is_turn_end and text(turn_in(frame).get("status")) in (
+                "interrupted",
+                "failed",
+            )
+            yield replace(violation, level=Level.SHOULD) if is_cut_off else violation
         if frame.method == "item/completed":
-            yield from self._completed(frame) or ()
+            yield from self._judge_completed(frame) or ()
 
     def finish(self) -> Outcomes:
-        yield from self._found.values()
+        yield from self._held.values()
 
-    def _completed(self, frame: Frame) -> Outcomes:
+    def _judge_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not item.started:
+        if item is None or len(item.completions) > 1 or not item.starts:
             return
         joined, final = joined_text(item, AGENT_DELTA), item_in(frame).get("text")
         if joined is None or item.type != "agentMessage" or not isinstance(final, str):
             return
-        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        if joined == paired(final):
+        frames = tuple(
+            shown_frame
+            for shown_frame in (item.first_delta, item.last_delta, frame)
+            if shown_frame is not None
+        )
+        if joined == join_surrogates(final):
             yield Witness(item.subject, frames)
             return
-        where = member(frame, "item", "text")
-        found = _not_joined(self.trace, item, frames, where, AGENT_DELTA, 0, joined)
-        if self._cut_off(item):
-            yield replace(found, level=Level.SHOULD)
+        field = member(frame, "item", "text")
+        violation = _join_violation(self.trace, item, frames, field, AGENT_DELTA, 0, joined)
+        if self._is_cut_off(item):
+            yield replace(violation, level=Level.SHOULD)
         else:
-            self._found[item.turn.key] = found
+            self._held[item.turn.key] = violation
 
-    def _cut_off(self, item: ItemView) -> bool:
+    def _is_cut_off(self, item: ItemView) -> bool:
         turn = item.turn
-        failed = any(came_before(item.started[-1], error) for error in turn.errors)
+        failed = any(came_before(item.starts[-1], error) for error in turn.errors)
         return failed or bool(turn.interrupts) or turn.id in self._steered
 
 
-class _Reasoning(Monitor):
-    """The deltas of one method, joined by index, against an array of the completed item."""
+class _ReasoningRule(Monitor):
+    """Base of rules that compare the joined deltas of a method with an array of the item."""
 
-    def differences(self, frame: Frame, method: str, key: str) -> Outcomes:
+    def judge_parts(self, frame: Frame, method: str, key: str) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not item.started:
+        if item is None or len(item.completions) > 1 or not item.starts:
             return None
-        whole = item_in(frame).get(key)
+        value = item_in(frame).get(key)
         indexes = sorted(index for name, index in item.parts if name == method)
-        if not indexes or item.type != "reasoning" or not isinstance(whole, list):
+        if not indexes or item.type != "reasoning" or not isinstance(value, list):
             return None
         parts = arr(item_in(frame).get(key))
-        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        # Where the numbers do not begin at 0, or have gaps, only their order says which part is
+        frames = tuple(
+            shown_frame
+            for shown_frame in (item.first_delta, item.last_delta, frame)
+            if shown_frame is not None
+        )
+        # If the indexes do not begin at 0, or have gaps, only their order shows which part is
         # meant (item.reasoning-indexes is open).
         if indexes != list(range(len(indexes))) and _in_order(
             [joined_text(item, method, index) for index in indexes], parts
@@ -139,9 +150,9 @@ class _Reasoning(Monitor):
         for index in indexes:
             joined = joined_text(item, method, index)
             stored = parts[index] if 0 <= index < len(parts) else None
-            if joined != (paired(stored) if isinstance(stored, str) else stored):
-                where = member(frame, "item", key, index)
-                return [_not_joined(self.trace, item, frames, where, method, index, joined)]
+            if joined != (join_surrogates(stored) if isinstance(stored, str) else stored):
+                field = member(frame, "item", key, index)
+                return [_join_violation(self.trace, item, frames, field, method, index, joined)]
         return [Witness(item.subject, frames)]
 
 
@@ -151,17 +162,17 @@ class _Reasoning(Monitor):
     level=Level.SHOULD,
     needs=("reasoning",),
 )
-class ReasoningSummary(_Reasoning):
+class ReasoningSummary(_ReasoningRule):
     """Judges that the summary deltas of each summaryIndex, joined, equal that part of the summary.
 
     Derived from "summary: streamed summaries" and the index of the deltas, so SHOULD. Left open:
-    parts without deltas, items whose start was not seen, and at which number the index begins:
-    where it is not 0, or has gaps, only the order of the parts is compared.
+    parts without deltas, items whose start was not seen, and the first index: if it is not 0, or
+    there are gaps, only the order of the parts is compared.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        return self.differences(frame, SUMMARY_DELTA, "summary")
+        return self.judge_parts(frame, SUMMARY_DELTA, "summary")
 
 
 @rule(
@@ -170,16 +181,16 @@ class ReasoningSummary(_Reasoning):
     level=Level.SHOULD,
     needs=("reasoning-raw",),
 )
-class ReasoningContent(_Reasoning):
+class ReasoningContent(_ReasoningRule):
     """Judges that the raw deltas of each contentIndex, joined, equal that element of the content.
 
     Derived from "content: raw reasoning blocks" and the index of the deltas, so SHOULD. Left open:
-    blocks without deltas, items whose start was not seen, and at which number the index begins.
+    blocks without deltas, items whose start was not seen, and the first index.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        return self.differences(frame, RAW_DELTA, "content")
+        return self.judge_parts(frame, RAW_DELTA, "content")
 
 
 @rule(
@@ -191,29 +202,33 @@ class ReasoningContent(_Reasoning):
 class CommandOutput(Monitor):
     """Judges that the output deltas of one commandExecution, joined, are its aggregatedOutput.
 
-    Derived from two clauses on the same output, so SHOULD. How standard output and standard error
-    are combined is not said, so only which characters there are is compared, not their order, nor
-    how a terminal ends its lines. Left open: commands without deltas or without aggregatedOutput,
+    Derived from two clauses on the same output, so SHOULD. The text does not say how standard
+    output and standard error are combined, so only the characters are compared, not their order,
+    nor a terminal's line endings. Left open: commands without deltas or without aggregatedOutput,
     items whose start was not seen, outputs of 1000 characters or more, which may be cut anywhere,
-    and shorter ones that were cut at the beginning, the end, or once between them, with a mark or
-    without.
+    and shorter ones that were cut at the beginning, at the end, or once in between, with or without
+    a mark.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not item.started:
+        if item is None or len(item.completions) > 1 or not item.starts:
             return None
-        joined, whole = joined_text(item, OUTPUT_DELTA), item_in(frame).get("aggregatedOutput")
-        if joined is None or item.type != "commandExecution" or not isinstance(whole, str):
+        joined, output = joined_text(item, OUTPUT_DELTA), item_in(frame).get("aggregatedOutput")
+        if joined is None or item.type != "commandExecution" or not isinstance(output, str):
             return None
-        frames = tuple(x for x in (item.first_delta, item.last_delta, frame) if x is not None)
-        if joined == whole or _characters(joined) == _characters(whole):
+        frames = tuple(
+            shown_frame
+            for shown_frame in (item.first_delta, item.last_delta, frame)
+            if shown_frame is not None
+        )
+        if joined == output or _characters(joined) == _characters(output):
             return [Witness(item.subject, frames)]
-        if _is_cut(joined, whole) or max(len(joined), len(whole)) >= LARGE:
+        if _is_cut(joined, output) or max(len(joined), len(output)) >= LARGE_OUTPUT_CHARACTERS:
             return None
-        where = member(frame, "item", "aggregatedOutput")
-        return [_not_joined(self.trace, item, frames, where, OUTPUT_DELTA, 0, joined)]
+        field = member(frame, "item", "aggregatedOutput")
+        return [_join_violation(self.trace, item, frames, field, OUTPUT_DELTA, 0, joined)]
 
 
 @rule(
@@ -223,12 +238,12 @@ class CommandOutput(Monitor):
     needs=("reasoning",),
 )
 class SummaryPartAnnounced(Monitor):
-    """Judges that item/reasoning/summaryPartAdded comes where the summaryIndex of deltas changes.
+    """Judges that item/reasoning/summaryPartAdded comes when the summaryIndex of deltas changes.
 
     The text calls it a section boundary. That a section is one summaryIndex follows from the
-    summary being an array of texts, so SHOULD. Which of the two indexes the boundary carries is
-    not said, nor whether there is one before the first section: both are left open, and so are
-    items whose start was not seen.
+    summary being an array of texts, so SHOULD. Left open, as the text does: which of the two
+    indexes the boundary carries, whether there is one before the first section, and items whose
+    start was not seen.
     """
 
     once = True
@@ -240,8 +255,8 @@ class SummaryPartAnnounced(Monitor):
     @on("item/started", "item/completed")
     def on_item(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
-        where = text(params.get("threadId")), text(params.get("turnId"))
-        key = (*where, text(item_in(frame).get("id")))
+        turn_key = text(params.get("threadId")), text(params.get("turnId"))
+        key = (*turn_key, text(item_in(frame).get("id")))
         self._last.pop(key, None)
         self._boundary.pop(key, None)
 
@@ -254,10 +269,10 @@ class SummaryPartAnnounced(Monitor):
         key, item = _item_key(frame), self.conversation.item_of(frame)
         last, self._last[key] = self._last.get(key), frame
         boundary = self._boundary.pop(key, None)
-        if last is None or item is None or not item.started:
+        if last is None or item is None or not item.starts:
             return None
-        before, now = _index(last), _index(frame)
-        if before == now:
+        last_index, index = _index(last), _index(frame)
+        if last_index == index:
             return None
         if boundary is not None:
             return [Witness(item.subject, (last, boundary, frame))]
@@ -266,8 +281,8 @@ class SummaryPartAnnounced(Monitor):
         return [absent(item.subject, (last, frame), expected, "none came", *indexes)]
 
 
-# The requirement that says which items a delta is for.
-_SAYS_OF = {
+# The requirement on the items that a delta is for.
+_CLAUSES = {
     AGENT_DELTA: (),
     "item/plan/delta": ("event.plan-delta-when",),
     SUMMARY_DELTA: ("event.reasoning-summary-when",),
@@ -280,7 +295,7 @@ _SAYS_OF = {
 
 @rule("delta.kind-matches-item", title="Deltas fit the type of their item", level=Level.MUST)
 class KindMatchesItem(Monitor):
-    """Judges that a delta's method is the one for its item's type. One finding per item and method.
+    """Judges that a delta's method fits its item's type. One violation per item and method.
 
     Left open: items of unknown type (not started, shapes), mcpToolCall progress (payload not
     shown), deltas of methods that the text does not name.
@@ -295,45 +310,47 @@ class KindMatchesItem(Monitor):
         if key in self._judged:
             return None
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or not item.type:
+        if item is None or not item.starts or not item.type:
             return None
         self._judged.add(key)
-        wanted = DELTA_ITEMS[key[0]]
-        if item.type == wanted:
-            return [Witness(item.subject, (item.started[-1], frame))]
-        frames = (item.started[-1], frame)
-        began, clauses = (
-            member(item.started[-1], "item", "type"),
-            ("item.deltas", *_SAYS_OF[key[0]]),
-        )
-        expected, actual = f"deltas for {item.subject}", f"{key[0]}, which is for {wanted}"
-        found = absent(item.subject, frames, expected, actual, began, clauses=clauses)
-        return [replace(found, places=(*found.places, member(frame, "itemId").place))]
+        expected_type = DELTA_ITEMS[key[0]]
+        if item.type == expected_type:
+            return [Witness(item.subject, (item.starts[-1], frame))]
+        frames = (item.starts[-1], frame)
+        type_member = member(item.starts[-1], "item", "type")
+        clauses = ("item.deltas", *_CLAUSES[key[0]])
+        expected, actual = f"deltas for {item.subject}", f"{key[0]}, which is for {expected_type}"
+        violation = absent(item.subject, frames, expected, actual, type_member, clauses=clauses)
+        return [replace(violation, places=(*violation.places, member(frame, "itemId").place))]
 
 
 def _in_order(joined: list[str | None], parts: list[object]) -> bool:
-    """Return whether these texts are among the parts, in their order."""
-    left = iter(parts)
-    return all(any(part == text for part in left) for text in joined)
+    """Return whether these texts are among the parts, in order."""
+    remaining = iter(parts)
+    return all(any(part == text for part in remaining) for text in joined)
 
 
-def _is_cut(joined: str, whole: str) -> bool:
-    """Return whether `whole` is the beginning of a text, its end, or both, with a mark for what is
-    cut.
-    """
-    head = _shared(joined, whole)
-    kept = head + _shared(joined[head:][::-1], whole[head:][::-1])
-    return kept > 0 and len(joined) > len(whole) and len(whole) - kept <= MAX_MARK_CHARACTERS
+def _is_cut(joined: str, output: str) -> bool:
+    """Return whether `output` is the start or end of a text, or both with a mark for the cut."""
+    prefix_length = _common_prefix_length(joined, output)
+    common_length = prefix_length + _common_prefix_length(
+        joined[prefix_length:][::-1], output[prefix_length:][::-1]
+    )
+    return (
+        common_length > 0
+        and len(joined) > len(output)
+        and len(output) - common_length <= MAX_MARK_CHARACTERS
+    )
 
 
-def _shared(one: str, other: str) -> int:
+def _common_prefix_length(first: str, second: str) -> int:
     """Return the number of characters that two texts share at their beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((index for index, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def _characters(output: str) -> Counter[str]:
-    return Counter(paired(output).replace("\r\n", "\n"))
+    return Counter(join_surrogates(output).replace("\r\n", "\n"))
 
 
 def _item_key(frame: Frame) -> tuple[str, str, str]:
@@ -346,28 +363,28 @@ def _index(frame: Frame) -> object:
     return obj(frame.params).get("summaryIndex")
 
 
-def _not_joined(
+def _join_violation(
     trace: Trace,
     item: ItemView,
     frames: tuple[Frame, ...],
-    where: Member,
+    stored: Member,
     method: str,
     index: int,
     joined: str | None,
 ) -> Violation:
-    """A text that is not what its deltas join to; the delta that differs first is shown too."""
-    why = f"what the deltas ({method}) of {item.subject} join to"
-    found = differs(item.subject, frames, where, joined, why=why)
-    offset, key = found.places[0].offset, (item.turn.thread_id, item.turn.id, item.id)
-    for frame in frames_between(trace, item.started[-1], where.frame):
+    """Return the violation of a text that differs from its deltas, with the first wrong delta."""
+    reason = f"what the deltas ({method}) of {item.subject} join to"
+    violation = different(item.subject, frames, stored, joined, reason=reason)
+    offset, key = violation.places[0].offset, (item.turn.thread_id, item.turn.id, item.id)
+    for frame in frames_between(trace, item.starts[-1], stored.frame):
         params = obj(frame.params)
         if frame.method != method or _item_key(frame) != key:
             continue
-        if params.get(_INDEXES.get(method, ""), index) != index:
+        if params.get(_INDEX_PARAMS.get(method, ""), index) != index:
             continue
         delta = text(params.get("delta"))
         if offset < len(delta):
             place = replace(member(frame, "delta").place, offset=offset)
-            return replace(found, places=(*found.places, place))
+            return replace(violation, places=(*violation.places, place))
         offset -= len(delta)
-    return found
+    return violation

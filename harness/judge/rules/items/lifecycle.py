@@ -6,10 +6,10 @@ from harness.judge.rules.shared.state_tracking import item_state, state_after
 from harness.judge.rules.shared.view_queries import (
     DELTAS,
     began_here,
+    connection_suffix,
+    describe_silence,
     is_own_turn,
     item_in,
-    never_came,
-    on_connection,
     resumed_between,
     thread_of,
 )
@@ -21,13 +21,13 @@ from harness.protocol.values import dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.order import came_before
-from harness.trace.owed import Obligation, Owes
+from harness.trace.owed import Obligation, ObligationKind
 from harness.trace.views import ItemView
 
 
 @rule("item.started-before-delta", title="Deltas follow their item's start", level=Level.MUST)
 class StartedBeforeDelta(Monitor):
-    """Judges that no delta names an item that has not been started. One finding per item.
+    """Judges that no delta names an item that has not been started. One violation per item.
 
     Left open: turns whose beginning this client did not see, and deltas of methods that the text
     does not name.
@@ -45,21 +45,21 @@ class StartedBeforeDelta(Monitor):
             return None
         item = self.conversation.item_of(frame)
         if item is None:
-            item = self._stranger(frame, key[2])
+            item = self._unseen_item(frame, key[2])
             if item is None:
                 return None
         if not began_here(self.conversation, item.turn):
             return None
         self._judged.add(key)
-        if _may(item, "delta"):
-            return [Witness(item.subject, (item.started[0], frame))]
+        if _allows_event(item, "delta"):
+            return [Witness(item.subject, (item.starts[0], frame))]
         expected = f"item/started of {item.subject} before its first delta"
         places = (member(frame, "itemId").place,)
         actual = f"{frame.method} first"
         return [Violation(item.subject, (frame,), expected, actual, places=places)]
 
-    def _stranger(self, frame: Frame, item_id: str) -> ItemView | None:
-        """An item that nothing but a section boundary (which the view does not keep) has named."""
+    def _unseen_item(self, frame: Frame, item_id: str) -> ItemView | None:
+        """Return an item that only a section boundary (which the view does not keep) has named."""
         turn = self.conversation.turn_of(frame)
         return ItemView(item_id, turn) if turn is not None and item_id else None
 
@@ -68,9 +68,8 @@ class StartedBeforeDelta(Monitor):
 class CompletedAfterStarted(Monitor):
     """Judges that each item/completed follows an item/started of the same turn and id.
 
-    An item that has no duration (an image that was looked at, the markers of a review) may be told
-    of once, since nothing of it begins before it is finished: SHOULD. Left open: turns whose
-    beginning this client did not see.
+    An item without duration (a viewed image, the markers of a review) may be reported once: SHOULD.
+    Left open: turns whose beginning this client did not see.
     """
 
     @on("item/completed")
@@ -78,9 +77,9 @@ class CompletedAfterStarted(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not began_here(self.conversation, item.turn):
             return None
-        if _may(item, frame.method):
-            return [Witness(item.subject, (item.started[0], frame))]
-        if len(item.completed) > 1:
+        if _allows_event(item, frame.method):
+            return [Witness(item.subject, (item.starts[0], frame))]
+        if len(item.completions) > 1:
             return None
         expected = f"item/started of {item.subject} before its item/completed"
         places = (member(frame, "item", "id").place,)
@@ -101,19 +100,23 @@ class ItemCompletedOnce(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not is_own_turn(self.conversation, item.turn):
             return None
-        if ITEM.ways(item_state(item, before=frame)):
+        if ITEM.next_states(item_state(item, before=frame)):
             return [Witness(item.subject, (frame,))]
-        begun = item.started[-1:]
-        first = next(one for one in item.completed if not begun or came_before(begun[0], one))
+        starts = item.starts[-1:]
+        first = next(
+            completion
+            for completion in item.completions
+            if not starts or came_before(starts[0], completion)
+        )
         frames = (first, frame)
-        places = tuple(member(one, "item", "id").place for one in frames)
+        places = tuple(member(shown_frame, "item", "id").place for shown_frame in frames)
         expected, actual = f"one item/completed for {item.subject}", "a second one"
         return [Violation(item.subject, frames, expected, actual, places=places)]
 
 
 @rule("item.completed-last", title="No delta follows an item's completion", level=Level.MUST)
 class ItemCompletedLast(Monitor):
-    """Judges that no delta names an item that is completed. One finding per item.
+    """Judges that no delta names an item that is completed. One violation per item.
 
     Left open: an id that is started again (item.ids-not-reused), an item/completed without a start
     (item.completed-after-started), deltas of methods that the text does not name.
@@ -125,7 +128,7 @@ class ItemCompletedLast(Monitor):
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or item.last_delta is None:
+        if item is None or not item.starts or item.last_delta is None:
             return None
         if not is_own_turn(self.conversation, item.turn):
             return None
@@ -134,66 +137,68 @@ class ItemCompletedLast(Monitor):
     @on(*DELTAS)
     def on_delta(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.completed or not item.started:
+        if item is None or not item.completions or not item.starts:
             return None
-        if ITEM.after(item_state(item, before=frame), "delta") is not None:
+        if ITEM.next_state(item_state(item, before=frame), "delta") is not None:
             return None
         if item.subject in self._late or not is_own_turn(self.conversation, item.turn):
             return None
         self._late.add(item.subject)
-        frames, actual = (item.completed[-1], frame), f"{frame.method} after it"
+        frames, actual = (item.completions[-1], frame), f"{frame.method} after it"
         expected = f"item/completed as the last of {item.subject}"
-        places = (member(item.completed[-1], "item", "id").place, member(frame, "itemId").place)
+        places = (member(item.completions[-1], "item", "id").place, member(frame, "itemId").place)
         return [Violation(item.subject, frames, expected, actual, places=places)]
 
 
-def _may(item: ItemView, event: str) -> bool:
-    """Return whether the lifecycle has this event for the item as its item/started leave it."""
-    started = [frame.method for frame in item.started[:1]]
-    return ITEM.after(state_after(ITEM, started), event) is not None
+def _allows_event(item: ItemView, event: str) -> bool:
+    """Return whether the lifecycle allows this event after the item's item/started."""
+    started = [frame.method for frame in item.starts[:1]]
+    return ITEM.next_state(state_after(ITEM, started), event) is not None
 
 
-# Items of which nothing goes on: they are there at once.
+# Items without duration.
 INSTANT = frozenset(types_with("at-once"))
-# Items that are the model's own words, which a retry of its call can cut off.
+# Items of the model's own words, which a retry of its call can cut off.
 STREAMED = frozenset(types_with("models-words"))
-# What an item that is never completed breaks, where its turn was not cut off.
-OWED = ("item.completed-final", "event.item-completed-when")
+# The clauses that a missing completion breaks if the turn was not cut off.
+COMPLETION_CLAUSES = ("item.completed-final", "event.item-completed-when")
 
 
 @rule("item.completes", title="Every started item is completed", level=Level.MUST)
 class ItemCompletes(Monitor):
-    """Judges, at the end of a quiescent trace, that no started item is without item/completed.
+    """Judges, at the end of a quiescent trace, that each started item has its item/completed.
 
-    An item that was cut off because its turn was interrupted or failed is INFO: the lifecycle does
-    not say that it goes on then. Items of a turn that itself never ended are left to
-    turn.completes: one cause, one finding. SHOULD where the text leaves a doubt: an item of the
-    model's own words that a retry left behind, which the turn announced after the item had begun
-    (the client waits for that item for ever, yet what becomes of it is not said), and an item that
-    has no duration (an image that was looked at, the markers of a review), told of once.
+    INFO for an item that was cut off because its turn was interrupted or failed: the lifecycle does
+    not say that it continues then. turn.completes judges the items of a turn that never ended: one
+    cause, one violation. SHOULD if the text is unclear: for an item of the model's own words that
+    began before an announced retry (the client waits for it forever, yet its fate is not
+    specified), and for an item without duration (a viewed image, the markers of a review) that was
+    reported once.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
+        if item is None or not item.starts or not is_own_turn(self.conversation, item.turn):
             return None
-        return [Witness(item.subject, (item.started[-1], frame))]
+        return [Witness(item.subject, (item.starts[-1], frame))]
 
     def finish(self) -> Outcomes:
-        for owed in self.owed.open(Owes.ITEM_COMPLETED):
+        for owed in self.owed.open_obligations(ObligationKind.ITEM_COMPLETED):
             turn = self.conversation.turn_of(owed.frame)
-            if turn is not None and turn.completed:
-                level = Level.SHOULD if self._doubtful(owed.frame) else None
-                yield self._missing(owed, never_came(self.trace), level, *OWED)
+            if turn is not None and turn.completions:
+                level = Level.SHOULD if self._is_doubtful(owed.frame) else None
+                yield self._missing_violation(
+                    owed, describe_silence(self.trace), level, *COMPLETION_CLAUSES
+                )
         for owed in self.owed.waived:
             turn = self.conversation.turn_of(owed.frame)
             status = turn.status if turn is not None else ""
             actual = f"none came; its turn ended {status}"
-            yield self._missing(owed, actual, Level.INFO, "item.completed-when-cut")
+            yield self._missing_violation(owed, actual, Level.INFO, "item.completed-when-cut")
 
-    def _doubtful(self, started: Frame) -> bool:
-        """Return whether the text leaves open what becomes of the item after its start."""
+    def _is_doubtful(self, started: Frame) -> bool:
+        """Return whether the text leaves open what happens to the item after its start."""
         item = self.conversation.item_of(started)
         if item is None:
             return False
@@ -203,11 +208,11 @@ class ItemCompletes(Monitor):
         )
         return item.type in INSTANT or (retried and item.type in STREAMED)
 
-    def _missing(
+    def _missing_violation(
         self, owed: Obligation, actual: str, level: Level | None, *clauses: str
     ) -> Violation:
-        where = on_connection(self.trace, owed.frame)
-        frames, expected = (owed.frame,), f"item/completed for {owed.subject}{where}"
+        suffix = connection_suffix(self.trace, owed.frame)
+        frames, expected = (owed.frame,), f"item/completed for {owed.subject}{suffix}"
         places = (member(owed.frame, "item", "id").place,)
         return Violation(
             owed.subject, frames, expected, actual, level, clauses=clauses, places=places
@@ -218,23 +223,23 @@ class ItemCompletes(Monitor):
 class SameType(Monitor):
     """Judges that item/started and item/completed of one item name the same type.
 
-    Left open: a type that is missing or no string (shapes).
+    Left open: a type that is missing or not a string (shapes).
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or not item.started or not is_own_turn(self.conversation, item.turn):
+        if item is None or not item.starts or not is_own_turn(self.conversation, item.turn):
             return None
-        first = text(dig(item.started[-1].params, "item", "type"))
+        first = text(dig(item.starts[-1].params, "item", "type"))
         last = text(item_in(frame).get("type"))
         if not first or not last:
             return None
-        frames = (item.started[-1], frame)
+        frames = (item.starts[-1], frame)
         if first == last:
             return [Witness(item.subject, frames)]
-        began, where = (member(one, "item", "type") for one in frames)
-        return [wrong(item.subject, frames, where, literal(first), also=(began,))]
+        start_type, end_type = (member(shown_frame, "item", "type") for shown_frame in frames)
+        return [wrong(item.subject, frames, end_type, literal(first), also=(start_type,))]
 
 
 @rule("item.ids-not-reused", title="One id names one item of a turn", level=Level.SHOULD)
@@ -242,11 +247,11 @@ class IdsNotReused(Monitor):
     """Judges that no item/started comes for an id of the same turn that was started before.
 
     The text calls item ids neither unique nor reusable; that one id is one item follows from two
-    clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. When the turn announced a
-    retry (`error` with willRetry) since the first start, and the item had not been completed, the
-    server opens the same item again: the text does not say what a retry does to the item it cut
-    off, so that is INFO. Left open: the same id in two turns, since messages name the turn too, and
-    an item that is begun again for a client that opened its thread again.
+    clauses (the lifecycle, and deltas that are joined by itemId): SHOULD. INFO if the turn
+    announced a retry (`error` with willRetry) since the first start, and the item had not been
+    completed: the server opens the same item again, and the text does not say what a retry does to
+    the item it cut off. Left open: the same id in two turns, since messages name the turn too, and
+    an item that starts again for a client that opened its thread again.
     """
 
     @on("item/started")
@@ -254,20 +259,20 @@ class IdsNotReused(Monitor):
         item = self.conversation.item_of(frame)
         if item is None or not is_own_turn(self.conversation, item.turn):
             return None
-        if len(item.started) == 1:
+        if len(item.starts) == 1:
             if len(item.turn.items) < 2:
                 return None
             return [Witness(item.subject, (frame,))]
-        before = item.started[-2]
-        if resumed_between(thread_of(self.conversation, item.turn), before, frame):
+        start_before = item.starts[-2]
+        if resumed_between(thread_of(self.conversation, item.turn), start_before, frame):
             return None
         retry = any(
-            came_before(before, error) and obj(error.params).get("willRetry") is True
+            came_before(start_before, error) and obj(error.params).get("willRetry") is True
             for error in item.turn.errors
         )
-        cut_off = not any(came_before(before, done) for done in item.completed)
+        cut_off = not any(came_before(start_before, completion) for completion in item.completions)
         level = Level.INFO if retry and cut_off else None
         expected = "a new id for a new item" + (" after a retry" if retry else "")
-        also = (member(before, "item", "id"),)
-        where = member(frame, "item", "id")
-        return [wrong(item.subject, (before, frame), where, expected, level=level, also=also)]
+        also = (member(start_before, "item", "id"),)
+        field = member(frame, "item", "id")
+        return [wrong(item.subject, (start_before, frame), field, expected, level=level, also=also)]

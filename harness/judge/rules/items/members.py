@@ -8,7 +8,7 @@ from typing import Any
 from harness.judge.base import Monitor, Outcomes, Witness, on, rule
 from harness.judge.rules.shared.printed_output import script_of
 from harness.judge.rules.shared.view_queries import item_in, same_folder
-from harness.judge.rules.shared.violations import differs, member, wrong
+from harness.judge.rules.shared.violations import different, member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.item_types import members_about
 from harness.protocol.values import obj, text
@@ -16,71 +16,77 @@ from harness.trace.frame import Frame
 from harness.trace.order import came_before
 from harness.trace.views import ItemView
 
-# What an item of a type is about, from its beginning on.
-_ABOUT = members_about()
+# The members that identify the work of an item of a type.
+_WORK_MEMBERS = members_about()
 
 
-@rule("item.same-work", title="An item is about the same work to its end", level=Level.SHOULD)
+@rule("item.same-work", title="An item shows the same work from start to end", level=Level.SHOULD)
 class SameWork(Monitor):
     """Judges that item/completed has the command, folder, tool, arguments or image of its start.
 
-    item/started carries the full item and item/completed the final one: that what it is about stays
-    the same is derived, so SHOULD. A shell or a sandbox may be named around a command on one side,
-    and a folder may be another path to one of the same name. Left open: members that are empty on
-    one side, folders that are relative, other types, items whose start was not seen.
+    item/started carries the full item and item/completed the final one: that the work stays the
+    same is derived, so SHOULD. One side may name a shell or a sandbox around a command, and a
+    folder may be another path with the same last name. Left open: members that are empty on one
+    side, relative folders, other types, items whose start was not seen.
     """
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or len(item.completed) > 1 or not item.started:
+        if item is None or len(item.completions) > 1 or not item.starts:
             return
-        began, shows = item.started[-1], item_in(frame)
+        start, shows = item.starts[-1], item_in(frame)
         compared = 0
-        for key in _ABOUT.get(item.type, ()):
-            before, now = _told(item_in(began), key), _told(shows, key)
-            if not before or not now or (key == "cwd" and not _absolute(text(before), text(now))):
+        for key in _WORK_MEMBERS.get(item.type, ()):
+            start_value, end_value = _member_value(item_in(start), key), _member_value(shows, key)
+            if (
+                not start_value
+                or not end_value
+                or (key == "cwd" and not _are_absolute(text(start_value), text(end_value)))
+            ):
                 continue
             compared += 1
-            if not _same(key, before, now):
-                where, also = member(frame, "item", key), (member(began, "item", key),)
-                yield differs(item.subject, (began, frame), where, before, also=also)
+            if not _is_same_work(key, start_value, end_value):
+                field, also = member(frame, "item", key), (member(start, "item", key),)
+                yield different(item.subject, (start, frame), field, start_value, also=also)
                 return
         if compared:
-            yield Witness(item.subject, (began, frame))
+            yield Witness(item.subject, (start, frame))
 
 
-def _told(item: dict[str, Any], key: str) -> str | dict[str, Any]:
-    """A text or an object that an item has, empty for none."""
+def _member_value(item: dict[str, Any], key: str) -> str | dict[str, Any]:
+    """Return a text or an object of an item, empty if it has none."""
     return text(item.get(key)) or obj(item.get(key))
 
 
-def _absolute(*folders: str) -> bool:
+def _are_absolute(*folders: str) -> bool:
     return all(map(posixpath.isabs, folders))
 
 
-def _same(key: str, before: str | dict[str, Any], now: str | dict[str, Any]) -> bool:
-    if not isinstance(before, str) or not isinstance(now, str):
-        return before == now
+def _is_same_work(
+    key: str, start_value: str | dict[str, Any], end_value: str | dict[str, Any]
+) -> bool:
+    if not isinstance(start_value, str) or not isinstance(end_value, str):
+        return start_value == end_value
     if key == "cwd" or key == "path":
-        alike = posixpath.basename(posixpath.normpath(before)) == posixpath.basename(
-            posixpath.normpath(now)
+        alike = posixpath.basename(posixpath.normpath(start_value)) == posixpath.basename(
+            posixpath.normpath(end_value)
         )
-        return same_folder(before, now) or alike
+        return same_folder(start_value, end_value) or alike
     if key == "command":
-        one, other = (" ".join(script_of(words).split()) for words in (before, now))
+        one, other = (" ".join(script_of(words).split()) for words in (start_value, end_value))
         return one == other or one.endswith(f" {other}") or other.endswith(f" {one}")
-    return before == now
+    return start_value == end_value
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
-    """A command with the process that ran it."""
+class _CommandRun:
+    """A command, the process that ran it, and the frames of its start and end."""
 
     item: ItemView
     process: str
-    began: Frame
-    ended: Frame
+    start: Frame
+    end: Frame
 
 
 @rule(
@@ -92,36 +98,36 @@ class _Ran:
 class ProcessApart(Monitor):
     """Judges the processId of commands of one thread that were running at the same time.
 
-    Each names the terminal process of its command, when there is one. That two commands at once
-    are in two of them is derived, so SHOULD. Left open: commands after one another, which may share
-    a terminal, those without a processId, those of different threads.
+    Each names the terminal process of its command, if there is one. That simultaneous commands have
+    different processes is derived, so SHOULD. Left open: sequential commands, which may share a
+    terminal, those without a processId, those of different threads.
     """
 
     def begin(self) -> None:
-        self._ran: list[_Ran] = []
+        self._runs: list[_CommandRun] = []
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         item = self.conversation.item_of(frame)
-        if item is None or item.type != "commandExecution" or len(item.completed) > 1:
+        if item is None or item.type != "commandExecution" or len(item.completions) > 1:
             return
         process = text(item_in(frame).get("processId"))
-        if not process or not item.started:
+        if not process or not item.starts:
             return
-        this = _Ran(item, process, item.started[-1], frame)
-        same_time = [one for one in self._ran if self._beside(one, this)]
-        self._ran.append(this)
+        run = _CommandRun(item, process, item.starts[-1], frame)
+        same_time = [earlier for earlier in self._runs if self._overlap(earlier, run)]
+        self._runs.append(run)
         for other in same_time:
-            frames = (this.began, other.ended, frame)
+            frames = (run.start, other.end, frame)
             if other.process != process:
                 yield Witness(item.subject, frames)
                 continue
-            where = member(frame, "item", "processId")
-            also = (member(other.ended, "item", "processId"),)
+            field = member(frame, "item", "processId")
+            also = (member(other.end, "item", "processId"),)
             expected = f"another process than {other.item.subject} had, which ran at the same time"
-            yield wrong(item.subject, frames, where, expected, also=also)
+            yield wrong(item.subject, frames, field, expected, also=also)
             return
 
-    def _beside(self, one: _Ran, this: _Ran) -> bool:
-        together = came_before(one.began, this.ended) and came_before(this.began, one.ended)
-        return together and one.item.turn.thread_id == this.item.turn.thread_id
+    def _overlap(self, first: _CommandRun, second: _CommandRun) -> bool:
+        together = came_before(first.start, second.end) and came_before(second.start, first.end)
+        return together and first.item.turn.thread_id == second.item.turn.thread_id

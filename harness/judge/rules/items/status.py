@@ -23,7 +23,7 @@ MCP = "mcpToolCall"
 
 
 def _status(item: ItemView | None, frame: Frame) -> str:
-    """The status in an item event, "" where its type has no such status."""
+    """Return the status in an item event, "" if its type has no such status."""
     if item is None or item.type not in ITEM_STATUS:
         return ""
     status = text(item_in(frame).get("status"))
@@ -37,11 +37,11 @@ def _status(item: ItemView | None, frame: Frame) -> str:
     needs=("command-execution",),
 )
 class BeginsInProgress(Monitor):
-    """Judges that item/started of an item that has a status carries the one that work begins with.
+    """Judges that item/started of an item with a status carries the initial one.
 
     Commands, file changes and tool calls have one. Derived: item/started comes when work begins,
-    and of the values only inProgress is not an outcome; SHOULD, since the text does not say which
-    value it carries. Left open: words that are no status of the type (shapes).
+    and inProgress is the only value that is not an outcome; SHOULD, since the text does not name
+    the value. Left open: unknown statuses (shapes).
     """
 
     @on("item/started")
@@ -53,8 +53,8 @@ class BeginsInProgress(Monitor):
         begins = status_begins(item.type)
         if status == begins:
             return [Witness(item.subject, (frame,))]
-        where, expected = member(frame, "item", "status"), f"{literal(begins)}, as the item begins"
-        return [wrong(item.subject, (frame,), where, expected)]
+        field, expected = member(frame, "item", "status"), f"{literal(begins)}, as the item begins"
+        return [wrong(item.subject, (frame,), field, expected)]
 
 
 @rule(
@@ -64,12 +64,12 @@ class BeginsInProgress(Monitor):
     needs=("command-execution",),
 )
 class FinalStatus(ApprovalMonitor):
-    """Judges that item/completed of an item that has a status carries one that its type ends with.
+    """Judges that item/completed of an item with a status carries a final one of its type.
 
-    Commands and file changes end completed, failed or declined, tool calls completed or failed.
-    For work that an interrupt of the turn cut off, or cancel in it, the text has no word: INFO,
-    unless the client had denied it, for which there is one. Left open: which of them, words that
-    are no status of the type (shapes), items without a status.
+    Commands and file changes end completed, failed or declined, tool calls completed or failed. The
+    text has no word for work that an interrupt of the turn, or cancel in it, cut off: INFO, unless
+    the client had denied it, for which there is one. Left open: which of them, unknown statuses
+    (shapes), items without a status.
     """
 
     @on("item/completed")
@@ -81,34 +81,34 @@ class FinalStatus(ApprovalMonitor):
         ends = status_ends(item.type)
         if status in ends:
             return [Witness(item.subject, (frame,))]
-        where, expected = member(frame, "item", "status"), f"one of {', '.join(ends)}"
+        field, expected = member(frame, "item", "status"), f"one of {', '.join(ends)}"
         decisions = self.decisions(item)
         denied = bool(decisions) and decisions <= DENYING
-        cut_off = self.may_be_cut(item.turn) and not denied
+        cut_off = self.may_be_interrupted(item.turn) and not denied
         level = Level.INFO if cut_off else None
-        return [wrong(item.subject, (frame,), where, expected, level=level)]
+        return [wrong(item.subject, (frame,), field, expected, level=level)]
 
 
-class _McpOutcome(ApprovalMonitor):
-    """A completed mcpToolCall of one status has one member, an object."""
+class _McpOutcomeRule(ApprovalMonitor):
+    """Base of rules by which a completed mcpToolCall of one status has one member, an object."""
 
     status = ""
     member = ""
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        item, whole = self.conversation.item_of(frame), item_in(frame)
-        if item is None or item.type != MCP or whole.get("status") != self.status:
+        item, shows = self.conversation.item_of(frame), item_in(frame)
+        if item is None or item.type != MCP or shows.get("status") != self.status:
             return None
         if not is_own_turn(self.conversation, item.turn):
             return None
-        value = whole.get(self.member, MISSING)
+        value = shows.get(self.member, MISSING)
         if value is not MISSING and value is not None:
             return [Witness(item.subject, (frame,))]
-        where, status = member(frame, "item", self.member), member(frame, "item", "status")
-        cut_off = self.status == "failed" and self.may_be_cut(item.turn)
+        field, status = member(frame, "item", self.member), member(frame, "item", "status")
+        cut_off = self.status == "failed" and self.may_be_interrupted(item.turn)
         level = Level.SHOULD if cut_off else None
-        return [wrong(item.subject, (frame,), where, "an object", also=(status,), level=level)]
+        return [wrong(item.subject, (frame,), field, "an object", also=(status,), level=level)]
 
 
 @rule(
@@ -117,10 +117,10 @@ class _McpOutcome(ApprovalMonitor):
     level=Level.MUST,
     needs=("mcp-tools",),
 )
-class McpResult(_McpOutcome):
+class McpResult(_McpOutcomeRule):
     """Judges that an mcpToolCall that is completed with status completed has a result.
 
-    Left open: what is in it, and a result that is no object (shapes).
+    Left open: its content, and a result that is not an object (shapes).
     """
 
     status = "completed"
@@ -133,12 +133,12 @@ class McpResult(_McpOutcome):
     level=Level.MUST,
     needs=("mcp-tools",),
 )
-class McpError(_McpOutcome):
+class McpError(_McpOutcomeRule):
     """Judges that an mcpToolCall that is completed with status failed has an error.
 
-    SHOULD for a call that an interrupt of the turn cut off, or cancel in it: whether it failed the
-    text does not say. Left open: what is in it, a result beside it, and an error that is no object
-    (shapes).
+    SHOULD for a call that an interrupt of the turn, or cancel in it, cut off: the text does not say
+    whether it failed. Left open: its content, a result beside it, and an error that is not an
+    object (shapes).
     """
 
     status = "failed"
@@ -147,17 +147,17 @@ class McpError(_McpOutcome):
 
 @rule(
     "mcp.progress-of-call",
-    title="Progress is told of a call that is under way",
+    title="Progress is reported only for a call in progress",
     level=Level.MUST,
     needs=("mcp-tools",),
 )
 class McpProgress(ApprovalMonitor):
-    """Judges that item/mcpToolCall/progress comes while an mcpToolCall is begun and not completed.
+    """Judges that item/mcpToolCall/progress comes between start and completion of an mcpToolCall.
 
-    The payload is not shown, so any call of the connection will do. After the last one it weighs
-    SHOULD, since the place of these messages is not given. Left open: connections that resumed or
-    forked a thread, which may have come in the middle of a call; what may be about a call of
-    another client, on a thread that this one did not start; when progress must be told.
+    The payload is not shown, so any call of the connection counts. After the last one it is SHOULD,
+    since the text gives no place for these messages. Left open: connections that resumed or forked
+    a thread, perhaps in the middle of a call; progress that may be about a call of another client,
+    on a thread that this one did not start; when progress must be reported.
     """
 
     def begin(self) -> None:
@@ -173,22 +173,26 @@ class McpProgress(ApprovalMonitor):
 
     @on("item/mcpToolCall/progress")
     def on_item_mcp_tool_call_progress(self, frame: Frame) -> Outcomes:
-        opened = [thread for thread in self.conversation.threads.values() if thread.opened]
-        if any(answer is not thread.reply for thread in opened for answer in thread.opened):
+        opened = [thread for thread in self.conversation.threads.values() if thread.opening_answers]
+        if any(
+            answer is not thread.reply for thread in opened for answer in thread.opening_answers
+        ):
             return None
-        named = obj(frame.params).get("threadId")
-        if not self.alone() or (named is not None and named not in [one.id for one in opened]):
+        thread_id = obj(frame.params).get("threadId")
+        if not self.has_one_client() or (
+            thread_id is not None and thread_id not in [thread.id for thread in opened]
+        ):
             return None
         subject = "progress of MCP tool calls"
         calls = self._calls.values()
         running = [call for call in calls if item_state(call, before=frame) != FINISHED]
         if running:
-            return [Witness(subject, (running[0].started[-1], frame))]
+            return [Witness(subject, (running[0].starts[-1], frame))]
         expected = "an mcpToolCall that is under way"
         if not self._calls:
             return [Violation(subject, (frame,), expected, "none was started")]
-        last = by_arrival(call.completed[-1] for call in calls)[-1]
-        call = next(call for call in calls if call.completed[-1] is last)
+        last = by_arrival(call.completions[-1] for call in calls)[-1]
+        call = next(call for call in calls if call.completions[-1] is last)
         frames, actual = (last, frame), f"the last one, {call.subject}, is completed"
         places = (member(last, "item", "id").place,)
         return [Violation(subject, frames, expected, actual, Level.SHOULD, places=places)]

@@ -1,1 +1,1 @@
-"""Rules on what passes between an agent and the MCP servers that the harness plays."""
+"""Rules on the messages between an agent and the MCP servers that the harness plays."""

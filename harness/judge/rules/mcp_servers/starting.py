@@ -1,40 +1,42 @@
 """Rules on how an MCP server is started and reached, by its configuration.
 
-Servers may be started early or late, several times, and asked for their tools as often as an agent
-likes: each start and each request is judged by itself.
+An agent may start servers early or late, several times, and list their tools as often as it likes:
+each start and each request is judged by itself.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, listen, rule
-from harness.judge.rules.shared.mcp_servers import TURN_ENDS, OfServers, Played, before
+from harness.judge.rules.shared.mcp_servers import TURN_ENDS, ServerNotes, ServerRule, marks_before
 from harness.judge.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
-from harness.trace.mcp_marks import Held, McpStarted
+from harness.trace.mcp_marks import McpStarted, Possession
 from harness.trace.surfaces import EXEC
 
-_HELD = {Held.OTHER: "has another value", Held.NONE: "is not there"}
+_HELD_WORDS = {Possession.OTHER: "has another value", Possession.NONE: "is not there"}
 
 
-class _Starts(OfServers):
-    """Judges each start of a program of the play when a turn has ended."""
+class _StartRule(ServerRule):
+    """Base of rules on each start of a program of the play, judged at the end of a turn."""
 
     @listen(*TURN_ENDS)
     def on_turn_end(self, frame: Frame) -> Outcomes:
-        played = self.played(frame)
+        played = self.notes_before(frame)
         if played is None:
             return
         count: dict[str, int] = {}
-        for start in (one for one in played.started if one.server in played.configured):
+        for start in (
+            server_start for server_start in played.starts if server_start.server in played.servers
+        ):
             count[start.server] = count.get(start.server, 0) + 1
             subject = f"start {count[start.server]} of {start.server}"
-            yield from self.judge(subject, frame, start, played)
+            yield from self.judge_start(subject, frame, start, played)
 
-    def judge(
-        self, subject: str, frame: Frame, start: McpStarted, played: Played
+    def judge_start(
+        self, subject: str, frame: Frame, start: McpStarted, played: ServerNotes
     ) -> Iterator[Outcome]:
         """Judge one start."""
         raise NotImplementedError
@@ -47,20 +49,20 @@ class _Starts(OfServers):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class Arguments(_Starts):
+class Arguments(_StartRule):
     """Judges that a program of the play got the arguments of its configuration, and no others.
 
     An argument with spaces in it, or an empty one, is one argument.
     """
 
-    def judge(
-        self, subject: str, frame: Frame, start: McpStarted, played: Played
+    def judge_start(
+        self, subject: str, frame: Frame, start: McpStarted, played: ServerNotes
     ) -> Iterator[Outcome]:
-        wanted = played.configured[start.server].args
-        if start.args == wanted:
+        arguments = played.servers[start.server].args
+        if start.args == arguments:
             yield Witness(subject, (frame,))
             return
-        expected = f"the arguments of its configuration: {literal(list(wanted))}"
+        expected = f"the arguments of its configuration: {literal(list(arguments))}"
         yield Violation(subject, (frame,), expected, literal(list(start.args)))
 
 
@@ -71,23 +73,27 @@ class Arguments(_Starts):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class Environment(_Starts):
+class Environment(_StartRule):
     """Judges that a program of the play has each variable of the `env` of its configuration.
 
-    What else is in its environment is left open here.
+    Left open: its other variables.
     """
 
-    def judge(
-        self, subject: str, frame: Frame, start: McpStarted, played: Played
+    def judge_start(
+        self, subject: str, frame: Frame, start: McpStarted, played: ServerNotes
     ) -> Iterator[Outcome]:
         if not start.variables:
             return
-        lacking = [one for one in start.variables if one.held is not Held.SAME]
-        if not lacking:
+        wrong_variables = [
+            variable for variable in start.variables if variable.held is not Possession.SAME
+        ]
+        if not wrong_variables:
             yield Witness(subject, (frame,))
             return
-        names = ", ".join(one.name for one in start.variables)
-        actual = "; ".join(f"{one.name} {_HELD[one.held]}" for one in lacking)
+        names = ", ".join(variable.name for variable in start.variables)
+        actual = "; ".join(
+            f"{variable.name} {_HELD_WORDS[variable.held]}" for variable in wrong_variables
+        )
         yield Violation(subject, (frame,), f"the variables of its env: {names}", actual)
 
 
@@ -98,17 +104,17 @@ class Environment(_Starts):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class NoCredentials(_Starts):
+class NoCredentials(_StartRule):
     """Judges that a program of the play does not have the bearer token of another server.
 
-    That token is a credential for sure, and stands in the agent's own environment. Which other
-    values there a server could use as credentials nobody knows.
+    That token certainly is a credential, and is in the agent's own environment. Left open: other
+    values there that a server could use as credentials.
     """
 
-    def judge(
-        self, subject: str, frame: Frame, start: McpStarted, played: Played
+    def judge_start(
+        self, subject: str, frame: Frame, start: McpStarted, played: ServerNotes
     ) -> Iterator[Outcome]:
-        tokens = sorted({one.token for one in played.configured.values() if one.token})
+        tokens = sorted({server.token for server in played.servers.values() if server.token})
         if not tokens:
             return
         if not start.tokens:
@@ -125,11 +131,11 @@ class NoCredentials(_Starts):
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class BearerToken(OfServers):
+class BearerToken(ServerRule):
     """Judges that an MCP server with bearer_token_env_var gets the token of that variable.
 
-    An agent may ask first without it and send it when it was refused, also after the turn: so of
-    the requests of one method one must have it, and that all came without any is judged at the end.
+    An agent may send a request without it first and add it once refused, even after the turn. So of
+    the requests of one method at least one must have it; if all lack it, that is judged at the end.
     """
 
     def begin(self) -> None:
@@ -138,29 +144,29 @@ class BearerToken(OfServers):
     @listen(*TURN_ENDS)
     def on_turn_end(self, frame: Frame) -> Outcomes:
         self._end = frame
-        for subject, variable, tokens in self._requests(frame):
-            if Held.SAME in tokens:
+        for subject, variable, tokens in self._tokens_by_method(frame):
+            if Possession.SAME in tokens:
                 yield Witness(subject, (frame,))
-            elif Held.OTHER in tokens:
+            elif Possession.OTHER in tokens:
                 yield Violation(subject, (frame,), _token_of(variable), "another token")
 
     def finish(self) -> Outcomes:
         if self._end is None:
             return
-        for subject, variable, tokens in self._requests(None):
-            if {*tokens} == {Held.NONE}:
+        for subject, variable, tokens in self._tokens_by_method(None):
+            if {*tokens} == {Possession.NONE}:
                 actual = f"no token, in {len(tokens)} requests"
                 yield Violation(subject, (self._end,), _token_of(variable), actual)
 
-    def _requests(self, frame: Frame | None) -> Iterator[tuple[str, str, list[Held]]]:
-        """Give the tokens of the requests of each method, for each server that wants one."""
-        played = self.played(frame)
-        came: dict[tuple[str, str], list[Held]] = {}
-        for one in played.requests if played is not None else ():
-            came.setdefault((one.server, one.method), []).append(one.token)
-        for (server, method), tokens in came.items():
+    def _tokens_by_method(self, frame: Frame | None) -> Iterator[tuple[str, str, list[Possession]]]:
+        """Yield the tokens of the requests of each method, for each server that needs one."""
+        played = self.notes_before(frame)
+        tokens_by_method: dict[tuple[str, str], list[Possession]] = {}
+        for request in played.requests if played is not None else ():
+            tokens_by_method.setdefault((request.server, request.method), []).append(request.token)
+        for (server, method), tokens in tokens_by_method.items():
             assert played is not None
-            variable = played.configured[server].token if server in played.configured else ""
+            variable = played.servers[server].token if server in played.servers else ""
             if variable:
                 yield f"{method} to {server}", variable, tokens
 
@@ -176,25 +182,29 @@ def _token_of(variable: str) -> str:
     needs=("mcp-tools",),
     also_on=(EXEC,),
 )
-class EnabledOnly(OfServers):
-    """Judges that a model that is offered tools of the play gets none of a server with enabled off.
+class EnabledOnly(ServerRule):
+    """Judges that a model that gets tools of the play gets none of a server with enabled off.
 
-    What enabled means the text does not say, so SHOULD. Left open: whether such a server is started
+    The text does not say what enabled means, so SHOULD. Left open: whether such a server is started
     or reached, and calls that offer no tool of the play at all.
     """
 
     @listen(*TURN_ENDS)
     def on_turn_end(self, frame: Frame) -> Outcomes:
-        played = self.played(frame)
+        played = self.notes_before(frame)
         if played is None:
             return
-        off = [name for name, one in played.configured.items() if not one.enabled]
-        calls = [mark.body for mark in before(self.trace, frame, ModelCall) if mark.body.offered]
+        off = [name for name, one in played.servers.items() if not one.enabled]
+        calls = [
+            mark.body for mark in marks_before(self.trace, frame, ModelCall) if mark.body.offered
+        ]
         for name in off if calls else ():
             subject = f"tools of {name}"
-            told = sorted({o.tool for one in calls for o in one.offered if o.server == name})
-            if not told:
+            offered = sorted(
+                {tool.tool for call in calls for tool in call.offered if tool.server == name}
+            )
+            if not offered:
                 yield Witness(subject, (frame,))
                 continue
             expected = f"no tool of {name} for the model, which is not enabled"
-            yield Violation(subject, (frame,), expected, f"{', '.join(told)} of {name}")
+            yield Violation(subject, (frame,), expected, f"{', '.join(offered)} of {name}")

@@ -1,8 +1,8 @@
-"""The rule on who sends what: operations are the client's to ask for."""
+"""The rule on directions: only the client requests the operations of the text."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Witness, on_kind, rule
-from harness.judge.rules.shared.violations import instead, whole
+from harness.judge.rules.shared.violations import root_member, unexpected_member
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame, Kind
 
@@ -11,16 +11,16 @@ _CLIENTS = "client-to-server"
 
 @rule(
     "method.right-direction",
-    title="The server asks for none of the client's operations",
+    title="The server requests none of the client's operations",
     level=Level.MUST,
     needs=("command-approval",),
 )
 class RightDirection(Monitor):
     """Judges that no request of the server has the name of an operation of the text.
 
-    These requests go from the client to the server; nobody could tell what the client, which keeps
-    no threads, has to do. Left open: names that the text does not list, and notifications, which
-    ask for nothing.
+    These requests go from the client to the server; a client, which keeps no threads, could not
+    carry them out. Left open: names that the text does not list, and notifications, which request
+    nothing.
     """
 
     @on_kind(Kind.REQUEST)
@@ -32,4 +32,4 @@ class RightDirection(Monitor):
         if row.direction != _CLIENTS:
             return [Witness(subject, (frame,))]
         expected = f"{frame.method} from the client alone, whose operation it is"
-        return [instead(subject, (frame,), whole(frame, "method"), expected)]
+        return [unexpected_member(subject, (frame,), root_member(frame, "method"), expected)]

@@ -2,12 +2,12 @@
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Monitor, Outcomes, Violation, Witness, on_kind, rule
-from harness.judge.rules.shared.view_queries import failed
-from harness.judge.rules.shared.violations import whole, wrong
+from harness.judge.rules.shared.view_queries import is_failure
+from harness.judge.rules.shared.violations import root_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING, obj
 from harness.trace.difference import literal
-from harness.trace.frame import Frame, Kind, why_no_json
+from harness.trace.frame import Frame, Kind, json_error
 
 
 @rule(
@@ -16,11 +16,11 @@ from harness.trace.frame import Frame, Kind, why_no_json
 class WellFormed(Monitor):
     """Judges each line of the target against the four message forms ("Message forms").
 
-    A finding: no JSON, no object, no known form; a request whose id is no number; params or a
-    result that are no object. Left open: the form of answers that report failure (not shown: an
-    `error` without an id, any other member beside an id, also beside `result: null`), missing or
-    null params (the shape rules speak of those), extra members such as `jsonrpc`, and lines that
-    our own transport cut or saw cut off by the end of the stream: those say nothing of the form.
+    A violation is a line that is not JSON, not an object or of unknown form; a request whose id is
+    not a number; params or a result that are not an object. Left open: the form of failure answers
+    (not shown: an `error` without an id, any other member beside an id, also beside `result:
+    null`), missing or null params (see the shape rules), extra members such as `jsonrpc`, and lines
+    that our own transport cut or saw cut off by the end of the stream: they do not show the form.
     """
 
     _witnessed = False
@@ -30,15 +30,15 @@ class WellFormed(Monitor):
         if frame.damage or "error" in obj(frame.json):
             return None
         keys = literal(", ".join(obj(frame.json)) or "none")[1:-1]
-        what = f"JSON of no known form (its members: {keys})"
+        form = f"JSON of no known form (its members: {keys})"
         if frame.json is MISSING:
-            what = f"a line that is no JSON ({why_no_json(frame.raw)})"
+            form = f"a line that is not JSON ({json_error(frame.raw)})"
         expected = "a request (method, id), a response (id, result) or a notification (method)"
-        subject, actual = f"connection {frame.connection}", f"{what}: {frame.text(160)}"
+        subject, actual = f"connection {frame.connection}", f"{form}: {frame.text(160)}"
         return [Violation(subject, (frame,), expected, actual)]
 
     @on_kind(Kind.NOTIFICATION)
-    def notification(self, frame: Frame) -> Outcomes:
+    def on_notification(self, frame: Frame) -> Outcomes:
         params = frame.json.get("params")
         if params is None or isinstance(params, dict):
             return None
@@ -48,11 +48,11 @@ class WellFormed(Monitor):
     def on_request(self, frame: Frame) -> Outcomes:
         if isinstance(frame.id, bool) or not isinstance(frame.id, int | float):
             return self._wrong(frame, "id", "a number")
-        return self.notification(frame) or self._good(frame)
+        return self.on_notification(frame) or self._good(frame)
 
     @on_kind(Kind.RESPONSE)
     def on_response(self, frame: Frame) -> Outcomes:
-        if failed(frame) or isinstance(frame.result, dict):
+        if is_failure(frame) or isinstance(frame.result, dict):
             return self._good(frame)
         return self._wrong(frame, "result", "an object")
 
@@ -67,4 +67,6 @@ class WellFormed(Monitor):
         return [Witness(f"connection {frame.connection}", (frame,))]
 
     def _wrong(self, frame: Frame, key: str, expected: str) -> Outcomes:
-        return [wrong(f"connection {frame.connection}", (frame,), whole(frame, key), expected)]
+        return [
+            wrong(f"connection {frame.connection}", (frame,), root_member(frame, key), expected)
+        ]

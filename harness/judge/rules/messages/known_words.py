@@ -17,18 +17,22 @@ from harness.judge.base import (
     on_sent,
     rule,
 )
-from harness.judge.rules.shared.view_queries import completed_before, failed, request_subject
-from harness.judge.rules.shared.violations import instead, member, refusal
+from harness.judge.rules.shared.view_queries import (
+    is_failure,
+    request_subject,
+    was_completed_before,
+)
+from harness.judge.rules.shared.violations import member, refusal_member, unexpected_member
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import MISSING, arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
-from harness.trace.owed import Owes
+from harness.trace.owed import ObligationKind
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation
 
 # The request and the param that takes a listed value -> its enumeration ("Enumerations").
-LISTED: Final = {
+LISTED_WORDS: Final = {
     ("thread/start", "approvalPolicy"): "ApprovalPolicy",
     ("thread/start", "personality"): "Personality",
     ("thread/resume", "personality"): "Personality",
@@ -38,10 +42,10 @@ LISTED: Final = {
     ("turn/start", "summary"): "ReasoningSummary",
 }
 # Settings of the model, which a model may not support.
-_OF_THE_MODEL: Final = ("personality", "effort", "summary")
+_MODEL_SETTINGS: Final = ("personality", "effort", "summary")
 
-# What may change whether anything is taken: by a thread, for want of room, before a handshake.
-CHANGING: Final = methods_with("may-change-what-is-taken")
+# Methods that may change whether a request is accepted.
+CHANGING_METHODS: Final = methods_with("may-change-what-is-taken")
 
 # Words of a refusal for a method that is unknown, not one that is temporarily unavailable.
 _UNKNOWN_METHOD: Final = re.compile(
@@ -52,45 +56,48 @@ _UNKNOWN_METHOD: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Refused:
-    """A request with a listed word that was refused, and the same without the word."""
+class _Refusal:
+    """A refused request with a listed word, and its other params."""
 
     request: Frame
     answer: Frame
     name: str
-    rest: str
-    before: bool
+    other_params: str
+    accepted_before: bool
 
 
-@rule("word.taken", title="A word that the text lists is taken", level=Level.MUST)
+@rule("word.taken", title="A word that the text lists is accepted", level=Level.MUST)
 class ListedWordTaken(Monitor):
     """Judges that no request is refused for one of the words that the text lists for a parameter.
 
     For approvalPolicy (thread/start, turn/start), sortKey (thread/list), effort and summary
-    (turn/start), personality (thread/start, thread/resume). A refusal is for the word where the
-    same request without it, or with another, is taken next; where that was taken before only, it
-    may be for something else: SHOULD. So are effort, summary and personality, which a model may not
-    have. Left open: refusals while another request waits, or a turn of the thread may run, or after
-    an archive or its like; input that is not text.
+    (turn/start), personality (thread/start, thread/resume). A refusal is due to the word if the
+    same request without it, or with another, is accepted next; if that was accepted only before, it
+    may have another cause: SHOULD. SHOULD too for effort, summary and personality, which a model
+    may not support. Left open: refusals while another request is pending, or a turn of the thread
+    may run, or after an archive or a similar change; input other than text.
     """
 
     def begin(self) -> None:
-        self._taken: set[str] = set()
-        self._refused: list[_Refused] = []
+        self._accepted: set[str] = set()
+        self._refusals: list[_Refusal] = []
         self._busy: set[Frame] = set()
 
     @on_harness_message
-    def sent(self, frame: Frame) -> Outcomes:
-        # This request itself is owed an answer too.
-        if frame.kind is Kind.REQUEST and len(self.owed.open(Owes.ANSWER)) > 1:
+    def on_client_message(self, frame: Frame) -> Outcomes:
+        # This request itself is pending too.
+        if (
+            frame.kind is Kind.REQUEST
+            and len(self.owed.open_obligations(ObligationKind.ANSWER)) > 1
+        ):
             self._busy.add(frame)
         return None
 
-    @on_sent(*CHANGING)
+    @on_sent(*CHANGING_METHODS)
     def on_changing_sent(self, frame: Frame) -> Outcomes:
-        yield from self._told(self._refused, MISSING)
-        self._refused.clear()
-        self._taken.clear()
+        yield from self._violations(self._refusals, MISSING)
+        self._refusals.clear()
+        self._accepted.clear()
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def on_response(self, frame: Frame) -> Outcomes:
@@ -100,45 +107,55 @@ class ListedWordTaken(Monitor):
         params = obj(request.params)
         if request.method == "turn/start" and not is_plain_text(params.get("input")):
             return
-        for method, name in LISTED:
+        for method, name in LISTED_WORDS:
             if method == request.method:
                 yield from self._judge(request, frame, name)
 
     def _judge(self, request: Frame, answer: Frame, name: str) -> Iterator[Witness | Violation]:
-        rest = f"{request.method} {name} {without(obj(request.params), name, 'input')}"
+        other_params = (
+            f"{request.method} {name} {params_without(obj(request.params), name, 'input')}"
+        )
         word = obj(request.params).get(name)
-        reference = f"enums.json#/$defs/{LISTED[request.method, name]}"
+        reference = f"enums.json#/$defs/{LISTED_WORDS[request.method, name]}"
         listed = isinstance(word, str) and self.book.schemas.is_valid(reference, word)
-        if failed(answer):
-            if listed and request not in self._busy and self._free(request):
-                refused = _Refused(request, answer, name, rest, rest in self._taken)
-                self._refused.append(refused)
+        if is_failure(answer):
+            if listed and request not in self._busy and self._is_free(request):
+                refused = _Refusal(
+                    request, answer, name, other_params, other_params in self._accepted
+                )
+                self._refusals.append(refused)
             return
-        self._taken.add(rest)
-        same = [one for one in self._refused if one.rest == rest]
-        yield from self._told([one for one in same if not _has(one, word)], word)
-        self._refused = [one for one in self._refused if one.rest != rest]
+        self._accepted.add(other_params)
+        same_request = [
+            refusal for refusal in self._refusals if refusal.other_params == other_params
+        ]
+        yield from self._violations(
+            [refusal for refusal in same_request if not _has_same_word(refusal, word)], word
+        )
+        self._refusals = [
+            refusal for refusal in self._refusals if refusal.other_params != other_params
+        ]
         if listed:
             yield Witness(f"{request.method} with {name} {word}", (request, answer))
 
     def finish(self) -> Outcomes:
-        yield from self._told(self._refused, MISSING)
+        yield from self._violations(self._refusals, MISSING)
 
-    def _told(self, refused: list[_Refused], taken: Any) -> Iterator[Violation]:
-        """The findings; `taken` is what was taken instead of the word, MISSING for nothing yet."""
-        for one in refused:
-            if taken is MISSING and not one.before:
+    def _violations(self, refusals: list[_Refusal], accepted_word: Any) -> Iterator[Violation]:
+        """Yield the violations; `accepted_word` was accepted instead, MISSING for none yet."""
+        for refusal in refusals:
+            if accepted_word is MISSING and not refusal.accepted_before:
                 continue
-            sure = taken is not MISSING and one.name not in _OF_THE_MODEL
-            frames, word = (one.request, one.answer), member(one.request, one.name)
-            expected = f"{one.request.method} with {word}, since it is taken without"
-            subject = f"{one.request.method} with {one.name} {word.value}"
-            level = None if sure else Level.SHOULD
-            clauses = (_CLAUSES[one.name],)
-            where = refusal(one.answer)
-            yield instead(subject, frames, where, expected, level=level, clauses=clauses)
+            is_certain = accepted_word is not MISSING and refusal.name not in _MODEL_SETTINGS
+            frames, word = (refusal.request, refusal.answer), member(refusal.request, refusal.name)
+            expected = f"{refusal.request.method} with {word}, since it is taken without"
+            subject = f"{refusal.request.method} with {refusal.name} {word.value}"
+            level = None if is_certain else Level.SHOULD
+            clauses = (_CLAUSES[refusal.name],)
+            field = refusal_member(refusal.answer)
+            yield unexpected_member(subject, frames, field, expected, level=level, clauses=clauses)
 
-    def _free(self, request: Frame) -> bool:
+    def _is_free(self, request: Frame) -> bool:
         return request.method != "turn/start" or is_idle(self.conversation, self.trace, request)
 
 
@@ -151,42 +168,42 @@ _CLAUSES: Final = {
 }
 
 
-def _has(refused: _Refused, word: Any) -> bool:
-    """Return whether a request that was taken has the very word that was refused."""
-    return obj(refused.request.params).get(refused.name) == word
+def _has_same_word(refusal: _Refusal, word: Any) -> bool:
+    """Return whether an accepted request has the very word that was refused."""
+    return obj(refusal.request.params).get(refusal.name) == word
 
 
 def is_idle(conversation: Conversation, trace: Trace, request: Frame) -> bool:
     """Return whether every turn of the thread that a turn/start names had certainly ended."""
     thread = conversation.threads.get(text(obj(request.params).get("threadId")))
     return thread is not None and all(
-        completed_before(trace, turn, request) for turn in thread.turns.values()
+        was_completed_before(trace, turn, request) for turn in thread.turns.values()
     )
 
 
-def is_plain_text(said: Any) -> bool:
-    """Return whether an input is words alone, so that nothing in it can be refused."""
-    parts = [obj(part) for part in arr(said)]
+def is_plain_text(input_parts: Any) -> bool:
+    """Return whether an input is text only, so that no part of it can be refused."""
+    parts = [obj(part) for part in arr(input_parts)]
     return bool(parts) and all(
         part.get("type") == "text" and text(part.get("text")).strip() for part in parts
     )
 
 
-def without(params: dict[str, Any], *names: str) -> str:
-    """The other params as one text."""
-    rest = {name: value for name, value in params.items() if name not in names}
-    return json.dumps(rest, sort_keys=True)
+def params_without(params: dict[str, Any], *names: str) -> str:
+    """Return the other params as one text."""
+    other_params = {name: value for name, value in params.items() if name not in names}
+    return json.dumps(other_params, sort_keys=True)
 
 
 @rule("method.offered", title="A method of the text is known to the server", level=Level.MUST)
 class MethodOffered(Monitor):
     """Judges that no method is refused as unknown that the text has and the server offers.
 
-    Offered is what every server must have (starting and reading threads, starting and interrupting
-    turns) and what the profile of the trace declares. Where another method of the same kind
-    was served, it is SHOULD: nobody said that the two go together. Judged by the words of the
-    refusal, since no codes are shown. Left open: methods under development, a method that was
-    served at another time, and refusals in words that do not say so.
+    A server offers what every server must have (starting and reading threads, starting and
+    interrupting turns) and what the profile of the trace declares. SHOULD if another method of the
+    same kind was served: the two need not go together. Judged by the words of the refusal, since no
+    codes are shown. Left open: methods under development, a method that was served at another time,
+    and refusals in other words.
     """
 
     def begin(self) -> None:
@@ -201,7 +218,7 @@ class MethodOffered(Monitor):
         if request is None or row is None or row.stability != "stable" or request.deliberate:
             return None
         self._capability_of[request.method] = row.capability
-        if not failed(frame):
+        if not is_failure(frame):
             self._served[request.method] = (request, frame)
             return [Witness(f"method {request.method}", (request, frame))]
         if _says_unknown(frame, request.method):
@@ -214,18 +231,18 @@ class MethodOffered(Monitor):
                 continue
             capability = self._capability_of[method]
             offered = ("core", *self.trace.header.capabilities)
-            kin = [one for one in self._served if self._capability_of[one] == capability]
+            kin = [served for served in self._served if self._capability_of[served] == capability]
             if capability not in offered and not kin:
                 continue
             level = None if capability in offered else Level.SHOULD
             expected = f"no refusal of {method} as unknown, since the text has it"
             subject, frames = request_subject(request), (request, answer)
-            yield instead(subject, frames, refusal(answer), expected, level=level)
+            yield unexpected_member(subject, frames, refusal_member(answer), expected, level=level)
 
 
 def _says_unknown(answer: Frame, method: str) -> bool:
-    """Return whether a failed answer says in words that there is no such method."""
-    said = text(dig(answer.error, "message")) or json.dumps(answer.failure)
-    named = re.escape(method)
-    is_unknown = rf"unknown (\w+ )?\W?{named}\b|{named}\W{{0,3}}(is )?(unknown|not known)\W*$"
-    return bool(_UNKNOWN_METHOD.search(said) or re.search(is_unknown, said, re.IGNORECASE))
+    """Return whether a failed answer says in words that the method is unknown."""
+    message = text(dig(answer.error, "message")) or json.dumps(answer.failure)
+    name = re.escape(method)
+    is_unknown = rf"unknown (\w+ )?\W?{name}\b|{name}\W{{0,3}}(is )?(unknown|not known)\W*$"
+    return bool(_UNKNOWN_METHOD.search(message) or re.search(is_unknown, message, re.IGNORECASE))

@@ -1,4 +1,4 @@
-"""Rules on answers: which request each belongs to, and that each request gets one.
+"""Rules on answers: the request of each, and that each request gets one.
 
 The form of error answers is not shown, so any counts as an answer.
 """
@@ -18,25 +18,25 @@ from harness.judge.base import (
 )
 from harness.judge.rules.shared.empty_replies import empty_reply
 from harness.judge.rules.shared.view_queries import (
-    never_came,
-    on_connection,
+    connection_suffix,
+    describe_silence,
+    format_value,
     request_subject,
-    shown,
 )
-from harness.judge.rules.shared.violations import whole, wrong
+from harness.judge.rules.shared.violations import root_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING, dig, obj, text
 from harness.trace.correlation import as_id, same_id
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import frames_before
-from harness.trace.owed import Owes
+from harness.trace.owed import ObligationKind
 
-# The methods of such rows are no operations of the text, or none to rely on.
+# The methods of such rows are not operations of the text, or not stable.
 _NOT_BINDING = ("silent", "under-development")
 
-# So many messages before an answer are searched for ids that it could have had.
-LOOKED_AT = 500
+# The number of messages before an answer that are searched for its possible ids.
+MAX_MESSAGES_SEARCHED = 500
 
 
 @rule("response.known-id", title="An answer carries the id of a request", level=Level.MUST)
@@ -46,7 +46,7 @@ class KnownId(Monitor):
     The id keeps its type: 1 and "1" differ ("Message forms" rule 1). Left open: errors with a null
     id (the only way to answer a line whose id cannot be read); and, once the harness has sent
     something malformed on purpose, errors with any id, results with an id that occurred in it, and
-    results with any id where it was bytes that only together make a message.
+    results with any id if it was bytes that make a message only together.
     """
 
     def begin(self) -> None:
@@ -54,7 +54,7 @@ class KnownId(Monitor):
         self._raw_ids: list[object] = []
 
     @on_harness_message
-    def harness_message(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             self._raw_sent = True
             self._raw_ids.append(obj(frame.json).get("id", MISSING))
@@ -71,30 +71,30 @@ class KnownId(Monitor):
             return None
         return [
             wrong(
-                f"answer id {shown(frame.id)}",
+                f"answer id {format_value(frame.id)}",
                 (frame,),
-                whole(frame, "id"),
-                f"the id of a request that was sent on this connection{self._sent(frame)}",
+                root_member(frame, "id"),
+                f"the id of a request that was sent on this connection{self._sent_ids(frame)}",
             )
         ]
 
-    def _sent(self, frame: Frame) -> str:
-        """The ids that were sent before a frame, with their types."""
-        last = frames_before(self.trace, frame, LOOKED_AT)
-        ids = [literal(one.id) for one in last if _is_own_request(one)]
+    def _sent_ids(self, frame: Frame) -> str:
+        """Return a description of the ids sent before a frame, with their types."""
+        last = frames_before(self.trace, frame, MAX_MESSAGES_SEARCHED)
+        ids = [literal(message.id) for message in last if _is_own_request(message)]
         return f", the last of them {', '.join(ids[-3:])}" if ids else "; none was sent"
 
 
-def _echoes(given: object, sent: object) -> bool:
-    """Return whether an answer repeats what we sent as an id, also where that can be no id."""
-    if as_id(sent) is None:
-        return json.dumps(given) == json.dumps(sent)
-    return same_id(given, sent) or _same_double(given, sent)
+def _echoes(answer_id: object, sent_id: object) -> bool:
+    """Return whether an answer repeats an id that we sent, even an invalid one."""
+    if as_id(sent_id) is None:
+        return json.dumps(answer_id) == json.dumps(sent_id)
+    return same_id(answer_id, sent_id) or _same_double(answer_id, sent_id)
 
 
-def _same_double(given: object, sent: object) -> bool:
-    """Return whether two numbers are one to a server that has doubles alone: 10^30 is 1e+30."""
-    numbers = [as_id(one) for one in (given, sent)]
+def _same_double(first: object, second: object) -> bool:
+    """Return whether two numbers are equal as doubles, like 10^30 and 1e+30."""
+    numbers = [as_id(value) for value in (first, second)]
     try:
         one, other = (float(number) for number in numbers if isinstance(number, int | float))
     except (OverflowError, ValueError):
@@ -110,8 +110,8 @@ def _is_own_request(frame: Frame) -> bool:
 class AnsweredOnce(Monitor):
     """Judges that no second answer comes to a request ("Endpoints": a request is answered by one).
 
-    Left open: the content of the two; a second error counts as much as a second result. Requests
-    that were malformed on purpose are not judged.
+    Left open: the content of the two; a second error counts like a second result. Requests that
+    were malformed on purpose are not judged.
     """
 
     def begin(self) -> None:
@@ -127,19 +127,18 @@ class AnsweredOnce(Monitor):
         if first is frame:
             return [Witness(subject, (request, frame))]
         frames = (request, first, frame)
-        second = whole(frame, "error" if frame.kind is Kind.ERROR else "result")
+        second = root_member(frame, "error" if frame.kind is Kind.ERROR else "result")
         actual, places = f"a second answer, {second}", (second.place,)
         return [Violation(subject, frames, f"one answer to {subject}", actual, places=places)]
 
 
 @rule("request.answered", title="Every request is answered", level=Level.MUST)
 class Answered(Monitor):
-    """Judges, at the end of a quiescent trace, that no request is without an answer.
+    """Judges, at the end of a quiescent trace, that every request has an answer.
 
-    A result and a failure of any form both count. What is said of "every operation" binds for the
-    methods that the text has; that one which it does not name, or calls under development, is
-    ignored is INFO. Requests that were malformed on purpose are not judged: what a server does
-    with those is not shown.
+    A result and a failure of any form both count. The clause on "every operation" binds for the
+    methods of the text; if a server ignores an unknown method, or one under development, it is
+    INFO. Requests that were malformed on purpose are not judged: their treatment is not shown.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
@@ -150,15 +149,15 @@ class Answered(Monitor):
         return [Witness(request_subject(request), (request, frame))]
 
     def finish(self) -> Outcomes:
-        for item in self.owed.open(Owes.ANSWER):
+        for item in self.owed.open_obligations(ObligationKind.ANSWER):
             row = self.book.method(item.frame.method)
             binds = row is not None and row.stability not in _NOT_BINDING
             yield Violation(
                 request_subject(item.frame),
                 (item.frame,),
                 f"a result or an error with id {literal(item.frame.id)}"
-                f"{on_connection(self.trace, item.frame)}",
-                never_came(self.trace, "no answer"),
+                f"{connection_suffix(self.trace, item.frame)}",
+                describe_silence(self.trace, "no answer"),
                 None if binds else Level.INFO,
             )
 
@@ -171,23 +170,23 @@ class Answered(Monitor):
 class ResultXorError(Monitor):
     """Judges that no answer holds both a result and an error.
 
-    JSON-RPC has it so. How a failure looks is not shown by the text, not even that it has a member
-    `error`: INFO. Left open: either member beside a null other one.
+    JSON-RPC requires it. The text does not show the form of a failure, not even a member `error`:
+    INFO. Left open: either member beside a null other one.
     """
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def on_response(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        subject = request_subject(request) if request else f"answer id {shown(frame.id)}"
+        subject = request_subject(request) if request else f"answer id {format_value(frame.id)}"
         if frame.error in (MISSING, None) or frame.result in (MISSING, None):
             return [Witness(subject, (frame,))]
-        return [both(subject, (frame,))]
+        return [both_violation(subject, (frame,))]
 
 
-def both(subject: str, frames: tuple[Frame, ...]) -> Violation:
-    """The last of these frames has both a result and an error."""
-    members = (whole(frames[-1], "result"), whole(frames[-1], "error"))
-    actual, places = "; ".join(map(str, members)), tuple(one.place for one in members)
+def both_violation(subject: str, frames: tuple[Frame, ...]) -> Violation:
+    """Return the violation for a last frame that has both a result and an error."""
+    members = (root_member(frames[-1], "result"), root_member(frames[-1], "error"))
+    actual, places = "; ".join(map(str, members)), tuple(field.place for field in members)
     return Violation(subject, frames, "result or error, not both", actual, places=places)
 
 
@@ -200,7 +199,7 @@ class BeforeEffects(Monitor):
     """Judges that turn/interrupt is answered before the end of the turn that it causes.
 
     The text says that the turn's end comes afterwards: SHOULD. For thread/start and turn/start it
-    gives no order, so whether these are answered before their notifications is only recorded. An
+    gives no order, so whether their answers come before their notifications is only recorded. An
     end other than `interrupted` may have crossed the request and is not judged.
     """
 
@@ -209,7 +208,7 @@ class BeforeEffects(Monitor):
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if thread is None or thread.reply is not frame:
             return None
-        return self._order(frame, thread.subject, thread.started, Level.INFO, "")
+        return self._order(frame, thread.subject, thread.starts, Level.INFO, "")
 
     @on_answer("turn/start")
     def on_turn_start_answer(self, frame: Frame) -> Outcomes:
@@ -217,12 +216,14 @@ class BeforeEffects(Monitor):
         request = self.conversation.request_of(frame)
         if turn is None or request is None:
             return None
-        # A turn that was running before the request is no effect of it.
-        early = [x for x in turn.started if self.trace.before(x, request) is not True]
-        if len(early) < len(turn.started):
+        # A turn that was running before the request is not an effect of it.
+        early_starts = [
+            start for start in turn.starts if self.trace.before(start, request) is not True
+        ]
+        if len(early_starts) < len(turn.starts):
             return None
         clause = "turn-start.response-first"
-        return self._order(frame, turn.subject, early, Level.INFO, clause)
+        return self._order(frame, turn.subject, early_starts, Level.INFO, clause)
 
     @on_answer("turn/interrupt")
     def on_turn_interrupt_answer(self, frame: Frame) -> Outcomes:
@@ -230,14 +231,14 @@ class BeforeEffects(Monitor):
         if request is None or frame.kind is not Kind.RESPONSE:
             return None
         turn = self.conversation.turn_of(request)
-        if turn is None or not (turn.started or turn.reply):
+        if turn is None or not (turn.starts or turn.reply):
             return None
-        if any(self.trace.before(end, request) is True for end in turn.completed):
+        if any(self.trace.before(end, request) is True for end in turn.completions):
             return None
-        if turn.completed and turn.status != "interrupted":
+        if turn.completions and turn.status != "interrupted":
             return None
         clause = "turn-interrupt.response-first"
-        return self._order(frame, turn.subject, turn.completed, Level.SHOULD, clause)
+        return self._order(frame, turn.subject, turn.completions, Level.SHOULD, clause)
 
     def _order(
         self, answer: Frame, subject: str, effects: list[Frame], level: Level, clause: str
@@ -254,7 +255,7 @@ class BeforeEffects(Monitor):
 class InterruptReply(Monitor):
     """Judges that a successful turn/interrupt is answered with an empty object ("turn/interrupt").
 
-    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    Extra members are not forbidden, so a reply that has any is only recorded as INFO.
     """
 
     @on_answer("turn/interrupt")

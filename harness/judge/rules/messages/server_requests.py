@@ -1,4 +1,4 @@
-"""Rules on any server request: form and id; and that no notification is answered."""
+"""Rules on server requests: their form and ids; and that notifications get no answer."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import (
@@ -12,10 +12,10 @@ from harness.judge.base import (
     on_sent,
     rule,
 )
-from harness.judge.rules.messages.shapes import judged, payload_of
+from harness.judge.rules.messages.shapes import judge_payload, payload_of
 from harness.judge.rules.shared.approval_queries import APPROVALS
 from harness.judge.rules.shared.view_queries import request_subject
-from harness.judge.rules.shared.violations import instead, member, whole, wrong
+from harness.judge.rules.shared.violations import member, root_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING
 from harness.trace.correlation import Id, as_id
@@ -32,10 +32,9 @@ from harness.trace.order import came_before
 class ServerRequestShape(Monitor):
     """Judges the params of each server request of the book against its schema ("Server requests").
 
-    Params that are null have none of the members that are shown. The command and the cwd of a
-    question are named and not said to be always there: SHOULD where they are missing or null. Left
-    open: methods that the book does not know, and params that are no object otherwise
-    (frame.well-formed speaks of those).
+    Null params have none of the shown members. The command and the cwd of a question are named but
+    not said to be always present: SHOULD if they are missing or null. Left open: methods that the
+    book does not know, and params that are otherwise not an object (frame.well-formed judges them).
     """
 
     @on_kind(Kind.REQUEST)
@@ -44,7 +43,7 @@ class ServerRequestShape(Monitor):
         if self.book.method(frame.method) is None or not isinstance(params, dict):
             return None
         errors = self.book.validate_params(frame.method, params)
-        return judged(f"server request {frame.method}", (frame,), member(frame), errors)
+        return judge_payload(f"server request {frame.method}", (frame,), member(frame), errors)
 
 
 @rule(
@@ -54,13 +53,13 @@ class ServerRequestShape(Monitor):
     needs=("command-approval",),
 )
 class IdUnique(Monitor):
-    """Judges that a server request's id is not that of one that is still open on its connection.
+    """Judges that a server request does not reuse the id of an open one on its connection.
 
-    Derived: the answer names the request by its id, so it must be one request. An id keeps its
-    type. Open is what has not been answered; since serverRequest/resolved and the end of a turn
-    may close a question without an answer, ids from before those are not judged. Each thread/resume
-    that is not answered when a question comes, or is sent later, may put it once more. Left open:
-    an id that is used again later, and ids of no legal type (frame.well-formed).
+    Derived: the answer names the request by its id, so it must be unique. An id keeps its type. A
+    request is open until it is answered; since serverRequest/resolved and the end of a turn may
+    close a question without an answer, earlier ids are not judged then. Each thread/resume that is
+    unanswered when a question comes, or is sent later, may repeat it once. Left open: an id that is
+    reused later, and ids of an illegal type (frame.well-formed).
     """
 
     def begin(self) -> None:
@@ -80,18 +79,18 @@ class IdUnique(Monitor):
             return [Witness(subject, (frame,))]
         self._open[identifier] = (frame, put)
         expected = f"an id other than that of {first.method}, which is not answered yet"
-        where, also = whole(frame, "id"), (whole(first, "id"),)
-        return [wrong(subject, (first, frame), where, expected, also=also)]
+        field, also = root_member(frame, "id"), (root_member(first, "id"),)
+        return [wrong(subject, (first, frame), field, expected, also=also)]
 
     @on_harness_message
-    def answered(self, frame: Frame) -> Outcomes:
+    def on_client_answer(self, frame: Frame) -> Outcomes:
         identifier = as_id(frame.id)
         if identifier is not None and frame.kind in (Kind.RESPONSE, Kind.ERROR):
             self._open.pop(identifier, None)
         return None
 
     @on("serverRequest/resolved", "turn/completed", "thread/closed")
-    def closed(self, _: Frame) -> Outcomes:
+    def on_closing_event(self, _: Frame) -> Outcomes:
         self._open.clear()
         return None
 
@@ -113,10 +112,10 @@ class IdUnique(Monitor):
     needs=("command-approval",),
 )
 class RightForm(Monitor):
-    """Judges that what the text lists as a server request is one, and a notification too.
+    """Judges that each method listed as a server request comes as one, and notifications likewise.
 
-    Without an id nobody can answer, and with one somebody must. Left open: names that the text
-    does not list.
+    Without an id nobody can answer, and with one somebody must. Left open: names that the text does
+    not list.
     """
 
     @on(*APPROVALS)
@@ -125,8 +124,8 @@ class RightForm(Monitor):
         if frame.kind is Kind.REQUEST:
             return [Witness(subject, (frame,))]
         clauses = ("rpc.server-request-form",)
-        where, expected = whole(frame, "id"), "a number, since this is a request"
-        return [wrong(subject, (frame,), where, expected, clauses=clauses)]
+        field, expected = root_member(frame, "id"), "a number, since this is a request"
+        return [wrong(subject, (frame,), field, expected, clauses=clauses)]
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
@@ -136,7 +135,7 @@ class RightForm(Monitor):
             wrong(
                 f"method {frame.method}",
                 (frame,),
-                whole(frame, "id"),
+                root_member(frame, "id"),
                 "none, since this is a notification",
                 clauses=("rpc.notification-no-id",),
             )
@@ -145,47 +144,47 @@ class RightForm(Monitor):
 
 @rule("notification.not-answered", title="Notifications are not answered", level=Level.SHOULD)
 class NotAnswered(Monitor):
-    """Judges that no answer without a request's id comes to a notification of ours.
+    """Judges that no answer without a request's id comes to a notification of the harness.
 
-    An answer to a notification can have no id, or null. Such an answer, where the harness has sent
-    a notification and nothing malformed, answers just that. A witness is a request that was sent
-    after the notification and answered, with nothing of the kind before. SHOULD, since the forms
+    An answer to a notification can have no id, or null. Such an answer, if the harness has sent a
+    notification and nothing malformed, answers just that. A witness is a request that was sent
+    after the notification and answered, with no such answer before. SHOULD, since the message forms
     have notifications of the server only. Left open: whether the server knows the notification.
     """
 
     def begin(self) -> None:
-        self._told: Frame | None = None
+        self._notification: Frame | None = None
         self._deliberate = False
 
     @on_harness_message
-    def harness_message(self, frame: Frame) -> Outcomes:
+    def on_client_message(self, frame: Frame) -> Outcomes:
         if frame.deliberate or frame.kind is Kind.MALFORMED:
             self._deliberate = True
-        elif frame.kind is Kind.NOTIFICATION and self._told is None:
-            self._told = frame
+        elif frame.kind is Kind.NOTIFICATION and self._notification is None:
+            self._notification = frame
         return None
 
     @on_kind(Kind.RESPONSE, Kind.ERROR)
     def on_response(self, frame: Frame) -> Outcomes:
-        if self._told is None or self._deliberate:
+        if self._notification is None or self._deliberate:
             return None
-        subject = f"notification {self._told.method}"
+        subject = f"notification {self._notification.method}"
         request = self.conversation.request_of(frame)
-        if request is not None and came_before(self._told, request):
-            return [Witness(subject, (self._told, request, frame))]
-        return self._answered(frame, subject) if frame.id is None else None
+        if request is not None and came_before(self._notification, request):
+            return [Witness(subject, (self._notification, request, frame))]
+        return self._answer_violation(frame, subject) if frame.id is None else None
 
     @on_kind(Kind.MALFORMED)
     def on_malformed(self, frame: Frame) -> Outcomes:
-        if self._told is None or self._deliberate or frame.id is not MISSING:
+        if self._notification is None or self._deliberate or frame.id is not MISSING:
             return None
         if frame.error is MISSING and frame.result is MISSING:
             return None
-        return self._answered(frame, f"notification {self._told.method}")
+        return self._answer_violation(frame, f"notification {self._notification.method}")
 
-    def _answered(self, frame: Frame, subject: str) -> Outcomes:
-        told = self._told
-        frames = (frame,) if told is None else (told, frame)
-        where = whole(frame, "result" if frame.error is MISSING else "error")
+    def _answer_violation(self, frame: Frame, subject: str) -> Outcomes:
+        notification = self._notification
+        frames = (frame,) if notification is None else (notification, frame)
+        field = root_member(frame, "result" if frame.error is MISSING else "error")
         expected = f"no answer to {subject}, since a notification has no id to answer to"
-        return [instead(subject, frames, where, expected)]
+        return [unexpected_member(subject, frames, field, expected)]

@@ -1,4 +1,4 @@
-"""Rules on what the model was asked in a turn, by the marks of the scripted model."""
+"""Rules on the model calls of a turn, by the marks of the scripted model."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
@@ -6,238 +6,243 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 
 from harness.judge.base import Outcome, Outcomes, Witness, on, on_answer, rule
-from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, came_to_its_end
-from harness.judge.rules.shared.view_queries import item_in, perhaps_same_folder, same_folder
-from harness.judge.rules.shared.violations import absent, differs, member
+from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, is_completed
+from harness.judge.rules.shared.view_queries import item_in, may_be_same_folder, same_folder
+from harness.judge.rules.shared.violations import absent, different, member
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall
 
-# Enough of a text to know it by; a mark holds a little more.
-_BEGINNING = 100
+# Enough of a text to identify it; a mark holds a little more.
+MAX_PREFIX_CHARACTERS = 100
 
 
-@rule("model.input-arrives", title="The model is asked what the user said", level=Level.SHOULD)
+@rule("model.input-arrives", title="The user's input reaches the model", level=Level.SHOULD)
 class InputArrives(Calls):
     """Judges that the first text of a turn's input is in one of the turn's model calls.
 
-    Compared by its beginning, within any text of the user. The text never says what a call holds;
-    that an input given to the agent reaches the model is derived: SHOULD. Left open: input without
-    a text, turns without a call, turns that were cut off without it (what they asked the model may
-    have been something before, as a compaction is), several threads or turns at once.
+    Compared by its beginning, within any text of the user. The text does not specify the content of
+    a call; that the input reaches the model is derived: SHOULD. Left open: input without a text,
+    turns without a call, turns that were cut off without it (their calls may have been for
+    something before, such as a compaction), several threads or turns at once.
     """
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        parts = [obj(part) for part in arr(asked.params.get("input"))]
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        parts = [obj(part) for part in arr(turn_calls.params.get("input"))]
         texts = [index for index, part in enumerate(parts) if part.get("type") == "text"]
-        said = text(parts[texts[0]].get("text")) if texts else ""
-        wanted = said.strip()[:_BEGINNING]
-        if not wanted:
+        user_text = text(parts[texts[0]].get("text")) if texts else ""
+        prefix = user_text.strip()[:MAX_PREFIX_CHARACTERS]
+        if not prefix:
             return
-        heard = [words for call in asked.calls for words in call.user_texts or ()]
-        if any(wanted in words for words in heard):
-            yield Witness(asked.subject, (asked.request, end))
-        elif came_to_its_end(end):
-            where = member(asked.request, "input", texts[0], "text")
-            last = ", ".join(literal(words, 50) for words in heard[-3:]) or "none"
-            expected = f"a model call with the user's text {literal(wanted)}"
-            actual = f"{len(asked.calls)} call(s); the last texts of the user in them: {last}"
-            yield absent(asked.subject, (asked.request, end), expected, actual, where)
+        model_texts = [words for call in turn_calls.calls for words in call.user_texts or ()]
+        if any(prefix in words for words in model_texts):
+            yield Witness(turn_calls.subject, (turn_calls.request, end))
+        elif is_completed(end):
+            field = member(turn_calls.request, "input", texts[0], "text")
+            last = ", ".join(literal(words, 50) for words in model_texts[-3:]) or "none"
+            expected = f"a model call with the user's text {literal(prefix)}"
+            actual = f"{len(turn_calls.calls)} call(s); the last texts of the user in them: {last}"
+            yield absent(turn_calls.subject, (turn_calls.request, end), expected, actual, field)
 
 
 @rule("model.named", title="The model of turn/start is called, unless rerouted", level=Level.MUST)
 class ModelNamed(Calls):
     """Judges that a turn calls the model that its turn/start, or the last one before, names.
 
-    The override is for this turn and those after it. One call by that name is enough, or by a
-    longer one (`m` and `m-2026-01`): a server may ask other models too. A name may stand for a
-    model with another name: where only such are called that no other name had led to before, it is
-    SHOULD. Left open: turns before any override (also that of thread/start), turns that were cut
-    off without it (what they asked may have been something before, as a compaction is), all after a
-    reroute, a resume, a refused turn/start; several threads or turns at once.
+    The override is for this turn and later ones. One call by that name is enough, or by a longer
+    one (`m` and `m-2026-01`): a server may call other models too. A name may be an alias: SHOULD if
+    only models were called that no other name had led to before. Left open: turns before any
+    override (also that of thread/start), turns that were cut off without it (their calls may have
+    been for something before, such as a compaction), everything after a reroute, a resume, a
+    refused turn/start; several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
         self._rerouted = False
-        # What was called, and by which names it had been asked for ("" for none).
-        self._asked_by: dict[str, set[str]] = {}
+        # The requested names that led to each called model ("" for none).
+        self._names_for: dict[str, set[str]] = {}
 
     @on_answer("thread/start")
     def on_thread_start_answer(self, frame: Frame) -> Outcomes:
-        self._asked_by.setdefault(text(dig(frame.result, "model")), set()).add("")
+        self._names_for.setdefault(text(dig(frame.result, "model")), set()).add("")
         return None
 
     def forget(self) -> None:
-        self._named: tuple[str, Frame] | None = None
+        self._override: tuple[str, Frame] | None = None
 
     @on("model/rerouted")
     def on_model_rerouted(self, frame: Frame) -> Outcomes:
         self._rerouted = True
         return None
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        name = text(asked.params.get("model"))
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        name = text(turn_calls.params.get("model"))
         if name:
-            self._named = (name, asked.request)
-        called = sorted({call.model or "" for call in asked.calls})
-        wanted, source = self._named or ("", asked.request)
-        others = [model for model in called if self._asked_by.get(model, set()) - {wanted}]
+            self._override = (name, turn_calls.request)
+        called = sorted({call.model or "" for call in turn_calls.calls})
+        expected_model, source = self._override or ("", turn_calls.request)
+        renamed = [
+            model for model in called if self._names_for.get(model, set()) - {expected_model}
+        ]
         for model in called:
-            self._asked_by.setdefault(model, set()).add(wanted)
-        if not wanted or self._rerouted:
+            self._names_for.setdefault(model, set()).add(expected_model)
+        if not expected_model or self._rerouted:
             return
-        frames = (source, end) if source is asked.request else (source, asked.request, end)
-        if any(same_model(model, wanted) for model in called):
-            yield Witness(asked.subject, frames)
-        elif came_to_its_end(end):
-            expected, where = f"a call of the model {literal(wanted)}", member(source, "model")
-            actual = f"{len(asked.calls)} call(s), of {', '.join(map(literal, called))}"
-            level = None if others == called else Level.SHOULD
-            yield absent(asked.subject, frames, expected, actual, where, level=level)
+        frames = (
+            (source, end) if source is turn_calls.request else (source, turn_calls.request, end)
+        )
+        if any(same_model(model, expected_model) for model in called):
+            yield Witness(turn_calls.subject, frames)
+        elif is_completed(end):
+            expected = f"a call of the model {literal(expected_model)}"
+            field = member(source, "model")
+            actual = f"{len(turn_calls.calls)} call(s), of {', '.join(map(literal, called))}"
+            level = None if renamed == called else Level.SHOULD
+            yield absent(turn_calls.subject, frames, expected, actual, field, level=level)
 
 
-def same_model(name: str, asked: str) -> bool:
-    """Return whether this is a model that was asked, by its name or by a longer one, as with a
-    date.
-    """
-    return name == asked or bool(asked and name.startswith(f"{asked}-"))
+def same_model(name: str, model: str) -> bool:
+    """Return whether a name is that of a model, or a longer one, as with a date."""
+    return name == model or bool(model and name.startswith(f"{model}-"))
 
 
 @rule("model.schema-this-turn", title="An output schema is for its turn only", level=Level.MUST)
 class SchemaThisTurn(Calls):
-    """Judges that the calls of a turn without outputSchema want none after a turn that had one.
+    """Judges that a turn without outputSchema sends no schema to the model after a turn with one.
 
     That the schema is in the calls of its own turn is SHOULD: the text says that it binds the last
-    message, not how. Only where it was there does its absence later prove anything. Where some
-    calls of a later turn want one and others do not, it may be one of the server's own, as for the
-    name of a thread: SHOULD. Left open: schemas that no turn/start gave, turns that were cut off
+    message, not how. Only if it was there does its later absence prove anything. SHOULD if some
+    calls of a later turn have a schema and others do not: it may be one of the server's own, as for
+    the name of a thread. Left open: schemas that no turn/start gave, turns that were cut off
     without theirs, several threads or turns at once.
     """
 
     def forget(self) -> None:
-        self._given: Frame | None = None
+        self._with_schema: Frame | None = None
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        has = any(call.schema for call in asked.calls)
-        frames = (asked.request, end)
-        if isinstance(asked.params.get("outputSchema"), dict):
-            self._given = asked.request if has else None
-            if not has and came_to_its_end(end):
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        has = any(call.schema for call in turn_calls.calls)
+        frames = (turn_calls.request, end)
+        if isinstance(turn_calls.params.get("outputSchema"), dict):
+            self._with_schema = turn_calls.request if has else None
+            if not has and is_completed(end):
                 expected = "a model call that wants the schema of this turn"
-                actual = f"none of {len(asked.calls)} call(s) does"
-                schema = member(asked.request, "outputSchema")
-                yield absent(asked.subject, frames, expected, actual, schema, level=Level.SHOULD)
-        elif self._given is not None:
-            frames = (self._given, *frames)
+                actual = f"none of {len(turn_calls.calls)} call(s) does"
+                schema = member(turn_calls.request, "outputSchema")
+                yield absent(
+                    turn_calls.subject, frames, expected, actual, schema, level=Level.SHOULD
+                )
+        elif self._with_schema is not None:
+            frames = (self._with_schema, *frames)
             if has:
-                where = member(asked.request, "outputSchema")
+                field = member(turn_calls.request, "outputSchema")
                 expected = "no model call with a schema, since only the turn/start before had one"
-                with_one = [call for call in asked.calls if call.schema]
-                actual = f"{len(with_one)} of {len(asked.calls)} call(s) want one, and of this"
-                schema = member(self._given, "outputSchema")
-                level = None if len(with_one) == len(asked.calls) else Level.SHOULD
-                told = f"{actual} turn/start {where}"
-                yield absent(asked.subject, frames, expected, told, schema, level=level)
+                with_one = [call for call in turn_calls.calls if call.schema]
+                actual = f"{len(with_one)} of {len(turn_calls.calls)} call(s) want one, and of this"
+                schema = member(self._with_schema, "outputSchema")
+                level = None if len(with_one) == len(turn_calls.calls) else Level.SHOULD
+                message = f"{actual} turn/start {field}"
+                yield absent(turn_calls.subject, frames, expected, message, schema, level=level)
             else:
-                yield Witness(asked.subject, frames)
+                yield Witness(turn_calls.subject, frames)
 
 
-class _Passed(Calls):
-    """A word of turn/start that is passed on to the model as it is."""
+class _PassedWordRule(Calls):
+    """Base of rules on a word of turn/start that is passed unchanged to the model."""
 
     word = ""
-    # What the API of the harness's own model calls it, where that is another word.
+    # Different words in the API of the harness's own model.
     names: Mapping[str, str] = {}
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        wanted = text(asked.params.get(self.word))
-        if not wanted:
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        word = text(turn_calls.params.get(self.word))
+        if not word:
             return
-        frames = (asked.request, end)
-        passed = sorted({self.passed(call) for call in asked.calls} - {""})
-        if not {wanted, self.names.get(wanted, wanted)}.isdisjoint(passed):
-            yield Witness(asked.subject, frames)
+        frames = (turn_calls.request, end)
+        words = sorted({self.word_in(call) for call in turn_calls.calls} - {""})
+        if not {word, self.names.get(word, word)}.isdisjoint(words):
+            yield Witness(turn_calls.subject, frames)
         else:
-            expected = f"{self.word} {literal(wanted)} in a model call"
-            given = ", ".join(map(literal, passed)) or "none"
-            actual = f"{len(asked.calls)} call(s) with {self.word} {given}"
-            where = member(asked.request, self.word)
-            yield absent(asked.subject, frames, expected, actual, where)
+            expected = f"{self.word} {literal(word)} in a model call"
+            listed = ", ".join(map(literal, words)) or "none"
+            actual = f"{len(turn_calls.calls)} call(s) with {self.word} {listed}"
+            field = member(turn_calls.request, self.word)
+            yield absent(turn_calls.subject, frames, expected, actual, field)
 
     @abstractmethod
-    def passed(self, call: ModelCall) -> str:
-        """The word in a model call, "" for none."""
+    def word_in(self, call: ModelCall) -> str:
+        """Return the word in a model call, "" for none."""
 
 
 @rule("model.effort-passed", title="The effort of turn/start reaches the model", level=Level.INFO)
-class EffortPassed(_Passed):
+class EffortPassed(_PassedWordRule):
     """Records whether the effort of a turn/start is in one of the turn's model calls.
 
-    The text lists the values and does not say what becomes of them: INFO. Left open: later turns,
-    turns without a call, several threads or turns at once.
+    The text lists the values and not their effect: INFO. Left open: later turns, turns without a
+    call, several threads or turns at once.
     """
 
     word = "effort"
 
-    def passed(self, call: ModelCall) -> str:
+    def word_in(self, call: ModelCall) -> str:
         return call.effort
 
 
 @rule("model.summary-passed", title="The summary of turn/start reaches the model", level=Level.INFO)
-class SummaryPassed(_Passed):
+class SummaryPassed(_PassedWordRule):
     """Records whether the summary of a turn/start is in one of the turn's model calls.
 
-    The text lists the values and does not say what becomes of them: INFO. `verbose` may go on as
-    `detailed`, which is the model's word for it. Left open: later turns, turns without a call,
-    several threads or turns at once.
+    The text lists the values and not their effect: INFO. `verbose` may become `detailed`, which is
+    the model's word for it. Left open: later turns, turns without a call, several threads or turns
+    at once.
     """
 
     word = "summary"
     names: Mapping[str, str] = {"verbose": "detailed"}
 
-    def passed(self, call: ModelCall) -> str:
+    def word_in(self, call: ModelCall) -> str:
         return call.summary
 
 
-class _Folder(Calls):
-    """The folder in which the commands of a turn run."""
+class _CommandFolderRule(Calls):
+    """Base of rules on the folder in which the commands of a turn run."""
 
     def forget(self) -> None:
         self._override: tuple[str, Frame] | None = None
         self._lost = False
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        if "cwd" in asked.params:
-            folder = text(asked.params["cwd"])
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        if "cwd" in turn_calls.params:
+            folder = text(turn_calls.params["cwd"])
             self._lost = not posixpath.isabs(folder)
-            self._override = None if self._lost else (folder, asked.request)
-        turn = self.conversation.turns.get(asked.turn_id)
-        wanted = None if self._lost else self.wanted(asked, self._override)
-        if turn is None or wanted is None:
+            self._override = None if self._lost else (folder, turn_calls.request)
+        turn = self.conversation.turns.get(turn_calls.turn_id)
+        folder_and_source = None if self._lost else self.expected_folder(turn_calls, self._override)
+        if turn is None or folder_and_source is None:
             return
-        folder, source = wanted
+        folder, source = folder_and_source
         commands = [item for item in turn.items.values() if item.type == "commandExecution"]
         for item in commands:
-            frame = (item.started or item.completed)[0]
-            where, frames = item_in(frame).get("cwd"), (source, frame)
-            if not isinstance(where, str):
+            frame = (item.starts or item.completions)[0]
+            cwd_value, frames = item_in(frame).get("cwd"), (source, frame)
+            if not isinstance(cwd_value, str):
                 continue
-            if same_folder(folder, where):
+            if same_folder(folder, cwd_value):
                 yield Witness(item.subject, frames)
             else:
-                cwd = ("cwd",) if source.method else ("thread", "cwd")
-                also, shown = (member(source, *cwd),), member(frame, "item", "cwd")
-                level = Level.SHOULD if perhaps_same_folder(folder, where) else None
-                yield differs(item.subject, frames, shown, folder, also=also, level=level)
+                path = ("cwd",) if source.method else ("thread", "cwd")
+                also, field = (member(source, *path),), member(frame, "item", "cwd")
+                level = Level.SHOULD if may_be_same_folder(folder, cwd_value) else None
+                yield different(item.subject, frames, field, folder, also=also, level=level)
 
     @abstractmethod
-    def wanted(
-        self, asked: TurnCalls, override: tuple[str, Frame] | None
+    def expected_folder(
+        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
     ) -> tuple[str, Frame] | None:
-        """The folder that the rule is about, and the message that names it."""
+        """Return the folder that the rule expects, and the message that names it."""
 
 
 @rule(
@@ -246,17 +251,17 @@ class _Folder(Calls):
     level=Level.MUST,
     needs=("command-execution",),
 )
-class TurnCwd(_Folder):
+class TurnCwd(_CommandFolderRule):
     """Judges the cwd of the commands of a turn whose turn/start, or one before it, named a cwd.
 
-    The override is for this turn and those after it. Judged where the harness's model asked for the
-    commands, since it asks for no folder of its own. Another path whose last name is the same may
-    lead there through a link: SHOULD. Left open: relative folders, turns after a refused
-    turn/start, a resume or a turn that was cut off; several threads or turns at once.
+    The override is for this turn and later ones. Judged if the harness's model requested the
+    commands, since it names no folder. SHOULD for another path with the same last name, which may
+    be a link to it. Left open: relative folders, turns after a refused turn/start, a resume or a
+    turn that was cut off; several threads or turns at once.
     """
 
-    def wanted(
-        self, asked: TurnCalls, override: tuple[str, Frame] | None
+    def expected_folder(
+        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
     ) -> tuple[str, Frame] | None:
         return override
 
@@ -267,20 +272,19 @@ class TurnCwd(_Folder):
     level=Level.MUST,
     needs=("command-execution",),
 )
-class ThreadCwd(_Folder):
+class ThreadCwd(_CommandFolderRule):
     """Judges the cwd of the commands of a thread that no turn/start has moved to another folder.
 
-    It is the one that the reply to thread/start names. Judged where the harness's model asked for
-    the commands, since it asks for no folder of its own. Another path whose last name is the same
-    may lead there through a link: SHOULD. Left open: threads that were not started within the
-    trace; turns after a refused turn/start, a resume or a turn that was cut off; several threads or
-    turns at once.
+    It is the one that the reply to thread/start names. Judged if the harness's model requested the
+    commands, since it names no folder. SHOULD for another path with the same last name, which may
+    be a link to it. Left open: threads that were not started within the trace; turns after a
+    refused turn/start, a resume or a turn that was cut off; several threads or turns at once.
     """
 
-    def wanted(
-        self, asked: TurnCalls, override: tuple[str, Frame] | None
+    def expected_folder(
+        self, turn_calls: TurnCalls, override: tuple[str, Frame] | None
     ) -> tuple[str, Frame] | None:
-        thread = self.conversation.threads.get(text(asked.params.get("threadId")))
+        thread = self.conversation.threads.get(text(turn_calls.params.get("threadId")))
         if override is not None or thread is None or thread.reply is None:
             return None
         folder = text(dig(thread.reply.result, "thread", "cwd"))

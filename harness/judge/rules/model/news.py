@@ -1,4 +1,4 @@
-"""Rules on what the client is told about the model, by the marks of the scripted model.
+"""Rules on notifications about the model, by the marks of the scripted model.
 
 The text gives these notifications no place, so they are judged at the end of a quiescent trace.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, Violation, Witness, on, on_sent, rule
 from harness.judge.rules.shared.state_tracking import INTERRUPTED
-from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, came_to_its_end
+from harness.judge.rules.shared.turn_calls import Calls, TurnCalls, is_completed
 from harness.judge.rules.shared.view_queries import turn_in
 from harness.judge.rules.shared.violations import absent, member
 from harness.judge.verdict import Level
@@ -25,38 +25,38 @@ from harness.trace.order import came_before
 Plan = list[tuple[str, str]]
 
 
-class News(Calls):
-    """Keeps the turns whose calls are known until the end of the trace."""
+class EndOfTraceRule(Calls):
+    """Base of rules that judge turns with known calls at the end of the trace."""
 
     def begin(self) -> None:
-        """No turn has ended."""
+        """Start without turns."""
         super().begin()
         self._turns: list[tuple[TurnCalls, Frame]] = []
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:
         """Keep the turn."""
-        self._turns.append((asked, end))
+        self._turns.append((turn_calls, end))
         return ()
 
     def finish(self) -> Outcomes:
         """Judge each turn."""
-        for asked, end in self._turns:
-            yield from self.judge(asked, end)
+        for turn_calls, end in self._turns:
+            yield from self.judge(turn_calls, end)
 
     @abstractmethod
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        """Judge a turn, with everything that was ever sent about it."""
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        """Judge a turn, with all messages about it."""
 
 
-def _same_model(name: str, asked: set[str]) -> bool:
-    """Return whether this is a model that was asked, by its name or by a longer one, as with a
-    date.
+def _same_model(name: str, models: set[str]) -> bool:
+    """Return whether a name is that of one of the models, or a longer one, as with a date.
 
-    A provider may stand before either name; upper and lower case are not told apart.
+    A provider may precede either name; case is ignored.
     """
     plain = _plain(name)
     return any(
-        plain == _plain(one) or (one and plain.startswith(f"{_plain(one)}-")) for one in asked
+        plain == _plain(model) or (model and plain.startswith(f"{_plain(model)}-"))
+        for model in models
     )
 
 
@@ -64,61 +64,63 @@ def _plain(model: str) -> str:
     return model.rpartition("/")[2].casefold()
 
 
-@rule("turn.usage-told", title="Token usage that changed in a turn is told", level=Level.SHOULD)
-class UsageTold(News):
+@rule("turn.usage-told", title="Token usage that changed in a turn is reported", level=Level.SHOULD)
+class UsageTold(EndOfTraceRule):
     """Judges that a completed turn whose model reported tokens brings thread/tokenUsage/updated.
 
-    One for each such turn, at any place after its turn/start was sent; which turn one is about
-    cannot be read, since the payload is not shown. That the tokens which a model reports are the
-    usage that is told of is our reading: SHOULD. Left open: turns that did not complete, models
-    that report none, several threads or turns at once.
+    One for each such turn, at any place after its turn/start was sent; its turn is unknown, since
+    the payload is not shown. That the tokens which a model reports are this usage is our reading:
+    SHOULD. Left open: turns that did not complete, models that report none, several threads or
+    turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._told: list[Frame] = []
+        self._updates: list[Frame] = []
 
     @on("thread/tokenUsage/updated")
     def on_thread_token_usage_updated(self, frame: Frame) -> Outcomes:
-        self._told.append(frame)
+        self._updates.append(frame)
         return None
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        if not came_to_its_end(end) or not any(call.usage for call in asked.ends):
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        if not is_completed(end) or not any(call.usage for call in turn_calls.ends):
             return
-        after = [frame for frame in self._told if came_before(asked.request, frame)]
-        frames = (asked.request, end)
-        if after:
-            self._told.remove(after[0])
-            yield Witness(asked.subject, (*frames, after[0]))
+        later_updates = [frame for frame in self._updates if came_before(turn_calls.request, frame)]
+        frames = (turn_calls.request, end)
+        if later_updates:
+            self._updates.remove(later_updates[0])
+            yield Witness(turn_calls.subject, (*frames, later_updates[0]))
         else:
-            used = sum(call.usage for call in asked.ends)
+            used = sum(call.usage for call in turn_calls.ends)
             expected = f"thread/tokenUsage/updated, since the model counted {used} tokens"
-            actual = f"none came between turn/start and the end of {asked.subject}, or after it"
-            yield absent(asked.subject, frames, expected, actual)
+            actual = (
+                f"none came between turn/start and the end of {turn_calls.subject}, or after it"
+            )
+            yield absent(turn_calls.subject, frames, expected, actual)
 
 
 @rule(
     "turn.plan-told",
-    title="A plan that the model shares or changes is told",
+    title="A plan that the model shares or changes is reported",
     level=Level.MUST,
     needs=("plan-update",),
 )
-class PlanTold(News):
+class PlanTold(EndOfTraceRule):
     """Judges that each plan that the model gave in a completed turn is in a turn/plan/updated.
 
-    In the order in which they were given; one that is the same as the one before changes nothing.
-    Of several plans in one answer the last is what the plan has become, so that it is SHOULD for
-    those before it; and SHOULD for their order, since a server may carry out the calls of an answer
-    at once. Compared by steps and statuses, without the white space around them. Left open: the
-    explanation, further notifications, plans of answers that did not come to their end, plans that
-    a server may refuse (a step without words, several in progress), turns that were steered or did
-    not complete, several threads or turns at once.
+    In the order in which they were given; a plan equal to the one before changes nothing. Of
+    several plans in one answer the last is the final one, so those before it are SHOULD; so is
+    their order, since a server may carry out the calls of an answer at once. Compared by steps and
+    statuses, without the white space around them. Left open: the explanation, further
+    notifications, plans of incomplete answers, plans that a server may refuse (a step without
+    words, several in progress), turns that were steered or did not complete, several threads or
+    turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._told: dict[str, list[Frame]] = {}
+        self._updates: dict[str, list[Frame]] = {}
         self._steered: set[str] = set()
 
     @on_sent("turn/steer")
@@ -128,70 +130,78 @@ class PlanTold(News):
 
     @on("turn/plan/updated")
     def on_turn_plan_updated(self, frame: Frame) -> Outcomes:
-        self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
+        self._updates.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        answers = list(_given(asked.ends))
-        if not answers or not came_to_its_end(end) or asked.turn_id in self._steered:
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        answers = list(_plans_of(turn_calls.ends))
+        if not answers or not is_completed(end) or turn_calls.turn_id in self._steered:
             return
-        told, found = self._told.get(asked.turn_id, []), list[int]()
-        before: Plan | None = None
+        updates, matched = self._updates.get(turn_calls.turn_id, []), list[int]()
+        plan_before: Plan | None = None
         for plans in answers:
-            first = max(found, default=-1) + 1
+            first = max(matched, default=-1) + 1
             for plan, is_last in plans:
-                if plan == before:
+                if plan == plan_before:
                     continue
-                before, last = plan, max(found, default=-1)
-                free = [n for n in range(first, len(told)) if n not in found]
-                same = [n for n in free if _plan(obj(told[n].params).get("plan")) == plan]
-                at = min(same, key=lambda n: (n < last, n), default=None)
-                if at is None or at < last:
-                    frames = (asked.request, *[told[n] for n in found[-1:]], end)
-                    untold = self._missing(asked, plan, frames, at)
-                    lost = at is None and is_last
-                    yield untold if lost else replace(untold, level=Level.SHOULD)
-                    if lost:
+                plan_before, last = plan, max(matched, default=-1)
+                unmatched = [n for n in range(first, len(updates)) if n not in matched]
+                matching = [
+                    n for n in unmatched if _parse_plan(obj(updates[n].params).get("plan")) == plan
+                ]
+                index = min(matching, key=lambda n: (n < last, n), default=None)
+                if index is None or index < last:
+                    frames = (turn_calls.request, *[updates[n] for n in matched[-1:]], end)
+                    violation = self._missing_plan(turn_calls, plan, frames, index)
+                    is_missing = index is None and is_last
+                    yield violation if is_missing else replace(violation, level=Level.SHOULD)
+                    if is_missing:
                         return
-                if at is not None:
-                    found.append(at)
-        if found:
-            yield Witness(asked.subject, (*[told[n] for n in sorted(found)], end))
+                if index is not None:
+                    matched.append(index)
+        if matched:
+            yield Witness(turn_calls.subject, (*[updates[n] for n in sorted(matched)], end))
 
-    def _missing(
-        self, asked: TurnCalls, plan: Plan, frames: tuple[Frame, ...], early: int | None
+    def _missing_plan(
+        self, turn_calls: TurnCalls, plan: Plan, frames: tuple[Frame, ...], early_index: int | None
     ) -> Violation:
-        """A plan that was not told: against the last one that was, where there was any.
+        """Return the violation of a missing plan, against the last one that was sent.
 
-        `early` is the place of the notification that told it before the plan of an earlier call.
+        `early_index` is the update that had it before the plan of an earlier call.
         """
         steps = [{"step": step, "status": status} for step, status in plan]
-        expected = f"turn/plan/updated of {asked.subject} with {literal(steps)}, as the model gave"
-        told = self._told.get(asked.turn_id, ())
-        if not told:
-            return Violation(asked.subject, frames, expected, "none came")
-        where = member(told[-1 if early is None else early], "plan")
-        last = [{"step": step, "status": status} for step, status in _plan(where.value)]
+        expected = (
+            f"turn/plan/updated of {turn_calls.subject} with {literal(steps)}, as the model gave"
+        )
+        updates = self._updates.get(turn_calls.turn_id, ())
+        if not updates:
+            return Violation(turn_calls.subject, frames, expected, "none came")
+        field = member(updates[-1 if early_index is None else early_index], "plan")
+        last = [{"step": step, "status": status} for step, status in _parse_plan(field.value)]
         if last == steps:
-            actual = f"it came before another of the {len(told)} that were told, not after it"
-            return Violation(asked.subject, frames, expected, actual, places=(where.place,))
-        other = difference(steps, last)
-        place = where.part(*other.path).place
-        actual = f"none of {len(told)} has that; the last has {other.told(where.name)[1]}"
-        return Violation(asked.subject, frames, expected, actual, places=(place,))
+            actual = f"it came before another of the {len(updates)} that came, not after it"
+            return Violation(turn_calls.subject, frames, expected, actual, places=(field.place,))
+        plan_difference = difference(steps, last)
+        place = field.part(*plan_difference.path).place
+        actual_plan = plan_difference.describe(field.name)[1]
+        actual = f"none of {len(updates)} has that; the last has {actual_plan}"
+        return Violation(turn_calls.subject, frames, expected, actual, places=(place,))
 
 
-def _plan(value: Any) -> Plan:
-    return [(text(obj(e).get("step")).strip(), text(obj(e).get("status"))) for e in arr(value)]
+def _parse_plan(value: Any) -> Plan:
+    return [
+        (text(obj(entry).get("step")).strip(), text(obj(entry).get("status")))
+        for entry in arr(value)
+    ]
 
 
-def _given(ends: list[ModelEnd]) -> Iterator[list[tuple[Plan, bool]]]:
-    """The plans of each answer that a server certainly took, and whether each is its last one."""
+def _plans_of(ends: list[ModelEnd]) -> Iterator[list[tuple[Plan, bool]]]:
+    """Yield the plans of each answer that a server certainly accepted, with the last one marked."""
     for call in ends:
-        plans = [[(one.step.strip(), one.status) for one in plan] for plan in call.plans]
-        if call.completed:
+        plans = [[(step.step.strip(), step.status) for step in plan] for plan in call.plans]
+        if call.is_complete:
             last = len(plans) - 1
-            yield [(plan, at == last) for at, plan in enumerate(plans) if _is_certain(plan)]
+            yield [(plan, index == last) for index, plan in enumerate(plans) if _is_certain(plan)]
 
 
 def _is_certain(plan: Plan) -> bool:
@@ -201,70 +211,72 @@ def _is_certain(plan: Plan) -> bool:
 
 @rule(
     "turn.reroute-told",
-    title="It is told when another model answers",
+    title="An answer by another model is reported",
     level=Level.MUST,
     needs=("model-reroute",),
 )
-class RerouteTold(News):
-    """Judges that model/rerouted names the model that answered, where it was not the one asked.
+class RerouteTold(EndOfTraceRule):
+    """Judges that model/rerouted names the model that answered, if it was not the one requested.
 
-    SHOULD in a turn after one in which the same was told: it may be told when it begins. Left open:
-    which model it says it comes from, the reason, another form of the name that was asked (`m`,
-    `m-2026-01`, `provider/m`), answers that did not come to their end, turns that did not complete,
-    several threads or turns at once.
+    SHOULD in a turn after one with the same reroute: a server may report only the first. Left open:
+    the model that it names as the former, the reason, another form of the requested name (`m`,
+    `m-2026-01`, `provider/m`), incomplete answers, turns that did not complete, several threads or
+    turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._told: dict[str, list[Frame]] = {}
+        self._reroutes: dict[str, list[Frame]] = {}
 
     @on("model/rerouted")
     def on_model_rerouted(self, frame: Frame) -> Outcomes:
-        self._told.setdefault(self.conversation.key_of(frame), []).append(frame)
+        self._reroutes.setdefault(self.conversation.key_of(frame), []).append(frame)
         return None
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        models = {call.model or "" for call in asked.calls}
-        others = [call.answers for call in asked.ends if call.completed and call.answers]
-        told = self._told.get(asked.turn_id, [])
-        if not came_to_its_end(end):
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        models = {call.model or "" for call in turn_calls.calls}
+        answering = [call.answers for call in turn_calls.ends if call.is_complete and call.answers]
+        reroutes = self._reroutes.get(turn_calls.turn_id, [])
+        if not is_completed(end):
             return
-        for other in dict.fromkeys(name for name in others if not _same_model(name, models)):
-            named = [one for one in told if obj(one.params).get("toModel") == other]
-            if named:
-                yield Witness(asked.subject, (asked.request, named[0]))
+        for other in dict.fromkeys(name for name in answering if not _same_model(name, models)):
+            matching = [
+                reroute for reroute in reroutes if obj(reroute.params).get("toModel") == other
+            ]
+            if matching:
+                yield Witness(turn_calls.subject, (turn_calls.request, matching[0]))
             else:
-                frames = (asked.request, *told[:1], end)
-                names = [member(one, "toModel") for one in told]
+                frames = (turn_calls.request, *reroutes[:1], end)
+                names = [member(reroute, "toModel") for reroute in reroutes]
                 actual = "; ".join(map(str, names)) or "none came"
                 expected = f"model/rerouted with params.toModel: {literal(other)}, which answered"
-                places = tuple(one.place for one in names)
-                level = Level.SHOULD if self._told_before(other, asked) else None
-                yield Violation(asked.subject, frames, expected, actual, level, places=places)
+                places = tuple(field.place for field in names)
+                level = Level.SHOULD if self._was_announced_before(other, turn_calls) else None
+                yield Violation(turn_calls.subject, frames, expected, actual, level, places=places)
 
-    def _told_before(self, model: str, asked: TurnCalls) -> bool:
+    def _was_announced_before(self, model: str, turn_calls: TurnCalls) -> bool:
         return any(
-            obj(one.params).get("toModel") == model and came_before(one, asked.request)
-            for told in self._told.values()
-            for one in told
+            obj(reroute.params).get("toModel") == model and came_before(reroute, turn_calls.request)
+            for reroutes in self._reroutes.values()
+            for reroute in reroutes
         )
 
 
 @rule(
     "error.told-mid-turn",
-    title="A failure that a turn survives is told",
+    title="A failure that a turn survives is reported",
     level=Level.SHOULD,
     needs=("model-retry",),
 )
-class ToldMidTurn(News):
-    """Judges that a turn which completed though an answer of its model broke off told of an error.
+class ToldMidTurn(EndOfTraceRule):
+    """Judges that a completed turn reported an error if an answer of its model broke off.
 
-    An error within a turn is told by the error notification, and a stream that is disconnected is
-    one of those that the text classifies; that one which is made good again is an error of the turn
-    is derived: SHOULD. Left open: turns that failed (turn/completed has their
-    error), calls that were refused by a status before anything was answered (a client library may
-    have tried again unseen), turns that were steered (the server may have left that answer itself,
-    to ask anew with the input), several threads or turns at once.
+    An error within a turn is reported by the error notification, and the text lists a disconnected
+    stream as one; that one which is retried successfully is an error of the turn is derived:
+    SHOULD. Left open: turns that failed (turn/completed has their error), calls that were refused
+    by a status before any answer (a client library may have retried), turns that were steered (the
+    server may have abandoned that answer itself to include the input), several threads or turns at
+    once.
     """
 
     def begin(self) -> None:
@@ -274,22 +286,24 @@ class ToldMidTurn(News):
     @on_sent("turn/steer")
     def on_turn_steer_sent(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
-        named = text(params.get("threadId")), text(params.get("expectedTurnId"))
-        turn = self.conversation.turn_at(*named)
-        self._steered.add(named[1] if turn is None else turn.key)
+        turn_ids = text(params.get("threadId")), text(params.get("expectedTurnId"))
+        turn = self.conversation.turn_at(*turn_ids)
+        self._steered.add(turn_ids[1] if turn is None else turn.key)
         return None
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        broken = [call.told for call in asked.ends if broke_off(call)]
-        turn = self.conversation.turns.get(asked.turn_id)
-        if not broken or turn is None or not came_to_its_end(end):
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        broken = [call.outcome_text for call in turn_calls.ends if broke_off(call)]
+        turn = self.conversation.turns.get(turn_calls.turn_id)
+        if not broken or turn is None or not is_completed(end):
             return
-        frames = (asked.request, *turn.errors[:1], end)
+        frames = (turn_calls.request, *turn.errors[:1], end)
         if turn.errors:
-            yield Witness(asked.subject, frames)
-        elif asked.turn_id not in self._steered:
-            expected = f"error about {asked.subject}, since an answer of its model: {broken[0]}"
-            yield absent(asked.subject, frames, expected, "none came")
+            yield Witness(turn_calls.subject, frames)
+        elif turn_calls.turn_id not in self._steered:
+            expected = (
+                f"error about {turn_calls.subject}, since an answer of its model: {broken[0]}"
+            )
+            yield absent(turn_calls.subject, frames, expected, "none came")
 
 
 def broke_off(call: ModelEnd) -> bool:
@@ -297,29 +311,33 @@ def broke_off(call: ModelEnd) -> bool:
     return call.outcome in (CallEnd.DISCONNECTED, CallEnd.FAILED)
 
 
-def _failed(call: ModelEnd) -> bool:
+def _has_failed(call: ModelEnd) -> bool:
     return broke_off(call) or call.outcome is CallEnd.STATUS
 
 
 @rule("error.retry-follows", title="A retry that is announced is made", level=Level.SHOULD)
-class RetryFollows(News):
-    """Judges that a turn which said it will retry asked its model again.
+class RetryFollows(EndOfTraceRule):
+    """Judges that a turn which announced a retry called its model again.
 
-    A finding: `error` with willRetry true in a turn that ended, not interrupted, after one call of
-    the model, which failed. SHOULD, though the text says what willRetry means: calls and messages
-    have no order here, so the error may have been about something before the one call. Left open:
-    what came of the retry, several threads or turns at once.
+    A violation is an `error` with willRetry true in a turn that ended, not interrupted, after one
+    model call, which failed. SHOULD, though the text says what willRetry means: calls and messages
+    have no order here, so the error may have been about something before that call. Left open: the
+    result of the retry, several threads or turns at once.
     """
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        turn = self.conversation.turns.get(asked.turn_id)
-        told = [e for e in turn.errors if obj(e.params).get("willRetry") is True] if turn else []
-        if not told or dig(turn_in(end), "status") == INTERRUPTED:
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        turn = self.conversation.turns.get(turn_calls.turn_id)
+        retry_errors = (
+            [error for error in turn.errors if obj(error.params).get("willRetry") is True]
+            if turn
+            else []
+        )
+        if not retry_errors or dig(turn_in(end), "status") == INTERRUPTED:
             return
-        frames = (asked.request, told[0], end)
-        if len(asked.calls) > 1:
-            yield Witness(asked.subject, frames)
-        elif asked.ends and all(map(_failed, asked.ends)):
-            retry = member(told[0], "willRetry")
-            actual = f"one call, of which came: {asked.ends[0].told}"
-            yield absent(asked.subject, frames, "another call of the model", actual, retry)
+        frames = (turn_calls.request, retry_errors[0], end)
+        if len(turn_calls.calls) > 1:
+            yield Witness(turn_calls.subject, frames)
+        elif turn_calls.ends and all(map(_has_failed, turn_calls.ends)):
+            retry = member(retry_errors[0], "willRetry")
+            actual = f"one call, of which came: {turn_calls.ends[0].outcome_text}"
+            yield absent(turn_calls.subject, frames, "another call of the model", actual, retry)

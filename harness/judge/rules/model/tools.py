@@ -1,14 +1,14 @@
-"""A rule on what becomes of the tools of MCP servers that the model calls.
+"""A rule on the MCP tool calls that the model requests.
 
-By the marks of the scripted model, which calls only what it was offered.
+It uses the marks of the scripted model, which calls only offered tools.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
 
 from harness.judge.base import Outcome, Outcomes, Witness, on_kind, rule
-from harness.judge.rules.model.news import News
-from harness.judge.rules.shared.turn_calls import TurnCalls, came_to_its_end
+from harness.judge.rules.model.news import EndOfTraceRule
+from harness.judge.rules.shared.turn_calls import TurnCalls, is_completed
 from harness.judge.rules.shared.view_queries import item_in
 from harness.judge.rules.shared.violations import absent, member
 from harness.judge.verdict import Level
@@ -25,50 +25,57 @@ from harness.trace.views import ItemView
     level=Level.MUST,
     needs=("mcp-tools",),
 )
-class McpToolCalled(News):
+class McpToolCalled(EndOfTraceRule):
     """Judges that a completed turn whose model called a tool of an MCP server shows that call.
 
-    The tool was offered to the model, so the agent has it: an mcpToolCall item with this tool is
-    there, whatever became of it. Left open: the server's name in the item and a longer name of the
-    tool, the same tool called twice in a turn, answers that did not come to their end, turns in
-    which the server asked the client anything (it may have been about the call), that were
-    interrupted or did not complete; several threads or turns at once.
+    The tool was offered to the model, so the agent has it: there is an mcpToolCall item with this
+    tool, whatever its outcome. Left open: the server's name in the item and a longer name of the
+    tool, the same tool called twice in a turn, incomplete answers, turns in which the server asked
+    the client anything (it may have been about the call), that were interrupted or did not
+    complete; several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._asked: set[str] = set()
+        self._turns_with_questions: set[str] = set()
 
     @on_kind(Kind.REQUEST)
     def on_request(self, frame: Frame) -> Outcomes:
-        self._asked.add(self.conversation.key_of(frame))
+        self._turns_with_questions.add(self.conversation.key_of(frame))
         return None
 
-    def judge(self, asked: TurnCalls, end: Frame) -> Iterator[Outcome]:
-        turn = self.conversation.turns.get(asked.turn_id)
-        if turn is None or not came_to_its_end(end) or turn.interrupts:
+    def judge(self, turn_calls: TurnCalls, end: Frame) -> Iterator[Outcome]:
+        turn = self.conversation.turns.get(turn_calls.turn_id)
+        if turn is None or not is_completed(end) or turn.interrupts:
             return
-        if asked.turn_id in self._asked:
+        if turn_calls.turn_id in self._turns_with_questions:
             return
-        shown = [item for item in turn.items.values() if item.type == "mcpToolCall"]
-        for server, tool in sorted(_called(asked.ends)):
-            subject = f"{tool} of {server} in {asked.subject}"
-            item = next((one for one in shown if tool in _tool(one)), None)
+        shown_calls = [item for item in turn.items.values() if item.type == "mcpToolCall"]
+        for server, tool in sorted(_called_tools(turn_calls.ends)):
+            subject = f"{tool} of {server} in {turn_calls.subject}"
+            item = next(
+                (shown_call for shown_call in shown_calls if tool in _tool_name(shown_call)), None
+            )
             if item is not None:
-                frame = (item.completed or item.started)[-1]
-                yield Witness(subject, (asked.request, frame, end))
+                frame = (item.completions or item.starts)[-1]
+                yield Witness(subject, (turn_calls.request, frame, end))
                 continue
             expected = f"an mcpToolCall of {literal(tool)}, which the model called"
-            others = ", ".join(literal(_tool(one)) for one in shown)
-            actual = f"calls of {others} only" if others else "no mcpToolCall"
+            other_names = ", ".join(literal(_tool_name(shown_call)) for shown_call in shown_calls)
+            actual = f"calls of {other_names} only" if other_names else "no mcpToolCall"
             status = member(end, "turn", "status")
-            yield absent(subject, (asked.request, end), expected, actual, status)
+            yield absent(subject, (turn_calls.request, end), expected, actual, status)
 
 
-def _called(ends: list[ModelEnd]) -> set[tuple[str, str]]:
-    return {(one.server, one.tool) for call in ends if call.completed for one in call.mcp}
+def _called_tools(ends: list[ModelEnd]) -> set[tuple[str, str]]:
+    return {
+        (tool_call.server, tool_call.tool)
+        for call in ends
+        if call.is_complete
+        for tool_call in call.mcp
+    }
 
 
-def _tool(item: ItemView) -> str:
-    frames = item.completed or item.started
+def _tool_name(item: ItemView) -> str:
+    frames = item.completions or item.starts
     return text(item_in(frames[-1]).get("tool")) if frames else ""

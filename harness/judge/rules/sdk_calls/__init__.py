@@ -1,1 +1,1 @@
-"""Rules on SDKs: what their options make of the agent's start, and what their calls give."""
+"""Rules on SDKs: the agent's start that their options give, and the results of their calls."""

@@ -1,7 +1,7 @@
-"""Rules on what an SDK passes on to the agent's binary: options, input, environment.
+"""Rules on what an SDK passes to the agent's binary: options, input, environment.
 
-By which words or variables a value gets there the text shows for `config` alone; of all others it
-is asked whether the value is there.
+The text shows only for `config` by which words a value is passed; for all others the rules check
+that the value arrives.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -12,23 +12,23 @@ from typing import Any, Final
 from harness.judge.base import Outcome, Outcomes, Witness, rule
 from harness.judge.rules.shared.sdk_turns import (
     SdkRule,
+    agent_start,
     argv,
     env,
-    given,
     option,
-    reached,
-    schema_reached,
+    reached_agent,
+    schema_reached_agent,
     turn_option,
 )
-from harness.judge.rules.shared.violations import Member, whole, wrong
+from harness.judge.rules.shared.violations import Member, root_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import MISSING, arr, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.surface.sdk import Call
 
-# The options whose value is a text, by whose they are, and the requirement of each.
-TEXTS: Final = (
+# The options whose value is a text: owner, name, requirement.
+TEXT_OPTIONS: Final = (
     ("agent", "baseUrl", "sdk-client.base-url"),
     ("agent", "apiKey", "sdk-client.api-key"),
     ("thread", "workingDirectory", "sdk-thread-options.working-directory"),
@@ -49,68 +49,70 @@ TEXTS: Final = (
 class Started(SdkRule):
     """Judges the first turn of a thread, unless it was aborted beforehand: the agent was started.
 
-    The binary is the scripted agent. Left open: how often it is started, whether a process serves
-    several turns, and what is started beside it.
+    The binary is the scripted agent. Left open: how often it starts, whether a process serves
+    several turns, and other programs started beside it.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        if obj(call.asked.json).get("abort") == "before" or call.number != 1:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        if obj(call.request.json).get("abort") == "before" or call.number != 1:
             return
         if option(call, "agent", "agentPathOverride") is None:
             return
-        if call.started:
+        if call.starts:
             yield Witness(call.subject, call.frames)
             return
-        path = whole(call.driver, "agent", "agentPathOverride")
+        path = root_member(call.driver, "agent", "agentPathOverride")
         expected = "the agent was started; it never was"
-        yield wrong(call.subject, call.frames, whole(over, "over"), expected, also=(path,))
+        yield wrong(call.subject, call.frames, root_member(end, "over"), expected, also=(path,))
 
 
 @rule(
     "sdk-child.options",
-    title="What the options say reaches the agent",
+    title="The values of the options reach the agent",
     level=Level.MUST,
     surface="sdk",
 )
 class Options(SdkRule):
-    """Judges each option whose value is a text: it stands in what the agent was started with.
+    """Judges each option whose value is a text: the agent gets it at its start.
 
-    In its words, its environment, its input or as its current directory. Those of the thread are
+    In its words, its environment, its input or as its current directory. Options of the thread are
     judged in its first turn. Left open: which word or variable, later turns, resumed threads, and
-    what becomes of a value that the text does not list.
+    the effect of an unlisted value.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        start = given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        start = agent_start(call)
         if start is None:
             return
         first = call.number == 1 and obj(call.driver.json).get("resume") is None
-        for whose, name, clause in TEXTS:
-            value = option(call, whose, name)
-            if isinstance(value, str) and value and (whose == "agent" or first):
-                asked = whole(call.driver, whose, name)
-                yield _arrived(call, start, value, asked, clause, there=reached(call, value))
+        for owner, name, clause in TEXT_OPTIONS:
+            value = option(call, owner, name)
+            if isinstance(value, str) and value and (owner == "agent" or first):
+                field = root_member(call.driver, owner, name)
+                yield _judge_arrival(
+                    call, start, value, field, clause, arrived=reached_agent(call, value)
+                )
         folders = arr(option(call, "thread", "additionalDirectories")) if first else []
         for place, folder in enumerate(folders):
-            asked = whole(call.driver, "thread", "additionalDirectories", place)
-            there = reached(call, text(folder))
-            yield _arrived(
-                call, start, folder, asked, "sdk-thread-options.directories", there=there
+            field = root_member(call.driver, "thread", "additionalDirectories", place)
+            arrived = reached_agent(call, text(folder))
+            yield _judge_arrival(
+                call, start, folder, field, "sdk-thread-options.directories", arrived=arrived
             )
 
 
-def _arrived(
-    call: Call, start: Member, value: Any, asked: Member, clause: str, *, there: bool
+def _judge_arrival(
+    call: Call, start: Member, value: Any, field: Member, clause: str, *, arrived: bool
 ) -> Outcome:
-    if there:
-        return Witness(f"{call.subject}, {asked.name}", call.frames)
-    expected = f"{literal(value)} somewhere in what the agent is started with"
+    if arrived:
+        return Witness(f"{call.subject}, {field.name}", call.frames)
+    expected = f"{literal(value)} in the agent's words, environment, input or folder"
     return wrong(
-        f"{call.subject}, {asked.name}",
+        f"{call.subject}, {field.name}",
         call.frames,
         start,
         expected,
-        also=(asked,),
+        also=(field,),
         clauses=(clause,),
     )
 
@@ -124,43 +126,43 @@ def _arrived(
 class Switches(SdkRule):
     """Judges turns of two threads that differ in a boolean option alone.
 
-    The agent cannot do what it is not told: its words or variables differ. That holds as well for
-    an SDK whose option is true where it is left out. Left open: how the agent is told, and an
-    option that is false, which may be the same as one that is left out.
+    The agent's words or variables must differ, else it cannot know the option. That also holds for
+    an SDK whose option is true by default. Left open: how the agent gets it, and an option that is
+    false, which may equal the default.
     """
 
     def begin(self) -> None:
         super().begin()
         self._plain: dict[str, Call] = {}
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
         thread = obj(obj(call.driver.json).get("thread"))
-        start = given(call)
+        start = agent_start(call)
         if start is None or call.number != 1:
             return
         switches = ("skipGitRepoCheck", "networkAccessEnabled")
-        rest = {key: value for key, value in thread.items() if key not in switches}
+        other_options = {key: value for key, value in thread.items() if key not in switches}
         agent = obj(obj(call.driver.json).get("agent"))
         client = {key: value for key, value in agent.items() if key != "agentPathOverride"}
-        likeness = repr((client, rest, obj(call.asked.json).get("input")))
-        said = {key: thread[key] for key in switches if thread.get(key) is True}
-        if not said:
-            self._plain.setdefault(likeness, call)
+        group = repr((client, other_options, obj(call.request.json).get("input")))
+        switched_on = {key: thread[key] for key in switches if thread.get(key) is True}
+        if not switched_on:
+            self._plain.setdefault(group, call)
             return
-        plain = self._plain.get(likeness)
-        if plain is None or len(said) != 1:
+        plain = self._plain.get(group)
+        if plain is None or len(switched_on) != 1:
             return
-        if _told(plain) != _told(call):
+        if _words_and_variables(plain) != _words_and_variables(call):
             yield Witness(call.subject, (*plain.frames, *call.frames))
         else:
-            name = next(iter(said))
+            name = next(iter(switched_on))
             expected = f"something else than without {name}"
-            asked = whole(call.driver, "thread", name)
+            field = root_member(call.driver, "thread", name)
             frames = (*plain.frames, *call.frames)
-            yield wrong(call.subject, frames, start.part("argv"), expected, also=(asked,))
+            yield wrong(call.subject, frames, start.part("argv"), expected, also=(field,))
 
 
-def _told(call: Call) -> tuple[list[str], dict[str, Any]]:
+def _words_and_variables(call: Call) -> tuple[list[str], dict[str, Any]]:
     return argv(call), env(call)
 
 
@@ -174,29 +176,29 @@ class InputPassed(SdkRule):
     """Judges the input of each turn: a string, or entries of the types text and local_image.
 
     Each text stands in the agent's input or words, each path in its words or input, or the end of
-    it where it is relative. Left open: how several are put together, and entries of other types.
+    it if it is relative. Left open: how several are combined, and entries of other types.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        start = given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        start = agent_start(call)
         if start is None:
             return
-        for where, value in _inputs(whole(call.asked, "input")):
-            arrived = reached(call, value)
-            yield _arrived(call, start, value, where, _clause(where), there=arrived)
+        for field, value in _input_texts(root_member(call.request, "input")):
+            arrived = reached_agent(call, value)
+            yield _judge_arrival(call, start, value, field, _input_clause(field), arrived=arrived)
 
 
-def _inputs(where: Member) -> Iterator[tuple[Member, str]]:
-    if isinstance(where.value, str):
-        yield where, where.value
-    for place, entry in enumerate(arr(where.value)):
+def _input_texts(entries: Member) -> Iterator[tuple[Member, str]]:
+    if isinstance(entries.value, str):
+        yield entries, entries.value
+    for place, entry in enumerate(arr(entries.value)):
         for kind, name in (("text", "text"), ("local_image", "path")):
             if obj(entry).get("type") == kind and text(obj(entry).get(name)):
-                yield where.part(place, name), text(obj(entry).get(name))
+                yield entries.part(place, name), text(obj(entry).get(name))
 
 
-def _clause(where: Member) -> str:
-    last = where.path[-1]
+def _input_clause(entry: Member) -> str:
+    last = entry.path[-1]
     return {"path": "sdk-input.local-image", "text": "sdk-input.text"}.get(
         str(last), "sdk-input.forms"
     )
@@ -209,18 +211,20 @@ def _clause(where: Member) -> str:
     surface="sdk",
 )
 class SchemaPassed(SdkRule):
-    """Judges outputSchema: its JSON is in a file that a word of the agent names, or a word.
+    """Judges outputSchema: its JSON is in a file that a word of the agent names, or in a word.
 
-    Left open: the name of the file and of the word, and what is left of the file afterwards.
+    Left open: the names of the file and of the word, and whether the file remains afterwards.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        schema, start = turn_option(call, "outputSchema"), given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        schema, start = turn_option(call, "outputSchema"), agent_start(call)
         if schema is None or start is None:
             return
-        asked = whole(call.asked, "options", "outputSchema")
-        there = schema_reached(call, schema)
-        yield _arrived(call, start, schema, asked, "sdk-turn-options.output-schema", there=there)
+        field = root_member(call.request, "options", "outputSchema")
+        arrived = schema_reached_agent(call, schema)
+        yield _judge_arrival(
+            call, start, schema, field, "sdk-turn-options.output-schema", arrived=arrived
+        )
 
 
 @rule(
@@ -236,20 +240,20 @@ class ConfigPassed(SdkRule):
     order, keys that need quotes, and values of other types.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        config, start = option(call, "agent", "config"), given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        config, start = option(call, "agent", "config"), agent_start(call)
         if start is None or config is None:
             return
         words = argv(call)
-        overrides = [after for word, after in pairwise(words) if word in _FLAGS]
+        overrides = [next_word for word, next_word in pairwise(words) if word in _CONFIG_FLAGS]
         overrides += [word.partition("=")[2] for word in words if word.startswith("--config=")]
         for path, value in _leaves(obj(config)):
-            asked = whole(call.driver, "agent", "config", *path)
-            there = any(_says(one, ".".join(path), value) for one in overrides)
-            yield _arrived(call, start, value, asked, "sdk-client.config", there=there)
+            field = root_member(call.driver, "agent", "config", *path)
+            arrived = any(_sets_value(override, ".".join(path), value) for override in overrides)
+            yield _judge_arrival(call, start, value, field, "sdk-client.config", arrived=arrived)
 
 
-_FLAGS: Final = ("--config", "-c")
+_CONFIG_FLAGS: Final = ("--config", "-c")
 
 
 def _leaves(config: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -260,10 +264,10 @@ def _leaves(config: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
             yield (key,), value
 
 
-def _says(override: str, path: str, value: Any) -> bool:
-    key, _, said = override.partition("=")
-    wanted = str(value).lower() if isinstance(value, bool) else str(value)
-    return key.strip().replace('"', "") == path and said.strip().strip("\"'") == wanted
+def _sets_value(override: str, path: str, value: Any) -> bool:
+    key, _, value_text = override.partition("=")
+    expected = str(value).lower() if isinstance(value, bool) else str(value)
+    return key.strip().replace('"', "") == path and value_text.strip().strip("\"'") == expected
 
 
 @rule(
@@ -273,42 +277,42 @@ def _says(override: str, path: str, value: Any) -> bool:
     surface="sdk",
 )
 class EnvGiven(SdkRule):
-    """Judges the agent's variables where env is given: those in it, and none that marks ours.
+    """Judges the agent's variables if env is given: those in it, and none of the driver's own.
 
-    The play sets variables of the driver's own process to look for. Left open: variables that the
-    SDK sets by itself, such as for apiKey, and what a system adds to every process.
+    The play sets marker variables in the driver's process. Left open: variables that the SDK sets
+    itself, such as for apiKey, and those that a system adds to every process.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        wanted, start = option(call, "agent", "env"), given(call)
-        if start is None or not isinstance(wanted, dict):
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        variables, start = option(call, "agent", "env"), agent_start(call)
+        if start is None or not isinstance(variables, dict):
             return
-        subject, there = call.subject, env(call)
-        for name, value in obj(wanted).items():
-            where = start.part("env", name)
-            asked = whole(call.driver, "agent", "env", name)
-            if there.get(name) == value:
+        subject, agent_env = call.subject, env(call)
+        for name, value in obj(variables).items():
+            field = start.part("env", name)
+            option_field = root_member(call.driver, "agent", "env", name)
+            if agent_env.get(name) == value:
                 yield Witness(f"{subject}, {name}", call.frames)
             else:
                 yield wrong(
                     f"{subject}, {name}",
                     call.frames,
-                    where,
+                    field,
                     literal(value),
-                    also=(asked,),
+                    also=(option_field,),
                     clauses=("sdk-client.env",),
                 )
         for name in obj(obj(call.driver.json).get("process")):
-            if name in obj(wanted):
+            if name in obj(variables):
                 continue
-            where = start.part("env", name)
-            if where.value is MISSING:
+            field = start.part("env", name)
+            if field.value is MISSING:
                 yield Witness(f"{subject}, {name}", call.frames)
             else:
                 yield wrong(
                     f"{subject}, {name}",
                     call.frames,
-                    where,
+                    field,
                     "not there, since env is given and the process's own is not inherited",
                     clauses=("sdk-client.env-not-inherited",),
                 )
@@ -321,26 +325,26 @@ class EnvGiven(SdkRule):
     surface="sdk",
 )
 class EnvInherited(SdkRule):
-    """Judges the variables that the play set for the driver, where env is not given.
+    """Judges the variables that the play set for the driver, if env is not given.
 
-    It follows from what is said of env: SHOULD. Of PROVIDER_API_KEY sdk-child.key judges more.
+    This follows from the clause on env: SHOULD. sdk-child.key judges PROVIDER_API_KEY.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        start = given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        start = agent_start(call)
         if start is None or option(call, "agent", "env") is not None:
             return
         for name, value in obj(obj(call.driver.json).get("process")).items():
-            if name == KEY:
+            if name == KEY_VARIABLE:
                 continue
-            where = start.part("env", name)
-            if where.value == value:
+            field = start.part("env", name)
+            if field.value == value:
                 yield Witness(f"{call.subject}, {name}", call.frames)
             else:
-                yield wrong(f"{call.subject}, {name}", call.frames, where, literal(value))
+                yield wrong(f"{call.subject}, {name}", call.frames, field, literal(value))
 
 
-KEY: Final = "PROVIDER_API_KEY"
+KEY_VARIABLE: Final = "PROVIDER_API_KEY"
 
 
 @rule(
@@ -350,22 +354,22 @@ KEY: Final = "PROVIDER_API_KEY"
     surface="sdk",
 )
 class KeyFromEnvironment(SdkRule):
-    """Judges turns without apiKey and without env, where the driver has that variable.
+    """Judges turns without apiKey and without env, if the driver has that variable.
 
-    Its value reaches the agent, in its environment or its words. Left open: which counts where
-    both are given.
+    Its value reaches the agent, in its environment or its words. Left open: which takes precedence
+    if both are given.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        start, process = given(call), obj(obj(call.driver.json).get("process"))
-        key = text(process.get(KEY))
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        start, process = agent_start(call), obj(obj(call.driver.json).get("process"))
+        key = text(process.get(KEY_VARIABLE))
         if start is None or not key or option(call, "agent", "apiKey") is not None:
             return
         if option(call, "agent", "env") is not None:
             return
-        asked = whole(call.driver, "process", KEY)
-        yield _arrived(
-            call, start, key, asked, "sdk-client.api-key-variable", there=reached(call, key)
+        field = root_member(call.driver, "process", KEY_VARIABLE)
+        yield _judge_arrival(
+            call, start, key, field, "sdk-client.api-key-variable", arrived=reached_agent(call, key)
         )
 
 
@@ -381,41 +385,47 @@ class KeyHidden(SdkRule):
     The text does not say how the key reaches the agent: our choice.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        key, start = option(call, "agent", "apiKey"), given(call)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        key, start = option(call, "agent", "apiKey"), agent_start(call)
         if start is None or not isinstance(key, str) or not key:
             return
         for place, word in enumerate(argv(call)):
             if key in word:
-                where = start.part("argv", place)
-                yield wrong(call.subject, call.frames, where, "nothing of the key")
+                field = start.part("argv", place)
+                yield wrong(call.subject, call.frames, field, "nothing of the key")
                 return
         yield Witness(call.subject, call.frames)
 
 
 @rule(
     "sdk-child.resumed",
-    title="A later turn tells the agent which thread it is of",
+    title="A later turn passes the thread's id to the agent",
     level=Level.MUST,
     surface="sdk",
 )
 class Resumed(SdkRule):
-    """Judges turns of a resumed thread, and turns after the first: the thread's id is there.
+    """Judges turns of a resumed thread, and turns after the first: the agent gets the thread's id.
 
-    Left open: by which word, and a thread of whose first turn no thread_id came.
+    Left open: by which word, and a thread whose first turn had no thread_id.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        start, earlier = given(call), self.calls.earlier(call)
-        told = [
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        start, earlier = agent_start(call), self.calls.earlier_calls(call)
+        thread_ids = [
             text(event.get("thread_id"))
-            for one in earlier
-            for event in one.writes
+            for earlier_call in earlier
+            for event in earlier_call.writes
             if event.get("type") == "thread.started"
         ]
-        known = text(obj(call.driver.json).get("resume")) or next(filter(None, told), "")
-        if start is None or not known or any(one.started == [] for one in earlier):
+        thread_id = text(obj(call.driver.json).get("resume")) or next(filter(None, thread_ids), "")
+        if (
+            start is None
+            or not thread_id
+            or any(earlier_call.starts == [] for earlier_call in earlier)
+        ):
             return
         clause = "sdk-thread.consecutive-turns" if earlier else "sdk-agent.resume-thread"
-        asked = whole(call.asked, "turn") if earlier else whole(call.driver, "resume")
-        yield _arrived(call, start, known, asked, clause, there=reached(call, known))
+        field = root_member(call.request, "turn") if earlier else root_member(call.driver, "resume")
+        yield _judge_arrival(
+            call, start, thread_id, field, clause, arrived=reached_agent(call, thread_id)
+        )

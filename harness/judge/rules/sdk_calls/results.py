@@ -1,6 +1,6 @@
-"""Rules on what the calls of an SDK give: the buffered result, the stream, the errors, the id.
+"""Rules on the results of an SDK's calls: the buffered result, the stream, errors, the id.
 
-They are judged by what the scripted agent wrote.
+They are judged by the output of the scripted agent.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -9,53 +9,53 @@ from typing import Any
 from harness.judge.base import Outcomes, Witness, rule
 from harness.judge.rules.shared.sdk_turns import (
     SdkRule,
-    aborted,
     completed_items,
     end_written,
     includes,
     turn_option,
+    was_aborted,
 )
-from harness.judge.rules.shared.violations import differs, whole, wrong
+from harness.judge.rules.shared.violations import different, root_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
 from harness.trace.surface.sdk import Call
 
-COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens")
+USAGE_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
 def is_call(call: Call, name: str) -> bool:
     """Return whether it is a call of that name."""
-    return obj(call.asked.json).get("call") == name
+    return obj(call.request.json).get("call") == name
 
 
-def completes(call: Call) -> bool:
+def completes_turn(call: Call) -> bool:
     """Return whether the agent completes the turn without an error event, and nobody aborts it.
 
-    Whether an error event can be of a failure that is tried again is open, and so is what becomes
-    of a turn whose agent then ends with another exit status than 0.
+    Left open: whether an error event can be a failure that is retried, and the result of a turn
+    whose agent then exits with a status other than 0.
     """
-    odd = call.status != 0 or any(one.get("type") == "error" for one in call.writes)
-    return end_written(call).get("type") == "turn.completed" and not aborted(call) and not odd
+    odd = call.status != 0 or any(written.get("type") == "error" for written in call.writes)
+    return end_written(call).get("type") == "turn.completed" and not was_aborted(call) and not odd
 
 
-def said(call: Call) -> list[dict[str, Any]]:
-    """The agent messages that were completed."""
-    return [one for one in completed_items(call) if one.get("type") == "agent_message"]
+def agent_messages(call: Call) -> list[dict[str, Any]]:
+    """Return the agent messages that were completed."""
+    return [item for item in completed_items(call) if item.get("type") == "agent_message"]
 
 
-class Buffered(SdkRule):
-    """Judges results of `run` whose turn was completed."""
+class ResultRule(SdkRule):
+    """Base of rules on results of `run` whose turn was completed."""
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
         """Judge a turn that gave a result."""
-        if not is_call(call, "run") or not completes(call) or not call.started:
+        if not is_call(call, "run") or not completes_turn(call) or not call.starts:
             return None
-        if obj(over.json).get("over") != "result":
+        if obj(end.json).get("over") != "result":
             return None
-        return self.judged(call, over)
+        return self.judge_result(call, end)
 
-    def judged(self, call: Call, over: Frame) -> Outcomes:
+    def judge_result(self, call: Call, end: Frame) -> Outcomes:
         """Judge the result."""
         raise NotImplementedError
 
@@ -67,19 +67,19 @@ class Buffered(SdkRule):
     surface="sdk",
 )
 class Resolves(SdkRule):
-    """Judges run where the agent wrote a whole turn that was completed, and nobody aborted.
+    """Judges run if the agent wrote a whole turn that was completed, and nobody aborted it.
 
-    Left open: lines that are no events, and exit statuses other than 0.
+    Left open: lines that are not events, and exit statuses other than 0.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        if not is_call(call, "run") or not completes(call) or not call.started:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        if not is_call(call, "run") or not completes_turn(call) or not call.starts:
             return
-        if obj(over.json).get("over") == "result":
+        if obj(end.json).get("over") == "result":
             yield Witness(call.subject, call.frames)
         else:
             expected = "result, since the turn was completed"
-            yield wrong(call.subject, call.frames, whole(over, "over"), expected)
+            yield wrong(call.subject, call.frames, root_member(end, "over"), expected)
 
 
 @rule(
@@ -88,30 +88,30 @@ class Resolves(SdkRule):
     level=Level.MUST,
     surface="sdk",
 )
-class ResultShape(Buffered):
+class ResultShape(ResultRule):
     """Judges finalResponse (a string, also with an output schema), items (an array) and usage.
 
     usage is an object with three numbers, or null. Left open: further members, and finalResponse
-    where there was no message.
+    without a message.
     """
 
-    def judged(self, call: Call, over: Frame) -> Outcomes:
-        result = obj(obj(over.json).get("result"))
+    def judge_result(self, call: Call, end: Frame) -> Outcomes:
+        result = obj(obj(end.json).get("result"))
         structured = turn_option(call, "outputSchema") is not None
         problems = (
             (
                 "finalResponse",
                 "a string",
-                isinstance(result.get("finalResponse"), str) or not said(call),
+                isinstance(result.get("finalResponse"), str) or not agent_messages(call),
             ),
             ("items", "an array", isinstance(result.get("items"), list)),
             ("usage", "an object with three numbers, or null", _is_usage(result)),
         )
         for name, expected, good in problems:
             if not good:
-                where = whole(over, "result", name)
+                field = root_member(end, "result", name)
                 clause = "sdk-result.structured" if structured else "sdk-result.run"
-                yield wrong(call.subject, call.frames, where, expected, clauses=(clause,))
+                yield wrong(call.subject, call.frames, field, expected, clauses=(clause,))
                 return
         yield Witness(call.subject, call.frames)
 
@@ -119,8 +119,8 @@ class ResultShape(Buffered):
 def _is_usage(result: dict[str, Any]) -> bool:
     if "usage" not in result or result["usage"] is None:
         return "usage" in result
-    counts = [obj(result["usage"]).get(name) for name in COUNTS]
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in counts)
+    counts = [obj(result["usage"]).get(name) for name in USAGE_COUNTS]
+    return all(isinstance(count, int | float) and not isinstance(count, bool) for count in counts)
 
 
 @rule(
@@ -129,24 +129,27 @@ def _is_usage(result: dict[str, Any]) -> bool:
     level=Level.MUST,
     surface="sdk",
 )
-class UsageGiven(Buffered):
-    """Judges the three numbers where the agent wrote them: run gives what its events add up to.
+class UsageGiven(ResultRule):
+    """Judges the three numbers that the agent wrote: run returns the sums of its events.
 
-    When usage is null is open; that it is not null then is what its reader expects: SHOULD.
+    The text leaves open when usage is null; that it is not null then is what its reader expects:
+    SHOULD.
     """
 
-    def judged(self, call: Call, over: Frame) -> Outcomes:
-        wanted = {name: obj(end_written(call).get("usage")).get(name) for name in COUNTS}
-        if None in wanted.values():
+    def judge_result(self, call: Call, end: Frame) -> Outcomes:
+        usage = {name: obj(end_written(call).get("usage")).get(name) for name in USAGE_COUNTS}
+        if None in usage.values():
             return
-        where = whole(over, "result", "usage")
-        if includes(where.value, wanted):
+        field = root_member(end, "result", "usage")
+        if includes(field.value, usage):
             yield Witness(call.subject, call.frames)
         else:
-            why, level = "as turn.completed had it", None if where.value else Level.SHOULD
-            found: Any = where.value or 0
+            reason, level = "as turn.completed had it", None if field.value else Level.SHOULD
+            actual: Any = field.value or 0
             frames = call.frames
-            yield differs(call.subject, frames, where, wanted, found=found, why=why, level=level)
+            yield different(
+                call.subject, frames, field, usage, value=actual, reason=reason, level=level
+            )
 
 
 @rule(
@@ -155,19 +158,20 @@ class UsageGiven(Buffered):
     level=Level.SHOULD,
     surface="sdk",
 )
-class ItemsGiven(Buffered):
-    """Judges the items against those of item.completed, in their order.
+class ItemsGiven(ResultRule):
+    """Judges the items against those of item.completed, in order.
 
-    That these are the items follows from both: SHOULD. Left open: further members of an item.
+    That these are the items follows from both clauses: SHOULD. Left open: further members of an
+    item.
     """
 
-    def judged(self, call: Call, over: Frame) -> Outcomes:
-        where, wanted = whole(over, "result", "items"), completed_items(call)
-        if includes(where.value, wanted):
+    def judge_result(self, call: Call, end: Frame) -> Outcomes:
+        field, items = root_member(end, "result", "items"), completed_items(call)
+        if includes(field.value, items):
             yield Witness(call.subject, call.frames)
         else:
-            why = "as item.completed had them"
-            yield differs(call.subject, call.frames, where, wanted, why=why)
+            reason = "as item.completed had them"
+            yield different(call.subject, call.frames, field, items, reason=reason)
 
 
 @rule(
@@ -176,22 +180,26 @@ class ItemsGiven(Buffered):
     level=Level.SHOULD,
     surface="sdk",
 )
-class FinalResponse(Buffered):
-    """Judges finalResponse of turns with an agent message, of which the last one counts.
+class FinalResponse(ResultRule):
+    """Judges finalResponse of turns with an agent message: it is the last one.
 
-    That the last one is the final response follows from both: SHOULD. Left open: a turn without.
+    That the last one is the final response follows from both clauses: SHOULD. Left open: a turn
+    without agent message.
     """
 
-    def judged(self, call: Call, over: Frame) -> Outcomes:
-        messages = said(call)
+    def judge_result(self, call: Call, end: Frame) -> Outcomes:
+        messages = agent_messages(call)
         if not messages:
             return
-        where, wanted = whole(over, "result", "finalResponse"), text(messages[-1].get("text"))
-        if where.value == wanted:
+        field, last_text = (
+            root_member(end, "result", "finalResponse"),
+            text(messages[-1].get("text")),
+        )
+        if field.value == last_text:
             yield Witness(call.subject, call.frames)
         else:
-            why = "the text of the last agent message"
-            yield differs(call.subject, call.frames, where, wanted, why=why)
+            reason = "the text of the last agent message"
+            yield different(call.subject, call.frames, field, last_text, reason=reason)
 
 
 @rule(
@@ -201,24 +209,24 @@ class FinalResponse(Buffered):
     surface="sdk",
 )
 class Rejects(SdkRule):
-    """Judges run where the agent wrote turn.failed and nobody aborted: an error with a message.
+    """Judges run if the agent wrote turn.failed and nobody aborted: an error with a message.
 
     Left open: its class, its name and the words of the message.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        failed = end_written(call).get("type") == "turn.failed" and not aborted(call)
-        if not is_call(call, "run") or not failed or not call.started:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        failed = end_written(call).get("type") == "turn.failed" and not was_aborted(call)
+        if not is_call(call, "run") or not failed or not call.starts:
             return
-        message = obj(obj(over.json).get("error")).get("message")
-        if obj(over.json).get("over") == "error" and text(message):
+        message = obj(obj(end.json).get("error")).get("message")
+        if obj(end.json).get("over") == "error" and text(message):
             yield Witness(call.subject, call.frames)
-        elif obj(over.json).get("over") == "error":
-            where = whole(over, "error", "message")
-            yield wrong(call.subject, call.frames, where, "a text")
+        elif obj(end.json).get("over") == "error":
+            field = root_member(end, "error", "message")
+            yield wrong(call.subject, call.frames, field, "a text")
         else:
             expected = "error, since the turn failed"
-            yield wrong(call.subject, call.frames, whole(over, "over"), expected)
+            yield wrong(call.subject, call.frames, root_member(end, "over"), expected)
 
 
 @rule(
@@ -230,37 +238,41 @@ class Rejects(SdkRule):
 class Streamed(SdkRule):
     """Judges the events of runStreamed against those that the agent wrote, turn.failed among them.
 
-    Whatever was thrown at the end is left open, and so are further members, events of types that
-    the text does not name, and turns that were aborted.
+    Left open: errors thrown at the end, further members, events of types that the text does not
+    name, and turns that were aborted.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        if not is_call(call, "runStreamed") or aborted(call) or not call.started:
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        if not is_call(call, "runStreamed") or was_aborted(call) or not call.starts:
             return
         if not end_written(call):
             return
-        wanted = [one for one in call.writes if text(one.get("type")) in KNOWN]
-        found = [one for one in call.events if text(_event(one).get("type")) in KNOWN]
-        for place, event in enumerate(wanted):
-            if place >= len(found):
+        written = [written for written in call.writes if text(written.get("type")) in EVENT_TYPES]
+        yielded = [
+            yielded_event
+            for yielded_event in call.events
+            if text(_event(yielded_event).get("type")) in EVENT_TYPES
+        ]
+        for place, event in enumerate(written):
+            if place >= len(yielded):
                 expected = f"the event {text(event.get('type'))} before the end"
-                yield wrong(call.subject, call.frames, whole(over, "over"), expected)
+                yield wrong(call.subject, call.frames, root_member(end, "over"), expected)
                 return
-            frame = found[place]
+            frame = yielded[place]
             if not includes(_event(frame), event):
-                where = whole(frame, "event")
+                field = root_member(frame, "event")
                 frames = (*call.frames, frame)
-                yield differs(call.subject, frames, where, event, why="as the agent wrote it")
+                yield different(call.subject, frames, field, event, reason="as the agent wrote it")
                 return
-        if len(found) > len(wanted):
-            where = whole(found[len(wanted)], "event")
-            frames = (*call.frames, found[len(wanted)])
-            yield wrong(call.subject, frames, where, "no further event: the agent wrote no more")
+        if len(yielded) > len(written):
+            field = root_member(yielded[len(written)], "event")
+            frames = (*call.frames, yielded[len(written)])
+            yield wrong(call.subject, frames, field, "no further event: the agent wrote no more")
         else:
-            yield Witness(call.subject, (*call.frames, *found[-1:]))
+            yield Witness(call.subject, (*call.frames, *yielded[-1:]))
 
 
-KNOWN = (
+EVENT_TYPES = (
     *("thread.started", "turn.started", "turn.completed", "turn.failed", "error"),
     *("item.started", "item.updated", "item.completed"),
 )
@@ -277,51 +289,51 @@ def _event(frame: Frame) -> dict[str, Any]:
     surface="sdk",
 )
 class AbortError(SdkRule):
-    """Judges run whose signal was aborted during the turn, whose end was not written.
+    """Judges run if its signal was aborted during the turn, and the turn's end was not written.
 
-    Left open: runStreamed, a signal that was aborted before the call, the message, and what becomes
-    of the agent's process.
+    Left open: runStreamed, a signal that was aborted before the call, the message, and the fate of
+    the agent's process.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        during = obj(call.asked.json).get("abort") == "during" and bool(call.started)
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        during = obj(call.request.json).get("abort") == "during" and bool(call.starts)
         if not is_call(call, "run") or not during or end_written(call):
             return
-        where = whole(over, "error", "name")
-        if where.value == "AbortError":
+        field = root_member(end, "error", "name")
+        if field.value == "AbortError":
             yield Witness(call.subject, call.frames)
-        elif obj(over.json).get("over") == "error":
-            yield wrong(call.subject, call.frames, where, '"AbortError"')
+        elif obj(end.json).get("over") == "error":
+            yield wrong(call.subject, call.frames, field, '"AbortError"')
         else:
             expected = "error, since the signal was aborted"
-            yield wrong(call.subject, call.frames, whole(over, "over"), expected)
+            yield wrong(call.subject, call.frames, root_member(end, "over"), expected)
 
 
 @rule(
     "sdk-thread.id-known",
-    title="thread.id is the thread_id that the agent told",
+    title="thread.id is the thread_id that the agent reported",
     level=Level.MUST,
     surface="sdk",
 )
 class IdKnown(SdkRule):
     """Judges the thread's id after a turn in which thread.started was written.
 
-    Left open: when it is set within the turn, what it is before, and turns that were aborted.
+    Left open: when it is set within the turn, its value before, and turns that were aborted.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        told = [one for one in call.writes if one.get("type") == "thread.started"]
-        known = text(told[0].get("thread_id")) if told else ""
-        if not known or aborted(call) or not call.started or not end_written(call):
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        starts = [written for written in call.writes if written.get("type") == "thread.started"]
+        thread_id = text(starts[0].get("thread_id")) if starts else ""
+        if not thread_id or was_aborted(call) or not call.starts or not end_written(call):
             return
-        if text(obj(call.driver.json).get("resume")) not in ("", known):
+        if text(obj(call.driver.json).get("resume")) not in ("", thread_id):
             return
-        where = whole(over, "threadId")
-        if where.value == known:
+        field = root_member(end, "threadId")
+        if field.value == thread_id:
             yield Witness(call.subject, call.frames)
         else:
-            why = "as thread.started told it"
-            yield differs(call.subject, call.frames, where, known, why=why)
+            reason = "as in thread.started"
+            yield different(call.subject, call.frames, field, thread_id, reason=reason)
 
 
 @rule(
@@ -331,27 +343,33 @@ class IdKnown(SdkRule):
     surface="sdk",
 )
 class SameId(SdkRule):
-    """Judges the thread's id after a later turn against that after the one before.
+    """Judges that the thread's id after a later turn is that after the previous one.
 
     A thread supports several turns, and its id is that of the thread: SHOULD. Left open: an agent
     that names another thread.
     """
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        earlier = [one for one in self.calls.earlier(call) if one.over is not None]
-        before = earlier[-1].over if earlier else None
-        told = {
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        earlier = [
+            earlier_call
+            for earlier_call in self.calls.earlier_calls(call)
+            if earlier_call.end is not None
+        ]
+        end_before = earlier[-1].end if earlier else None
+        thread_ids = {
             text(event.get("thread_id"))
-            for one in (*earlier, call)
-            for event in one.writes
+            for turn_call in (*earlier, call)
+            for event in turn_call.writes
             if event.get("type") == "thread.started"
         }
-        if before is None or len(told) != 1:
+        if end_before is None or len(thread_ids) != 1:
             return
-        where, former = whole(over, "threadId"), obj(before.json).get("threadId")
-        if where.value == former:
-            yield Witness(call.subject, (before, *call.frames))
+        field, id_before = root_member(end, "threadId"), obj(end_before.json).get("threadId")
+        if field.value == id_before:
+            yield Witness(call.subject, (end_before, *call.frames))
         else:
-            why = "as after the turn before"
-            frames = (before, *call.frames)
-            yield differs(call.subject, frames, where, former, found=where.value or "", why=why)
+            reason = "as after the turn before"
+            frames = (end_before, *call.frames)
+            yield different(
+                call.subject, frames, field, id_before, value=field.value or "", reason=reason
+            )

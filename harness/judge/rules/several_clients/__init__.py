@@ -1,1 +1,1 @@
-"""Rules on several clients at once: what each of them is told, and whose answer counts."""
+"""Rules on several clients at once: the messages that each gets, and whose answer counts."""

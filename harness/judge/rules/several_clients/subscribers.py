@@ -1,6 +1,6 @@
-"""Rules on who is told of the turns of a thread: its subscribers, and not who has left it.
+"""Rules on who gets the events of a thread's turns: its subscribers, not former ones.
 
-The text speaks of subscribers and does not say what they are told: that it is what happens in the
+The text speaks of subscribers and does not say what they get: that they get the events of the
 thread is derived from the word.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -24,44 +24,44 @@ from harness.judge.rules.shared.subscriptions import (
     followers,
     thread_of_request,
 )
-from harness.judge.rules.shared.told_turns import Told
-from harness.judge.rules.shared.view_queries import began_here, never_came
-from harness.judge.rules.shared.violations import absent, instead, member
+from harness.judge.rules.shared.told_turns import LiveTurns
+from harness.judge.rules.shared.view_queries import began_here, describe_silence
+from harness.judge.rules.shared.violations import absent, member, unexpected_member
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
-from harness.trace.views import OPENING, Conversation, TurnView
+from harness.trace.views import OPENING_METHODS, Conversation, TurnView
 
-# Requests after which it is not certain who follows a thread.
-_MOVING = ("thread/archive", "thread/unarchive")
-# Requests that show a thread and bring nobody back to it.
-_LOOKING = (UNSUBSCRIBE, *methods_with("leaves-turn-alone"))
+# Requests after which the subscribers of a thread are uncertain.
+_ARCHIVING = ("thread/archive", "thread/unarchive")
+# Requests that show a thread and subscribe nobody to it.
+_READ_ONLY_METHODS = (UNSUBSCRIBE, *methods_with("leaves-turn-alone"))
 
 
 @rule(
     "clients.subscriber-told",
-    title="Who follows a thread is told of its turns",
+    title="Subscribers of a thread get its turns",
     level=Level.SHOULD,
     needs=("several-clients",),
 )
 class SubscriberTold(Monitor):
-    """Judges, at the end of a quiescent trace, that each subscriber is told of every turn and item.
+    """Judges, at the end of a quiescent trace, that each subscriber gets every turn and item.
 
-    Of turns that another client was told of from beginning to end, on a thread that this client had
-    started, resumed or forked before, and did not leave until after it: something of the turn came
-    here, and something of each item that was completed there. INFO where nothing shows that the two
-    are clients of one server: no turn of the thread was told to both. Whether what came is whole is
-    for the rules on turns and items. Left open: turns that this client asked for
-    (turn.started-announced), threads that somebody archived, or that were said to be closed.
+    Judged are turns that another client got from start to end, on a thread that this client had
+    started, resumed or forked before, and did not leave until after it: some message of the turn
+    came here, and one of each item that was completed there. INFO if nothing shows that the two are
+    clients of one server: no turn of the thread was sent to both. The rules on turns and items
+    judge whether it is complete. Left open: turns that this client started
+    (turn.started-announced), threads that somebody archived, or that were reported as closed.
     """
 
     def begin(self) -> None:
         self._opened: Frame | None = None
-        self._told = Told(self.trace, self.conversation)
+        self._turns_elsewhere = LiveTurns(self.trace, self.conversation)
 
-    @on_answer(*OPENING)
+    @on_answer(*OPENING_METHODS)
     def on_opening_answer(self, frame: Frame) -> Outcomes:
         if self._opened is None and frame.kind is Kind.RESPONSE:
             self._opened = frame
@@ -71,60 +71,62 @@ class SubscriberTold(Monitor):
         if self._opened is None:
             return
         exchanges: Exchanges | None = None
-        for view in self._told.others_to_the_end(self._opened):
+        for view in self._turns_elsewhere.other_views_at_end(self._opened):
             for turn in view.turns.values():
-                if not (turn.started and turn.completed and began_here(view, turn)):
+                if not (turn.starts and turn.completions and began_here(view, turn)):
                     continue
                 exchanges = exchanges or Exchanges(self.trace)
                 if self._follows(exchanges, turn, self._opened.connection):
-                    level = None if self._share(view, turn.thread_id) else Level.INFO
-                    yield from self._compared(turn, level)
+                    level = None if self._is_shared_turn(view, turn.thread_id) else Level.INFO
+                    yield from self._compare_turn(turn, level)
 
-    def _share(self, view: Conversation, thread_id: str) -> bool:
-        """Return whether this client and another were told of one turn of a thread."""
-        others = view.thread(thread_id).turns
-        mine = self.conversation.thread(thread_id).turns
+    def _is_shared_turn(self, view: Conversation, thread_id: str) -> bool:
+        """Return whether this client and another both got a turn of a thread."""
+        other_turns = view.thread(thread_id).turns
+        own_turns = self.conversation.thread(thread_id).turns
         return any(
-            turn.started and others[turn.id].started for turn in mine.values() if turn.id in others
+            turn.starts and other_turns[turn.id].starts
+            for turn in own_turns.values()
+            if turn.id in other_turns
         )
 
     def _follows(self, exchanges: Exchanges, turn: TurnView, connection: str) -> bool:
-        """Return whether a client certainly followed the thread of a turn from its begin to its
-        end.
-        """
-        thread_id, over = turn.thread_id, turn.completed[0]
-        began = turn.request or turn.started[0]
+        """Return whether a client certainly followed the thread during the whole of a turn."""
+        thread_id, end = turn.thread_id, turn.completions[0]
+        start = turn.request or turn.starts[0]
         if any(
-            thread_of_request(one) in ("", thread_id)
-            for one in exchanges.sent(*_MOVING, before=over)
+            thread_of_request(request) in ("", thread_id)
+            for request in exchanges.requests(*_ARCHIVING, before=end)
         ):
             return False
-        return not closings(exchanges, thread_id, before=over) and all(
-            connection in followers(exchanges, thread_id, at).connections for at in (began, over)
+        return not closings(exchanges, thread_id, before=end) and all(
+            connection in followers(exchanges, thread_id, moment).connections
+            for moment in (start, end)
         )
 
-    def _compared(self, turn: TurnView, level: Level | None) -> Iterator[Outcome]:
-        mine = self.conversation.turn_at(turn.thread_id, turn.id)
-        if mine is not None and mine.request is not None:
+    def _compare_turn(self, turn: TurnView, level: Level | None) -> Iterator[Outcome]:
+        own_turn = self.conversation.turn_at(turn.thread_id, turn.id)
+        if own_turn is not None and own_turn.request is not None:
             return
-        end, here = turn.completed[0], f"on connection {self._connection}"
-        if mine is None or not (mine.started or mine.completed):
-            expected = f"turn/started and turn/completed of {turn.subject} {here}"
-            about = member(end, "turn", "id")
-            frames = (turn.started[0], end)
-            never = never_came(self.trace)
-            yield absent(turn.subject, frames, expected, never, about, level=level)
+        end, suffix = turn.completions[0], f"on connection {self._connection}"
+        if own_turn is None or not (own_turn.starts or own_turn.completions):
+            expected = f"turn/started and turn/completed of {turn.subject} {suffix}"
+            field = member(end, "turn", "id")
+            frames = (turn.starts[0], end)
+            never = describe_silence(self.trace)
+            yield absent(turn.subject, frames, expected, never, field, level=level)
             return
-        missed = False
+        has_missed = False
         for item in turn.items.values():
-            if item.completed and item.id not in mine.items:
-                missed = True
-                about, expected = member(item.completed[0], "item", "id"), f"{item.subject} {here}"
-                frames = (item.completed[0],)
-                never = never_came(self.trace)
-                yield absent(item.subject, frames, expected, never, about, level=level)
-        if not missed:
-            yield Witness(turn.subject, (end, *(mine.completed or mine.started)[:1]))
+            if item.completions and item.id not in own_turn.items:
+                has_missed = True
+                field = member(item.completions[0], "item", "id")
+                expected = f"{item.subject} {suffix}"
+                frames = (item.completions[0],)
+                never = describe_silence(self.trace)
+                yield absent(item.subject, frames, expected, never, field, level=level)
+        if not has_missed:
+            yield Witness(turn.subject, (end, *(own_turn.completions or own_turn.starts)[:1]))
 
     @property
     def _connection(self) -> str:
@@ -133,23 +135,23 @@ class SubscriberTold(Monitor):
 
 @rule(
     "clients.left-untold",
-    title="Who has left a thread is told no more of its items",
+    title="A client that unsubscribed gets no more items of the thread",
     level=Level.SHOULD,
     needs=("several-clients", "subscription"),
 )
 class LeftUntold(Monitor):
-    """Judges that no item begins or ends on a connection whose client has unsubscribed.
+    """Judges that no item starts or ends on a connection whose client has unsubscribed.
 
-    From the answer `unsubscribed` or `notSubscribed` to its thread/unsubscribe on. Derived from the
-    word: a subscriber is who is told, and this client is none any more. A witness needs another
-    client that was told of an item of the thread meanwhile. Left open: what comes before that
-    answer, threads that the client asked anything more of than to be shown, then or while the
-    answer was still due, deltas, and all news of turns and threads, which a server may tell
-    everybody.
+    Judged after the answer `unsubscribed` or `notSubscribed` to its thread/unsubscribe. Derived
+    from the word: only subscribers get events, and this client is not one any more. A witness needs
+    another client that got an item of the thread meanwhile. Left open: messages before that answer,
+    threads to which the client sent any further request but one that shows them, then or while the
+    answer was pending, deltas, and all other notifications about turns and threads, which a server
+    may send to everybody.
     """
 
     def begin(self) -> None:
-        self._left: dict[str, Frame] = {}
+        self._unsubscribed: dict[str, Frame] = {}
 
     @on_answer(UNSUBSCRIBE)
     def on_unsubscribe_answer(self, frame: Frame) -> Outcomes:
@@ -157,41 +159,49 @@ class LeftUntold(Monitor):
         thread_id = thread_of_request(request) if request is not None else ""
         has_left = dig(frame.result, "status") in ("unsubscribed", "notSubscribed")
         if request is not None and thread_id and has_left and not self._overlaps(request):
-            self._left.setdefault(thread_id, frame)
+            self._unsubscribed.setdefault(thread_id, frame)
         return None
 
     def _overlaps(self, request: Frame) -> bool:
-        """Return whether the client asked more of the thread at the same time.
+        """Return whether the client sent another request about the thread at the same time.
 
-        What came last is open.
+        The order of the two is open then.
         """
-        for one in self.conversation.requests:
-            mine = one is not request and one.connection == request.connection
-            if mine and not one.from_target and one.method not in _LOOKING:
-                answer = self.conversation.answer_of(one)
+        for other in self.conversation.requests:
+            is_other_request = other is not request and other.connection == request.connection
+            if (
+                is_other_request
+                and not other.from_target
+                and other.method not in _READ_ONLY_METHODS
+            ):
+                answer = self.conversation.answer_of(other)
                 alone = answer is not None and came_before(answer, request)
-                if not alone and thread_of_request(one) in ("", thread_of_request(request)):
+                if not alone and thread_of_request(other) in ("", thread_of_request(request)):
                     return True
         return False
 
     @on_harness_message
-    def asked(self, frame: Frame) -> Outcomes:
-        if self._left and frame.kind is Kind.REQUEST and frame.method not in _LOOKING:
-            self._left.pop(thread_of_request(frame), None)
+    def on_client_request(self, frame: Frame) -> Outcomes:
+        if (
+            self._unsubscribed
+            and frame.kind is Kind.REQUEST
+            and frame.method not in _READ_ONLY_METHODS
+        ):
+            self._unsubscribed.pop(thread_of_request(frame), None)
         return None
 
     @on("item/started", "item/completed")
     def on_item(self, frame: Frame) -> Outcomes:
         thread_id = text(obj(frame.params).get("threadId"))
-        answer = self._left.pop(thread_id, None)
+        answer = self._unsubscribed.pop(thread_id, None)
         if answer is None:
             return None
         subject, frames = f"thread {thread_id}", (answer, frame)
         expected = f"nothing about items of {subject}, which this client has left"
-        return [instead(subject, frames, member(frame, "threadId"), expected)]
+        return [unexpected_member(subject, frames, member(frame, "threadId"), expected)]
 
     def finish(self) -> Outcomes:
-        for thread_id, answer in self._left.items():
+        for thread_id, answer in self._unsubscribed.items():
             elsewhere = (
                 frame
                 for frame in self.trace.frames

@@ -1,7 +1,7 @@
-"""News to all clients of a trace: ends of turns, final items, questions.
+"""Ends of turns, final items and approval requests, over all clients of a trace.
 
-Ids of turns need only be unique in their thread, and those of items in their turn, so each is named
-with what it belongs to. Messages that lack one of these names are left out.
+Ids of turns are unique only in their thread, and those of items only in their turn, so each is
+keyed with its parents' ids. Messages without one of these ids are skipped.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from harness.trace.trace import Trace
 
 # The thread, the turn, and the item.
 ItemName = tuple[str, str, str]
-# Requests that may end a turn, or bring another into it.
+# Requests that may end a turn, or start another one.
 _UNSETTLING: Final = frozenset({*DISRUPTING, "turn/interrupt", "turn/start"})
 
 
@@ -26,16 +26,16 @@ _UNSETTLING: Final = frozenset({*DISRUPTING, "turn/interrupt", "turn/start"})
 class Question:
     """A request for approval to one client, and that client's first answer to it.
 
-    `settled` is the first serverRequest/resolved that this client got since it was asked, for
-    whichever question that was.
+    `resolution` is the client's first serverRequest/resolved after the request; it may belong to
+    another one.
     """
 
     frame: Frame
     answer: Frame | None = None
-    settled: Frame | None = None
+    resolution: Frame | None = None
 
     def decision(self, book: Book) -> str:
-        """Return the decision; "" if there is none, or none that the text has."""
+        """Return the decision, "" if it is missing or unknown."""
         answer = self.answer
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
             return ""
@@ -45,18 +45,18 @@ class Question:
 
     @property
     def in_time(self) -> bool:
-        """Return whether it was certainly answered before the server had resolved it."""
+        """Return whether it was certainly answered before the server resolved it."""
         if self.answer is None:
             return False
-        return self.settled is None or came_before(self.answer, self.settled)
+        return self.resolution is None or came_before(self.answer, self.resolution)
 
 
 @dataclass(slots=True)
 class AllClients:
-    """The index over all connections of a trace; looks at each message once.
+    """Index over all connections of a trace; reads each message once.
 
     `ends` has each turn/completed by thread and turn, `finals` each item/completed and `questions`
-    each request for approval by the item; `errors` the turns that met an error.
+    each request for approval by the item; `errors` the turns with an error.
     """
 
     trace: Trace
@@ -67,17 +67,17 @@ class AllClients:
     questions: dict[ItemName, list[Question]] = field(
         default_factory=dict[ItemName, list[Question]]
     )
-    _unsettling: list[Frame] = field(default_factory=list[Frame])
+    _unsettling_requests: list[Frame] = field(default_factory=list[Frame])
     _errors: list[Frame] = field(default_factory=list[Frame])
-    _asked: dict[Frame, Question] = field(default_factory=dict[Frame, Question])
+    _questions_by_request: dict[Frame, Question] = field(default_factory=dict[Frame, Question])
     _answers: Correlation = field(default_factory=Correlation)
     _looked_at: int = 0
     _alone_until: int = 0
 
-    def until(self, frame: Frame | None) -> None:
-        """Take in all messages up to one, or to the end of the trace.
+    def read_until(self, frame: Frame | None) -> None:
+        """Read all messages up to a message, or to the end of the trace.
 
-        While there is one connection nothing is taken in, since nobody needs it.
+        Nothing is read while the trace has one connection: no rule needs it then.
         """
         frames = self.trace.frames
         while self._alone_until < len(frames):
@@ -93,27 +93,27 @@ class AllClients:
             next_one = frames[self._looked_at]
             if frame is not None and came_before(frame, next_one):
                 return
-            self._take(next_one)
+            self._add_frame(next_one)
             self._looked_at += 1
 
-    def _take(self, frame: Frame) -> None:
+    def _add_frame(self, frame: Frame) -> None:
         if frame.kind is Kind.NOTIFICATION and frame.from_target:
-            self._told(frame)
+            self._add_notification(frame)
         elif frame.kind is Kind.REQUEST:
             self._answers.feed(frame)
             if not frame.from_target:
                 if frame.method in _UNSETTLING:
-                    self._unsettling.append(frame)
-            elif frame.method in ITEM_TYPES and (name := item_named(frame)) is not None:
-                question = self._asked[frame] = Question(frame)
+                    self._unsettling_requests.append(frame)
+            elif frame.method in ITEM_TYPES and (name := item_name_of(frame)) is not None:
+                question = self._questions_by_request[frame] = Question(frame)
                 self.questions.setdefault(name, []).append(question)
         elif frame.kind in (Kind.RESPONSE, Kind.ERROR) and not frame.from_target:
-            asked = self._answers.feed(frame)
-            question = self._asked.get(asked) if asked is not None else None
+            request = self._answers.feed(frame)
+            question = self._questions_by_request.get(request) if request is not None else None
             if question is not None and question.answer is None:
                 question.answer = frame
 
-    def _told(self, frame: Frame) -> None:
+    def _add_notification(self, frame: Frame) -> None:
         params = obj(frame.params)
         thread_id = text(params.get("threadId"))
         match frame.method:
@@ -122,37 +122,40 @@ class AllClients:
                 if thread_id and turn_id:
                     self.ends.setdefault((thread_id, turn_id), []).append(frame)
             case "item/completed":
-                name = item_named(frame)
+                name = item_name_of(frame)
                 if name is not None:
                     self.finals.setdefault(name, []).append(frame)
             case "serverRequest/resolved":
-                for question in self._asked.values():
+                for question in self._questions_by_request.values():
                     here = question.frame.connection == frame.connection
-                    if here and question.settled is None:
-                        question.settled = frame
+                    if here and question.resolution is None:
+                        question.resolution = frame
             case "error":
                 self._errors.append(frame)
             case _:
                 pass
 
-    def disturbed(self, name: ItemName, since: Frame) -> bool:
+    def may_be_disturbed(self, name: ItemName, since: Frame) -> bool:
         """Return whether anything but an answer may have ended the item's work since a message.
 
-        Another request of any client, an error in the turn, a client that we disconnected.
+        Another request of any client, an error in the turn, or a client that the harness
+        disconnected.
         """
         thread_id, turn_id, _ = name
-        asked = (
+        disruptions = (
             request
-            for request in self._unsettling
+            for request in self._unsettling_requests
             if came_before(since, request)
             and text(obj(request.params).get("threadId")) in ("", thread_id)
         )
-        failed = (one for one in self._errors if text(obj(one.params).get("turnId")) == turn_id)
-        return any(asked) or any(failed) or bool(self.trace.marks_of(Closed))
+        failed = (
+            error for error in self._errors if text(obj(error.params).get("turnId")) == turn_id
+        )
+        return any(disruptions) or any(failed) or bool(self.trace.marks_of(Closed))
 
 
-def item_named(frame: Frame) -> ItemName | None:
-    """The item that a notification or a question is about, None where one of its names lacks."""
+def item_name_of(frame: Frame) -> ItemName | None:
+    """Return the ids of the item in a notification or approval request, None if one is missing."""
     params = obj(frame.params)
     item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
     names = (text(params.get("threadId")), text(params.get("turnId")), item_id)

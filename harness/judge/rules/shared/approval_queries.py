@@ -1,4 +1,4 @@
-"""Approvals as the rules see them: what is asked, what was decided, what may have interfered.
+"""Approvals as the rules see them: the requests, the decisions, and possible interference.
 
 The client's answer is recorded before it is sent. So every message of the server that is recorded
 earlier was written before the answer arrived. A message that is recorded later may also have been
@@ -15,7 +15,7 @@ from harness.trace.marks import Closed
 from harness.trace.order import came_before, earliest
 from harness.trace.views import Conversation, ItemView, TurnView
 
-# Which type of item each approval request belongs to ("Server requests").
+# The item type of each approval request ("Server requests").
 ITEM_TYPES: Final = {
     "item/commandExecution/requestApproval": "commandExecution",
     "item/fileChange/requestApproval": "fileChange",
@@ -23,8 +23,8 @@ ITEM_TYPES: Final = {
 APPROVALS: Final = tuple(ITEM_TYPES)
 OPERATIONS: Final = frozenset(ITEM_TYPES.values())
 
-# Whether each decision approves or denies, by "Approval sequence". By the text, a rule for the
-# network policy does neither.
+# Decisions that approve or deny, by "Approval sequence". By the text, a rule for the network
+# policy does neither.
 APPROVING: Final = frozenset({"accept", "acceptForSession", "acceptWithExecpolicyAmendment"})
 DENYING: Final = frozenset({"decline", "cancel"})
 # Decisions that also hold for later operations.
@@ -33,20 +33,20 @@ REMEMBERED: Final = ("acceptForSession", "acceptWithExecpolicyAmendment")
 # Decisions after which fewer approvals may be requested.
 LASTING: Final = frozenset({*REMEMBERED, "applyNetworkPolicyAmendment"})
 
-# Requests that may end a thread's turn or unload it, beside turn/interrupt.
+# Requests that may end a thread's turn or unload it, besides turn/interrupt.
 DISRUPTING: Final = methods_with("may-end-turn")
-# Those whose effect is complete when they are answered.
+# Disrupting requests whose effect is complete when they are answered.
 _OVER_WHEN_ANSWERED: Final = methods_with("done-when-answered")
 
 
 class ApprovalMonitor(Monitor):
-    """A monitor that knows which turns and threads the client itself may have interrupted."""
+    """Monitor of approvals, and of the turns and threads that the client may have interrupted."""
 
     def begin(self) -> None:
         """Set up the shared state; a rule with state of its own must call this too."""
         self._disruptions: dict[str, list[Frame]] = {}
         self._disruption_answers: dict[Frame, Frame] = {}
-        self._met: dict[TurnView, Frame] = {}
+        self._second_starts: dict[TurnView, Frame] = {}
         self._cancelled: dict[str, Frame] = {}
         # Open approval requests; the number of answered ones that are not resolved yet; and those
         # that the server may have resolved by itself, so that an answer came too late.
@@ -54,7 +54,7 @@ class ApprovalMonitor(Monitor):
         self._due = 0
         self._withdrawn: set[Frame] = set()
         self._looked_at = 0
-        self._crowd = False
+        self._several_clients = False
 
     @on_sent(*DISRUPTING)
     def _on_disrupting_sent(self, frame: Frame) -> Outcomes:
@@ -72,8 +72,8 @@ class ApprovalMonitor(Monitor):
     def _on_turn_start_sent(self, frame: Frame) -> Outcomes:
         thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
         for turn in thread.turns.values() if thread is not None else ():
-            if not turn.completed:
-                self._met.setdefault(turn, frame)
+            if not turn.completions:
+                self._second_starts.setdefault(turn, frame)
         return None
 
     @on(*APPROVALS)
@@ -83,12 +83,14 @@ class ApprovalMonitor(Monitor):
         return None
 
     @on_harness_message
-    def _answer(self, frame: Frame) -> Outcomes:
+    def _on_client_answer(self, frame: Frame) -> Outcomes:
         question = self.question_of(frame)
         if question is None:
             return None
-        if any(one is question for one in self._unanswered):
-            self._unanswered = [one for one in self._unanswered if one is not question]
+        if any(question_sent is question for question_sent in self._unanswered):
+            self._unanswered = [
+                open_question for open_question in self._unanswered if open_question is not question
+            ]
             self._due += question not in self._withdrawn
         if self.decision(question) == "cancel":
             self._cancelled.setdefault(self.conversation.key_of(question), frame)
@@ -103,7 +105,7 @@ class ApprovalMonitor(Monitor):
         return None
 
     def question_of(self, frame: Frame) -> Frame | None:
-        """The approval request to which this frame is the client's first answer, else None."""
+        """Return the approval request that this frame answers first, else None."""
         if frame.kind not in (Kind.RESPONSE, Kind.ERROR):
             return None
         question = self.conversation.request_of(frame)
@@ -112,14 +114,14 @@ class ApprovalMonitor(Monitor):
         return question if self.conversation.answer_of(question) is frame else None
 
     def decision(self, question: Frame) -> str:
-        """The client's decision, "" where its answer has no form that the book shows.
+        """Return the client's decision, "" if the answer is not a valid one.
 
-        Also "" where the server may have resolved the request before the client answered.
+        Also "" if the server may have resolved the request before the client answered.
         """
         return "" if question in self._withdrawn else self.answered_decision(question)
 
     def answered_decision(self, question: Frame) -> str:
-        """The decision in the client's answer, even a late one; "" without a valid answer."""
+        """Return the decision in the client's answer, even a late one; "" if it is invalid."""
         answer = self.conversation.answer_of(question)
         if answer is None or answer.kind is not Kind.RESPONSE or answer.deliberate:
             return ""
@@ -128,60 +130,60 @@ class ApprovalMonitor(Monitor):
         return text(dig(answer.result, "decision"))
 
     def questions(self, item: ItemView) -> list[Frame]:
-        """The approval requests about an item."""
-        about = self.conversation.questions_of(item.turn, item.id)
-        return [question for question in about if question.method in ITEM_TYPES]
+        """Return the approval requests about an item."""
+        questions = self.conversation.questions_of(item.turn, item.id)
+        return [question for question in questions if question.method in ITEM_TYPES]
 
     def decisions(self, item: ItemView) -> set[str]:
-        """The decisions about an item; contains "" where a request has no valid answer."""
+        """Return the decisions about an item; they include "" if a request has no valid answer."""
         return {self.decision(question) for question in self.questions(item)}
 
     def last_exchange(self, item: ItemView) -> tuple[Frame, ...]:
-        """The last approval request about an item, and the client's answer if there is one."""
+        """Return the last approval request about an item, and the client's answer if any."""
         question = self.questions(item)[-1]
         answer = self.conversation.answer_of(question)
         return (question,) if answer is None else (question, answer)
 
-    def disturbed(self, turn: TurnView) -> bool:
-        """Return whether something other than the decisions may have ended the turn or hidden its
-        end.
+    def may_be_disturbed(self, turn: TurnView) -> bool:
+        """Return whether anything but the decisions may have ended the turn or hidden its end.
 
-        For example the client left the thread, after which the text does not say what becomes of
-        an open request, or sent another turn/start on it.
+        For example, the client unsubscribed (the text does not say what becomes of an open approval
+        then) or sent another turn/start.
         """
         return (
             bool(turn.interrupts or turn.errors)
             or bool(self.trace.marks_of(Closed))
-            or turn in self._met
+            or turn in self._second_starts
             or bool(self.disruptions(turn))
-            or not self.alone()
+            or not self.has_one_client()
         )
 
-    def may_be_cut(self, turn: TurnView) -> bool:
-        """Return whether something may have interrupted the turn.
+    def may_be_interrupted(self, turn: TurnView) -> bool:
+        """Return whether a message may have interrupted the turn; another client always may."""
+        return not self.has_one_client() or self.first_interruption(turn) is not None
 
-        Another client may always have.
-        """
-        return not self.alone() or self.first_cut(turn) is not None
-
-    def first_cut(self, turn: TurnView) -> Frame | None:
-        """The first message of this client that may have interrupted the turn."""
+    def first_interruption(self, turn: TurnView) -> Frame | None:
+        """Return the first message of this client that may have interrupted the turn."""
         causes = [*turn.interrupts, *self.disruptions(turn)]
-        causes += [found for found in (self._met.get(turn), self.cancelled(turn)) if found]
+        causes += [
+            cause
+            for cause in (self._second_starts.get(turn), self.cancelling_answer(turn))
+            if cause
+        ]
         return earliest(causes)
 
-    def cancelled(self, turn: TurnView) -> Frame | None:
-        """The client's first answer that cancelled the turn."""
+    def cancelling_answer(self, turn: TurnView) -> Frame | None:
+        """Return the client's first answer that cancelled the turn."""
         return self._cancelled.get(turn.key)
 
-    def disrupted_since(self, thread_id: str, frame: Frame) -> bool:
+    def was_disrupted_since(self, thread_id: str, frame: Frame) -> bool:
         """Return whether a request that may unload the thread was sent after a frame."""
         return any(came_before(frame, request) for request in self._disruptions.get(thread_id, ()))
 
     def disruptions(self, turn: TurnView) -> list[Frame]:
-        """The requests that may have ended the turn or unloaded its thread.
+        """Return the requests that may have ended the turn or unloaded its thread.
 
-        A resume or a rollback that was answered before the turn was asked for has done neither.
+        A resume or rollback that was answered before the turn/start was sent does not count.
         """
         return [
             request
@@ -195,33 +197,33 @@ class ApprovalMonitor(Monitor):
             return False
         return self.trace.before(answer, turn.request) is True
 
-    def alone(self) -> bool:
+    def has_one_client(self) -> bool:
         """Return whether the trace has only this connection.
 
         Another client could answer approvals too.
         """
         frames = self.trace.frames
-        while not self._crowd and self._looked_at < len(frames):
-            self._crowd = frames[self._looked_at].connection != frames[0].connection
+        while not self._several_clients and self._looked_at < len(frames):
+            self._several_clients = frames[self._looked_at].connection != frames[0].connection
             self._looked_at += 1
-        return not self._crowd
+        return not self._several_clients
 
 
 def asks_for_network(question: Frame) -> bool:
     """Return whether an approval is about network access: some member's name contains "network"."""
-    return any(said and "network" in name.lower() for name, said in obj(question.params).items())
+    return any(value and "network" in name.lower() for name, value in obj(question.params).items())
 
 
 def item_of_another_turn(
     conversation: Conversation, item_id: str, turn: TurnView
 ) -> ItemView | None:
-    """The item of that id in another turn, if this turn has none."""
+    """Return the item of that id in another turn, if this turn has none."""
     if item_id in turn.items:
         return None
-    others = conversation.turns.values()
-    return next((other.items[item_id] for other in others if item_id in other.items), None)
+    other_turns = conversation.turns.values()
+    return next((other.items[item_id] for other in other_turns if item_id in other.items), None)
 
 
 def question_item(question: Frame) -> str:
-    """The item that a question names, "" where it names none."""
+    """Return the item id of an approval request, "" if it has none."""
     return text(obj(question.params).get("itemId"))

@@ -1,6 +1,6 @@
-"""The turns that ran when the harness ended the server, as the clients of that server knew them."""
+"""Turns that ran when the harness ended the server, as the clients of that server saw them."""
 
-from harness.judge.rules.shared.view_queries import DELTAS, began_here, ephemeral
+from harness.judge.rules.shared.view_queries import DELTAS, began_here, is_ephemeral
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import ServerEnded
@@ -10,52 +10,54 @@ from harness.trace.views import Conversation, TurnView
 
 
 class CutOff:
-    """Looks at each frame once, and at none while the harness has ended no server."""
+    """Turns cut off by the end of a server; reads each frame once, and none before such an end."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._views: dict[str, Conversation] = {}
-        self._first: dict[str, Frame] = {}
+        self._first_frames: dict[str, Frame] = {}
         self._looked_at = 0
 
-    def by_a_kill(self, turn: TurnView) -> bool:
-        """Return whether the first end of a server after the turn began came without notice."""
-        begun = turn.started[0]
+    def was_killed(self, turn: TurnView) -> bool:
+        """Return whether the server was killed, rather than stopped, during the turn."""
+        turn_start = turn.starts[0]
         ends = [
-            mark for mark in self._trace.marks_of(ServerEnded) if not marked_before(mark, begun)
+            mark
+            for mark in self._trace.marks_of(ServerEnded)
+            if not marked_before(mark, turn_start)
         ]
         return bool(ends) and ends[0].body.killed
 
-    def turns(self, thread_id: str, at: Frame) -> list[TurnView]:
-        """The turns of a thread whose beginning a client was told and whose end it was not.
+    def turns(self, thread_id: str, message: Frame) -> list[TurnView]:
+        """Return the turns of a thread that a client saw begin but not end.
 
-        `at` is a message of a connection that began after their server's end. None of a thread that
-        was shown as ephemeral, or of which a rollback may have dropped turns.
+        `message` is from a connection that began after the server had ended. No turns are returned
+        for an ephemeral thread, or if a rollback may have dropped some.
         """
-        ends = [mark for mark in self._trace.marks_of(ServerEnded) if marked_before(mark, at)]
+        ends = [mark for mark in self._trace.marks_of(ServerEnded) if marked_before(mark, message)]
         if not ends or self._rolled_back(thread_id):
             return []
-        self._look()
-        found: list[TurnView] = []
+        self._read_frames()
+        cut_turns: list[TurnView] = []
         for name, view in self._views.items():
             thread = view.threads.get(thread_id)
-            if thread is None or name == at.connection or ephemeral(thread):
+            if thread is None or name == message.connection or is_ephemeral(thread):
                 continue
-            began = self._first[at.connection]
+            began = self._first_frames[message.connection]
             ended = [mark for mark in ends if marked_before(mark, began)]
             for turn in thread.turns.values():
-                if turn.started and not turn.completed and began_here(view, turn):
-                    begun = turn.started[0]
-                    if any(not marked_before(mark, begun) for mark in ended):
-                        found.append(turn)
-        first = {turn.started[0]: turn for turn in found}
+                if turn.starts and not turn.completions and began_here(view, turn):
+                    turn_start = turn.starts[0]
+                    if any(not marked_before(mark, turn_start) for mark in ended):
+                        cut_turns.append(turn)
+        first = {turn.starts[0]: turn for turn in cut_turns}
         return [first[frame] for frame in by_arrival(first)]
 
-    def _look(self) -> None:
+    def _read_frames(self) -> None:
         frames = self._trace.frames
         for index in range(self._looked_at, len(frames)):
             frame = frames[index]
-            self._first.setdefault(frame.connection, frame)
+            self._first_frames.setdefault(frame.connection, frame)
             if frame.method not in DELTAS:
                 self._views.setdefault(frame.connection, Conversation()).feed(frame)
         self._looked_at = len(frames)

@@ -8,9 +8,9 @@ from harness.trace.frame import Frame, Kind
 
 
 def empty_reply(request: Frame | None, answer: Frame) -> Outcomes:
-    """Judge an answer that has to be `{}`; nothing where it is no result of a known request.
+    """Judge an answer that must be `{}`; None unless it is the result of a known request.
 
-    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    The text does not forbid extra members: they are recorded as INFO.
     """
     if request is None or answer.kind is not Kind.RESPONSE:
         return None

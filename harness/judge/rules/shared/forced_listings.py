@@ -1,11 +1,11 @@
-"""Listings of skills that had to scan the disk, against what lies there."""
+"""Forced listings of skills, compared with the files on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer
 from harness.judge.rules.shared.skill_files import Disk, SkillFile, disk_before
-from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing, listing
+from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing, parse_listing
 from harness.judge.rules.shared.skill_settings import settings_before
 from harness.judge.rules.shared.view_queries import plain_folder, same_folder
 from harness.judge.verdict import Level
@@ -17,91 +17,95 @@ from harness.trace.trace import Trace
 
 
 class ForcedListings(Monitor, ABC):
-    """Compares listings that had to scan the disk with what lies there."""
+    """Base of rules that compare forced listings with the files on disk."""
 
     def begin(self) -> None:
-        """No listing yet."""
+        """Start without earlier listings."""
         self.former: list[Listing] = []
 
     @on_answer(LIST)
     def on_list_answer(self, frame: Frame) -> Outcomes:
         """Judge the entries of a listing, one by one."""
-        shown = listing(self.conversation.request_of(frame), frame)
-        if shown is None:
+        listing = parse_listing(self.conversation.request_of(frame), frame)
+        if listing is None:
             return
-        disk = disk_before(self.trace, shown.request) if shown.forced else None
-        settled = disk is not None and not self.written_between(shown.request, shown.answer)
-        for cwd in dict.fromkeys(shown.asked) if settled and shown.all_absolute else ():
-            entry = shown.entry(cwd)
+        disk = disk_before(self.trace, listing.request) if listing.is_forced else None
+        settled = disk is not None and not self.written_between(listing.request, listing.answer)
+        for cwd in (
+            dict.fromkeys(listing.requested_folders) if settled and listing.all_absolute else ()
+        ):
+            entry = listing.entry(cwd)
             if entry is not None and disk is not None:
-                yield from self.judged(shown, entry, cwd, disk)
-        self.former.append(shown)
+                yield from self.judge_entry(listing, entry, cwd, disk)
+        self.former.append(listing)
 
     def written_between(self, first: Frame, last: Frame) -> bool:
         """Return whether a file was written after a message was sent, and before another one."""
         marks = self.trace.marks_of(FileWritten)
-        return any(marked_before(one, last) and not marked_before(one, first) for one in marks)
+        return any(marked_before(mark, last) and not marked_before(mark, first) for mark in marks)
 
-    def expected(
+    def judge_skill_listed(
         self,
-        shown: Listing,
+        listing: Listing,
         entry: Entry,
         disk: Disk,
         file: SkillFile,
-        why: str,
+        reason: str,
         level: Level | None = None,
     ) -> Iterator[Outcome]:
-        """That a skill is in an entry; nothing where one of its name may be disabled."""
-        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-        if entry.named(file.name):
-            yield Witness(subject, shown.frames)
-        elif not _may_be_disabled(self.trace, shown, disk, file):
+        """Judge that an entry lists a skill, unless a skill of that name may be disabled."""
+        subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+        if entry.skills_named(file.name):
+            yield Witness(subject, listing.frames)
+        elif not _may_be_disabled(self.trace, listing, disk, file):
             names = ", ".join(literal(skill.get("name")) for _, skill in entry.skills()) or "none"
-            where = entry.where.part("skills")
-            expected = f"{where.name}: the skill {literal(file.name)}, {why} {file.path}"
+            field = entry.field.part("skills")
+            expected = f"{field.name}: the skill {literal(file.name)}, {reason} {file.path}"
             actual = f"skills of these names: {names}"
-            places = (where.place,)
-            yield Violation(subject, shown.frames, expected, actual, level, places=places)
+            places = (field.place,)
+            yield Violation(subject, listing.frames, expected, actual, level, places=places)
 
     @abstractmethod
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
         """Judge the entry of a working directory."""
 
 
-def in_root(disk: Disk, root: str) -> list[SkillFile]:
-    """The whole skills of which the folders lie in a folder."""
-    return [one for one in disk.skills() if one.whole and same_folder(one.root, root)]
+def skills_in_root(disk: Disk, root: str) -> list[SkillFile]:
+    """Return the complete skills in a skills folder."""
+    return [file for file in disk.skills() if file.is_complete and same_folder(file.root, root)]
 
 
-def _may_be_disabled(trace: Trace, shown: Listing, disk: Disk, file: SkillFile) -> bool:
+def _may_be_disabled(trace: Trace, listing: Listing, disk: Disk, file: SkillFile) -> bool:
     """Return whether a skill of that name may be disabled."""
-    written = settings_before(trace, shown.answer)
-    named = {plain_folder(one.path) for one in disk.skills() if one.name in (file.name, "")}
-    return any(written[path].enabled is not True for path in named & written.keys())
+    written = settings_before(trace, listing.answer)
+    paths = {plain_folder(skill.path) for skill in disk.skills() if skill.name in (file.name, "")}
+    return any(written[path].enabled is not True for path in paths & written.keys())
 
 
-def of_user(disk: Disk) -> list[SkillFile]:
-    """The user's skills that lie wherever those may be looked for."""
-    roots = [in_root(disk, root) for root in disk.user_roots()]
+def user_skills(disk: Disk) -> list[SkillFile]:
+    """Return the user's skills that lie in every folder where a server may look for them."""
+    roots = [skills_in_root(disk, root) for root in disk.user_roots()]
     first = roots[0] if roots else []
-    return [one for one in first if all(one.name in {o.name for o in root} for root in roots)]
+    return [file for file in first if all(file.name in {o.name for o in root} for root in roots)]
 
 
-def roots_of(shown: Listing, disk: Disk, cwd: str) -> set[str]:
-    """The folders that a listing had to scan for a working directory, those of the server apart."""
-    roots = {*shown.extra_roots(cwd), *disk.user_roots(), disk.project_root(cwd)}
+def roots_of(listing: Listing, disk: Disk, cwd: str) -> set[str]:
+    """Return the folders that a listing had to scan for a directory, except the server's."""
+    roots = {*listing.extra_roots(cwd), *disk.user_roots(), disk.project_root(cwd)}
     return {plain_folder(root) for root in roots if root}
 
 
-def known_alone(shown: Listing, disk: Disk, cwd: str) -> list[SkillFile]:
-    """The whole skills of a directory of whose name there is certainly no other file for it."""
-    roots = roots_of(shown, disk, cwd)
-    mine = [one for one in disk.skills() if any(same_folder(one.root, root) for root in roots)]
-    names = [one.name for one in mine]
-    return [one for one in mine if one.whole and names.count(one.name) == 1]
+def known_skills(listing: Listing, disk: Disk, cwd: str) -> list[SkillFile]:
+    """Return the complete skills of a directory whose names are certainly unique there."""
+    roots = roots_of(listing, disk, cwd)
+    files = [file for file in disk.skills() if any(same_folder(file.root, root) for root in roots)]
+    names = [file.name for file in files]
+    return [file for file in files if file.is_complete and names.count(file.name) == 1]
 
 
-def related(one: str, other: str) -> bool:
+def are_related(folder: str, other: str) -> bool:
     """Return whether two folders are the same, or one lies in the other."""
-    first, second = plain_folder(one), plain_folder(other)
+    first, second = plain_folder(folder), plain_folder(other)
     return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")

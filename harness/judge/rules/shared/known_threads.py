@@ -1,9 +1,9 @@
-"""Threads made in a trace, as far as a list must agree with it.
+"""Threads made in a trace, as far as a list must agree with them.
 
-The harness writes the messages of all connections down in one order. Whatever it had received
-before it sent a request was written before, on whichever connection; what was received later may
-have been written earlier or not. So a thread is known at a moment only by what was answered before,
-and every request without an answer by then leaves open what it may change.
+The harness records the messages of all connections in one order. Everything received before a
+request was sent was written before it, on any connection; what was received later may have been
+written earlier. So the state of a thread at a moment follows from earlier answers only, and a
+request that is unanswered then leaves open what it may change.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, cast
 
-from harness.judge.rules.shared.view_queries import failed
+from harness.judge.rules.shared.view_queries import is_failure
 from harness.protocol.values import dig, obj, text
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Frame, Kind
@@ -19,11 +19,11 @@ from harness.trace.marks import StepBegins
 from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Trace
 
-# Requests that only look at threads.
+# Requests that only read threads.
 LOOKING: Final = frozenset({"thread/read", "thread/list", "thread/loaded/list"})
 ARCHIVING: Final = {"thread/archive": True, "thread/unarchive": False}
 _MAKING: Final = ("thread/start", "thread/fork")
-# Requests of the text that leave a thread stored, and stored under its own id.
+# Requests in the text that leave a thread stored under its own id.
 _KEEPING: Final = LOOKING | {
     *ARCHIVING,
     "thread/resume",
@@ -37,43 +37,43 @@ _KEEPING: Final = LOOKING | {
 
 
 @dataclass(slots=True)
-class Ask:
-    """A request that names a thread, and its answer, None while there is none."""
+class Exchange:
+    """A request that names a thread, and its answer, None while it is unanswered."""
 
     request: Frame
     answer: Frame | None = None
 
     @property
-    def done(self) -> bool:
+    def is_accepted(self) -> bool:
         """Return whether it was answered by a success."""
-        return self.answer is not None and not failed(self.answer)
+        return self.answer is not None and not is_failure(self.answer)
 
-    def over_before(self, moment: Frame) -> bool:
+    def ended_before(self, moment: Frame) -> bool:
         """Return whether it had certainly been carried out, or refused, at a moment."""
         return self.answer is not None and came_before(self.answer, moment)
 
 
 @dataclass(slots=True, eq=False)
 class KnownThread:
-    """A thread that was started or forked in the trace; `shown` is as that answer had it.
+    """A thread that was started or forked in the trace; `fields` are those of that answer.
 
-    `asks` are the requests of any client that name it, but for those that only look. `news` are the
-    notifications about it, `running` its turns that began and have not ended, `ended` the ends of
-    completed turns. `previews` are all that any message showed. `copied` says that it is a fork, of
-    `source` if that one was started or forked in the trace too.
+    `exchanges` are the requests of any client that name it, except reading ones. `notifications`
+    are those about it, `running_turns` its turns in progress, `completions` the ends of completed
+    turns. `previews` are all that any message showed. A fork has `is_fork`, and `source` if that
+    thread was made in the trace too.
     """
 
     id: str
     start: Frame
-    shown: dict[str, Any]
-    asks: list[Ask] = field(default_factory=list[Ask])
-    news: list[Frame] = field(default_factory=list[Frame])
-    running: dict[str, Frame] = field(default_factory=dict[str, Frame])
-    ended: list[Frame] = field(default_factory=list[Frame])
+    fields: dict[str, Any]
+    exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    notifications: list[Frame] = field(default_factory=list[Frame])
+    running_turns: dict[str, Frame] = field(default_factory=dict[str, Frame])
+    completions: list[Frame] = field(default_factory=list[Frame])
     previews: list[tuple[Frame, str]] = field(default_factory=list[tuple[Frame, str]])
     ephemeral: bool = False
     moved_by_others: bool = False
-    copied: bool = False
+    is_fork: bool = False
     source: "KnownThread | None" = None
 
     @property
@@ -81,123 +81,125 @@ class KnownThread:
         """Return its name in findings."""
         return f"thread {self.id}"
 
-    def untouched(self, first: Frame, last: Frame) -> bool:
-        """Return whether nothing can have changed it from one message to another.
+    def is_unchanged(self, first: Frame, last: Frame) -> bool:
+        """Return whether the thread cannot have changed between two messages.
 
-        No turn of it ran, nothing was told of it, and every request that names it was over before
-        or came later.
+        No turn of it ran, no notification named it, and no request that names it overlapped.
         """
-        if any(came_before(began, last) for began in self.running.values()):
+        if any(came_before(began, last) for began in self.running_turns.values()):
             return False
-        if any(not came_before(told, first) and came_before(told, last) for told in self.news):
+        if any(
+            not came_before(notification, first) and came_before(notification, last)
+            for notification in self.notifications
+        ):
             return False
-        return all(ask.over_before(first) or came_before(last, ask.request) for ask in self.asks)
+        return all(
+            ask.ended_before(first) or came_before(last, ask.request) for ask in self.exchanges
+        )
 
-    def stored(self, moment: Frame) -> bool:
-        """Return whether it was certainly stored at a moment: a turn of it had been completed.
+    def is_stored(self, moment: Frame) -> bool:
+        """Return whether the thread was certainly stored: one of its turns had completed.
 
         A thread without a turn may be stored later, an ephemeral one never is. Nothing is certain
-        after a rollback, a compaction, a review, or any request that the text does not have.
+        after a rollback, a compaction, a review, or a request that is not in the text.
         """
-        if self.ephemeral or not self.ended or not came_before(self.ended[0], moment):
+        if self.ephemeral or not self.completions or not came_before(self.completions[0], moment):
             return False
         if self.source is not None and self.source.ephemeral:
             return False
-        others = [ask for ask in self.asks if ask.request.method not in _KEEPING]
-        return all(came_before(moment, ask.request) for ask in others)
+        other_exchanges = [ask for ask in self.exchanges if ask.request.method not in _KEEPING]
+        return all(came_before(moment, ask.request) for ask in other_exchanges)
 
-    def archived(self, moment: Frame) -> bool | None:
-        """Return whether it was archived at a moment, None where that is not certain.
+    def is_archived(self, moment: Frame) -> bool | None:
+        """Return whether the thread was archived at a moment, None if that is uncertain.
 
-        What a request that was refused did is not known, nor whether an archived thread that is
-        used again stays in the archive.
+        The effect of a rejected request is unknown, and so is whether an archived thread that is
+        used again stays archived.
         """
-        if self.moved_by_others or (self.copied and not self._of_no_archive()):
+        if self.moved_by_others or (self.is_fork and not self._was_never_archived()):
             return None
         state: bool | None = False
-        last: Ask | None = None
-        for ask in self.asks:
+        last: Exchange | None = None
+        for ask in self.exchanges:
             if came_before(moment, ask.request):
                 break
             after = ARCHIVING.get(ask.request.method)
             if after is None:
                 state = None if state is not False else state
-            elif not ask.over_before(moment):
+            elif not ask.ended_before(moment):
                 return None
             else:
-                apart = last is None or last.over_before(ask.request)
-                state, last = (after if ask.done and apart else None), ask
+                apart = last is None or last.ended_before(ask.request)
+                state, last = (after if ask.is_accepted and apart else None), ask
         return state
 
-    def _of_no_archive(self) -> bool:
-        """Return whether nothing that a fork comes from was archived.
+    def _was_never_archived(self) -> bool:
+        """Return whether no source of this fork was ever archived.
 
-        Where its fork is, is not said.
+        The text does not say whether the fork of an archived thread is archived too.
         """
         if self.source is None:
-            return not self.copied
-        asked = any(ask.request.method in ARCHIVING for ask in self.source.asks)
-        return not asked and not self.source.moved_by_others and self.source._of_no_archive()
+            return not self.is_fork
+        was_moved = any(ask.request.method in ARCHIVING for ask in self.source.exchanges)
+        return (
+            not was_moved and not self.source.moved_by_others and self.source._was_never_archived()
+        )
 
-    def in_archive(self, first: Frame, last: Frame) -> bool | None:
-        """Return whether it was archived from one message to another, None where that is not
-        certain.
-        """
+    def is_archived_throughout(self, first: Frame, last: Frame) -> bool | None:
+        """Return whether the thread was archived from one message to another, None if uncertain."""
         moved = any(
             ask.request.method in ARCHIVING
             and came_before(first, ask.request)
             and came_before(ask.request, last)
-            for ask in self.asks
+            for ask in self.exchanges
         )
-        return None if moved else self.archived(first)
+        return None if moved else self.is_archived(first)
 
-    def named(self, moment: Frame) -> list[str] | None:
-        """The texts of the last thread/name/set; none where no name was set, None if not known."""
+    def names_set(self, moment: Frame) -> list[str] | None:
+        """Return the texts of the last thread/name/set; [] without one, None if uncertain."""
         setting = [
             ask
-            for ask in self.asks
+            for ask in self.exchanges
             if ask.request.method == "thread/name/set" and came_before(ask.request, moment)
         ]
         if not setting:
             return []
         last = setting[-1]
-        alone = all(ask.over_before(last.request) for ask in setting[:-1])
-        if not alone or not last.over_before(moment) or not last.done:
+        alone = all(ask.ended_before(last.request) for ask in setting[:-1])
+        if not alone or not last.ended_before(moment) or not last.is_accepted:
             return None
-        return [one for one in texts_in(last.request.params) if one != self.id]
+        return [name for name in texts_in(last.request.params) if name != self.id]
 
-    def went_elsewhere(self) -> bool:
-        """Return whether a turn of it, or of the one it was forked from, was to run in another
-        folder.
-        """
-        if self.copied and (self.source is None or self.source.went_elsewhere()):
+    def ran_in_another_folder(self) -> bool:
+        """Return whether a turn of the thread, or of its source, asked for another folder."""
+        if self.is_fork and (self.source is None or self.source.ran_in_another_folder()):
             return True
         return any(
             ask.request.method == "turn/start" and "cwd" in obj(ask.request.params)
-            for ask in self.asks
+            for ask in self.exchanges
         )
 
 
 class KnownThreads:
-    """The threads of a trace that were started or forked in it, by any client; `until` reads on."""
+    """Threads that any client started or forked in a trace."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._read = 0
         self._correlation = Correlation()
-        self._asked: dict[Frame, list[tuple[KnownThread, Ask]]] = {}
+        self._exchanges: dict[Frame, list[tuple[KnownThread, Exchange]]] = {}
         self.threads: dict[str, KnownThread] = {}
 
-    def until(self, moment: Frame) -> dict[str, KnownThread]:
-        """The threads, by id, with all that had come when a message came, that one included."""
+    def read_until(self, moment: Frame) -> dict[str, KnownThread]:
+        """Read up to and including a message; return the threads by id."""
         for frame in islice(self._trace.frames, self._read, None):
             if came_before(moment, frame):
                 break
             self._read += 1
-            self._feed(frame)
+            self._add_frame(frame)
         return self.threads
 
-    def killed(self, thread: KnownThread, moment: Frame) -> bool:
+    def was_server_killed(self, thread: KnownThread, moment: Frame) -> bool:
         """Return whether the scenario killed a server since the thread was started."""
         return any(
             mark.body.name == "kill"
@@ -206,92 +208,96 @@ class KnownThreads:
             for mark in self._trace.marks_of(StepBegins)
         )
 
-    def _feed(self, frame: Frame) -> None:
+    def _add_frame(self, frame: Frame) -> None:
         request = self._correlation.feed(frame)
         if frame.kind is Kind.REQUEST:
             if not frame.from_target:
-                self._ask(frame)
+                self._add_request(frame)
         elif frame.kind is Kind.NOTIFICATION:
             if frame.from_target:
-                self._told(frame)
+                self._add_notification(frame)
         elif request is not None and frame.from_target:
-            self._answered(request, frame)
+            self._add_answer(request, frame)
 
-    def _ask(self, frame: Frame) -> None:
+    def _add_request(self, frame: Frame) -> None:
         if frame.method in LOOKING:
             return
-        for thread in self._meant(frame.params):
-            ask = Ask(frame)
-            thread.asks.append(ask)
-            self._asked.setdefault(frame, []).append((thread, ask))
+        for thread in self._threads_named_in(frame.params):
+            ask = Exchange(frame)
+            thread.exchanges.append(ask)
+            self._exchanges.setdefault(frame, []).append((thread, ask))
 
-    def _meant(self, params: Any) -> list[KnownThread]:
-        """The threads that a message may be about: of many methods the params are not shown."""
-        named = self.threads.get(text(obj(params).get("threadId")))
-        if named is not None:
-            return [named]
-        return [self.threads[one] for one in {*texts_in(params)} if one in self.threads]
+    def _threads_named_in(self, params: Any) -> list[KnownThread]:
+        """Return the threads that a message may name: the params of many methods are not shown."""
+        named_thread = self.threads.get(text(obj(params).get("threadId")))
+        if named_thread is not None:
+            return [named_thread]
+        return [
+            self.threads[thread_id]
+            for thread_id in {*texts_in(params)}
+            if thread_id in self.threads
+        ]
 
-    def _told(self, frame: Frame) -> None:
+    def _add_notification(self, frame: Frame) -> None:
         params = obj(frame.params)
-        for thread in self._meant(params):
-            thread.news.append(frame)
+        for thread in self._threads_named_in(params):
+            thread.notifications.append(frame)
             turn_id = text(dig(params, "turn", "id"))
             if frame.method == "turn/started":
-                thread.running[turn_id] = frame
+                thread.running_turns[turn_id] = frame
             elif frame.method == "turn/completed":
-                thread.running.pop(turn_id, None)
+                thread.running_turns.pop(turn_id, None)
                 if dig(params, "turn", "status") == "completed":
-                    thread.ended.append(frame)
+                    thread.completions.append(frame)
             elif frame.method in ("thread/archived", "thread/unarchived"):
-                asked = frame.method.removesuffix("d")
-                known = any(ask.request.method == asked for ask in thread.asks)
-                thread.moved_by_others = thread.moved_by_others or not known
-        self._look(obj(params.get("thread")), frame)
+                method = frame.method.removesuffix("d")
+                is_requested = any(ask.request.method == method for ask in thread.exchanges)
+                thread.moved_by_others = thread.moved_by_others or not is_requested
+        self._update_thread(obj(params.get("thread")), frame)
 
-    def _answered(self, request: Frame, answer: Frame) -> None:
-        for thread, ask in self._asked.get(request, ()):
+    def _add_answer(self, request: Frame, answer: Frame) -> None:
+        for thread, ask in self._exchanges.get(request, ()):
             ask.answer = ask.answer or answer
             turn_id = text(dig(answer.result, "turn", "id"))
-            ended = any(dig(end.params, "turn", "id") == turn_id for end in thread.news)
+            ended = any(dig(end.params, "turn", "id") == turn_id for end in thread.notifications)
             if turn_id and not ended:
-                thread.running.setdefault(turn_id, answer)
+                thread.running_turns.setdefault(turn_id, answer)
         if answer.kind is not Kind.RESPONSE:
             return
-        shown = obj(dig(answer.result, "thread"))
-        thread_id = text(shown.get("id"))
+        thread_fields = obj(dig(answer.result, "thread"))
+        thread_id = text(thread_fields.get("id"))
         if request.method in _MAKING and thread_id and thread_id not in self.threads:
-            thread = KnownThread(thread_id, answer, shown)
+            thread = KnownThread(thread_id, answer, thread_fields)
             thread.ephemeral = obj(request.params).get("ephemeral") is True
             if request.method == "thread/fork":
-                thread.copied = True
+                thread.is_fork = True
                 thread.source = self.threads.get(text(obj(request.params).get("threadId")))
             self.threads[thread_id] = thread
-        for one in (shown, *_listed(answer)):
-            self._look(one, answer)
+        for fields in (thread_fields, *_listed_threads(answer)):
+            self._update_thread(fields, answer)
 
-    def _look(self, shown: dict[str, Any], frame: Frame) -> None:
-        thread = self.threads.get(text(shown.get("id")))
+    def _update_thread(self, fields: dict[str, Any], frame: Frame) -> None:
+        thread = self.threads.get(text(fields.get("id")))
         if thread is not None:
-            thread.ephemeral = thread.ephemeral or shown.get("ephemeral") is True
-            if isinstance(shown.get("preview"), str):
-                thread.previews.append((frame, shown["preview"]))
+            thread.ephemeral = thread.ephemeral or fields.get("ephemeral") is True
+            if isinstance(fields.get("preview"), str):
+                thread.previews.append((frame, fields["preview"]))
 
 
-def _listed(answer: Frame) -> Iterator[dict[str, Any]]:
+def _listed_threads(answer: Frame) -> Iterator[dict[str, Any]]:
     data = dig(answer.result, "data")
     for element in cast("list[Any]", data) if isinstance(data, list) else ():
         yield obj(element)
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The strings among the values of a JSON value."""
+    """Yield the strings among the values of a JSON value."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            waiting.extend(cast("dict[str, Any]", one).values())
-        elif isinstance(one, list):
-            waiting.extend(cast("list[Any]", one))
+        element = waiting.pop()
+        if isinstance(element, str):
+            yield element
+        elif isinstance(element, dict):
+            waiting.extend(cast("dict[str, Any]", element).values())
+        elif isinstance(element, list):
+            waiting.extend(cast("list[Any]", element))

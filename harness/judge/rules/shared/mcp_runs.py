@@ -1,4 +1,4 @@
-"""Runs of `agent mcp` for rules: whether one can be judged, what config.toml said."""
+"""Runs of `agent mcp` for rules: whether a run can be judged, and its config.toml."""
 
 import re
 import tomllib
@@ -7,113 +7,114 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from harness.judge.base import Monitor
-from harness.judge.rules.shared.violations import Member, whole
+from harness.judge.rules.shared.violations import Member, root_member
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.surface.agent_mcp import Commands, Run
 
 CONFIG: Final = "config.toml"
 STDIO, HTTP = "stdio", "streamable_http"
-# What the text lets a name consist of. Whether other alphabets have letters too it does not say.
+# Names as the text describes them; it does not say whether letters of other alphabets count.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _BEARER: Final = "bearer_token_env_var"
 _ENTRY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 
 
 class CommandRule(Monitor):
-    """A rule on the runs of a play."""
+    """Base of rules on the runs of a play."""
 
     def begin(self) -> None:
-        """The view of this surface."""
+        """Keep the view of this surface."""
         self.commands = cast("Commands", self.conversation)
 
-    def configured(self, run: Run) -> dict[str, dict[str, Any]]:
-        """The tables of the servers that were configured right before a run.
+    def configured_servers(self, run: Run) -> dict[str, dict[str, Any]]:
+        """Return the tables of the servers that were configured right before a run.
 
-        A table that has not the form of the text, and was not made by an earlier run, need not be
-        one: whether other forms are read is open.
+        A table of another form that no earlier run wrote may not count as a server: the text does
+        not say which other forms are read.
         """
         added = {
-            one.words.name
-            for one in self.commands.before(run)
-            if one.words.subcommand == "add" and one.words.name in after(one).servers
+            earlier_run.words.name
+            for earlier_run in self.commands.runs_before(run)
+            if earlier_run.words.subcommand == "add"
+            and earlier_run.words.name in config_after(earlier_run).servers
         }
         return {
             name: table
-            for name, table in before(run).servers.items()
+            for name, table in config_before(run).servers.items()
             if name in added or text(obj(table.get("transport")).get("type"))
         }
 
-    def ended(self, frame: Frame) -> Run | None:
-        """The run that ended with this frame by itself, with no other run beside it."""
-        run = self.commands.of(frame)
-        if run is None or run.ended is not frame or not run.alone or cut_off(run):
+    def ended_run(self, frame: Frame) -> Run | None:
+        """Return the run that exited by itself with this frame, without another run in parallel."""
+        run = self.commands.run_of(frame)
+        if run is None or run.end is not frame or not run.ran_alone or was_cut_off(run):
             return None
         return run
 
 
-def cut_off(run: Run) -> bool:
-    """Return whether the harness ended it."""
-    return run.ended is not None and obj(run.ended.json).get("cut") is True
+def was_cut_off(run: Run) -> bool:
+    """Return whether the harness ended the run."""
+    return run.end is not None and obj(run.end.json).get("cut") is True
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """config.toml at one moment. `data` is None where it is not TOML, {} where it is not there."""
+    """State of config.toml at a message: `data` is None if it is not TOML, {} if it is missing."""
 
-    where: Member
+    field: Member
     data: Mapping[str, Any] | None
 
     @property
     def servers(self) -> dict[str, dict[str, Any]]:
-        """The tables of MCP servers, by name."""
+        """Return the tables of MCP servers, by name."""
         tables = obj(obj(dict(self.data or {})).get("mcp_servers"))
         return {name: obj(table) for name, table in tables.items()}
 
 
 def file_in(frame: Frame, path: str) -> Member | None:
-    """The file of the home with that path, as a member of a message; None where it is not there."""
-    for place, one in enumerate(arr(obj(frame.json).get("files"))):
-        if obj(one).get("path") == path:
-            return whole(frame, "files", place)
+    """Return a file of the home as a member of a message, None if it does not exist."""
+    for place, file in enumerate(arr(obj(frame.json).get("files"))):
+        if obj(file).get("path") == path:
+            return root_member(frame, "files", place)
     return None
 
 
 def config_in(frame: Frame) -> Config:
-    """config.toml as it was when the message was written."""
+    """Return config.toml as of a message."""
     file = file_in(frame, CONFIG)
     if file is None:
-        return Config(whole(frame, "files"), {})
-    where = file.part("text")
-    if not isinstance(where.value, str):
-        return Config(where, None)
+        return Config(root_member(frame, "files"), {})
+    field = file.part("text")
+    if not isinstance(field.value, str):
+        return Config(field, None)
     try:
-        return Config(where, tomllib.loads(where.value))
+        return Config(field, tomllib.loads(field.value))
     except (ValueError, RecursionError):
-        return Config(where, None)
+        return Config(field, None)
 
 
-def before(run: Run) -> Config:
-    """config.toml right before a run."""
-    return config_in(run.asked)
+def config_before(run: Run) -> Config:
+    """Return config.toml as of the start of a run."""
+    return config_in(run.request)
 
 
-def after(run: Run) -> Config:
-    """config.toml right after a run that has ended."""
-    return config_in(run.asked if run.ended is None else run.ended)
+def config_after(run: Run) -> Config:
+    """Return config.toml as of the end of a run."""
+    return config_in(run.request if run.end is None else run.end)
 
 
 def value_of(table: Mapping[str, Any], key: str) -> Any:
-    """A member of a server's transport, looked for beside it too where a program has it there.
+    """Return a member of a server's transport, or of its table if the transport lacks it.
 
-    Only the rule on the form of transport judges where it stands.
+    Only the rule on the form of transport judges its position.
     """
     transport = obj(table.get("transport"))
     return transport[key] if key in transport else table.get(key)
 
 
 def kind_of(table: Mapping[str, Any]) -> str:
-    """The kind of a server: by its transport's type, or else by what it has."""
+    """Return the kind of a server: its transport's type, else derived from its members."""
     kind = text(obj(table.get("transport")).get("type"))
     if kind:
         return kind
@@ -122,19 +123,19 @@ def kind_of(table: Mapping[str, Any]) -> str:
     return HTTP if value_of(table, "url") is not None else ""
 
 
-def meaning_of(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the meaning of a server's table: two that mean the same give the same."""
-    said: dict[str, Any] = {"kind": kind_of(table)}
+def normalize_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the normalized table of a server; tables with equal meaning are equal."""
+    meaning: dict[str, Any] = {"kind": kind_of(table)}
     if "enabled" in table:
-        said["enabled"] = table["enabled"]
+        meaning["enabled"] = table["enabled"]
     for key in ("command", "args", "url", "env", _BEARER):
-        said[key] = value_of(table, key) or None
-    return said
+        meaning[key] = value_of(table, key) or None
+    return meaning
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A run of `mcp add` that the text describes: a new name, and one of its two forms."""
+    """A run of `mcp add` as the text describes it: a new name, and one of its two forms."""
 
     run: Run
     name: str
@@ -145,46 +146,46 @@ class Addition:
 
     @property
     def kind(self) -> str:
-        """The kind of server that it adds."""
+        """Return the kind of server that it adds."""
         return STDIO if self.command else HTTP
 
 
-def addition(run: Run) -> Addition | None:
+def parse_addition(run: Run) -> Addition | None:
     """Return the server that a run adds, None if the text does not describe it.
 
-    That is another name, one that is configured already, both forms at once, an option of the other
-    form, a variable that is not KEY=VALUE, a file that was not TOML before.
+    Not described: an invalid or existing name, both forms at once, an option of the other form, a
+    variable that is not KEY=VALUE, a file that was not TOML before.
     """
-    words, config = run.words, before(run)
+    words, config = run.words, config_before(run)
     usual = words.subcommand == "add" and len(words.names) == 1 and NAME.fullmatch(words.name)
     if not usual or config.data is None or words.name in config.servers:
         return None
     options = set(words.options)
-    if words.dashed:
+    if words.after_dashes:
         entries = words.options.get("--env", ())
-        if options - {"--env"} or not all(_ENTRY.fullmatch(one) for one in entries):
+        if options - {"--env"} or not all(_ENTRY.fullmatch(entry) for entry in entries):
             return None
-        env = dict(one.split("=", 1) for one in entries)
-        return Addition(run, words.name, words.dashed, "", env, "")
+        env = dict(entry.split("=", 1) for entry in entries)
+        return Addition(run, words.name, words.after_dashes, "", env, "")
     url, variable = words.last("--url"), words.last("--bearer-token-env-var")
-    if words.dashed is not None or not url or options - {"--url", "--bearer-token-env-var"}:
+    if words.after_dashes is not None or not url or options - {"--url", "--bearer-token-env-var"}:
         return None
     return Addition(run, words.name, (), url, {}, variable or "")
 
 
-def lines_of(printed: str) -> list[str]:
-    """The lines that say something, without control sequences for colours."""
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed)
+def nonempty_lines(output: str) -> list[str]:
+    """Return the nonempty lines, without control sequences for colours."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
     return [line for line in plain.splitlines() if line.strip()]
 
 
-def names(line: str, name: str) -> bool:
+def has_name(line: str, name: str) -> bool:
     """Return whether a line has a server's name as a word of its own."""
     return re.search(rf"(?<![A-Za-z0-9_-]){re.escape(name)}(?![A-Za-z0-9_-])", line) is not None
 
 
 def printed_members(run: Run) -> tuple[Member, ...]:
     """Return the output of a run as members of its end: standard output first."""
-    if run.ended is None:
+    if run.end is None:
         return ()
-    return (whole(run.ended, "stdout"), whole(run.ended, "stderr"))
+    return (root_member(run.end, "stdout"), root_member(run.end, "stderr"))

@@ -1,6 +1,6 @@
-"""The certain output of a command, predicted from its text alone.
+"""Output of a command, predicted from its text alone.
 
-Known are `echo`, `printf`, `seq`, loops over plain words, commands that print nothing, and
+Supported are `echo`, `printf`, `seq`, loops over plain words, commands that print nothing, and
 redirections to files. Anything else makes the output uncertain.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-# More output than this is not predicted; a server may truncate what it shows well before.
+# Longer output is not predicted; a server may truncate it well before.
 MAX_OUTPUT: Final = 100_000
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
@@ -21,9 +21,9 @@ _WORD = rf"(?:[\w.,:/@%+-]+|{_QUOTED})"
 _TO_FILE = re.compile(rf"(?: +1|(?<!\d) *)>>? *{_WORD}$")
 _TO_ERROR = re.compile(r"(?: +1|(?<!\d) *)>& *2$")
 _ECHO = re.compile(rf"echo(?P<words>(?: +{_WORD})+)")
-_PRINTF = re.compile(r"printf +(?:'(?P<one>[^'%]*)'|\"(?P<two>[^\"%$`!]*)\")")
+_PRINTF = re.compile(r"printf +(?:'(?P<single>[^'%]*)'|\"(?P<double>[^\"%$`!]*)\")")
 _SEQ = re.compile(r"seq +(?P<first>\d{1,6})(?: +(?P<last>\d{1,6}))?")
-_FILL = re.compile(r"head +-c +(?P<size>\d{1,7}) +/dev/zero *\| *tr +'\\0' +'?(?P<what>\w)'?")
+_FILL = re.compile(r"head +-c +(?P<size>\d{1,7}) +/dev/zero *\| *tr +'\\0' +'?(?P<character>\w)'?")
 _SILENT = re.compile(
     rf"sleep +[0-9.]+|true|:|exit 0|(?:touch|mkdir|rm|cd|chmod|export)(?: +{_WORD})+"
 )
@@ -42,38 +42,38 @@ class _Uncertain(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class Output:
     """The output of a command on its two streams."""
 
     stdout: str
     stderr: str = ""
 
     @property
-    def out(self) -> Counter[str]:
-        """The lines of standard output."""
-        return lines_of(self.stdout)
+    def stdout_lines(self) -> Counter[str]:
+        """Return the lines of standard output."""
+        return count_lines(self.stdout)
 
     @property
-    def error(self) -> Counter[str]:
-        """The lines of standard error."""
-        return lines_of(self.stderr)
+    def stderr_lines(self) -> Counter[str]:
+        """Return the lines of standard error."""
+        return count_lines(self.stderr)
 
     @property
     def lines(self) -> Counter[str]:
-        """All of them."""
-        return self.out + self.error
+        """Return the lines of both streams."""
+        return self.stdout_lines + self.stderr_lines
 
     def __len__(self) -> int:
         return len(self.stdout) + len(self.stderr)
 
 
-def lines_of(output: str) -> Counter[str]:
-    """The lines of an output, stripped."""
+def count_lines(output: str) -> Counter[str]:
+    """Count the stripped lines of an output."""
     return Counter(line.strip() for line in re.split(r"\r?\n|\r", output) if line.strip())
 
 
 def script_of(command: str) -> str:
-    """The script of `sh -c SCRIPT`, as servers show commands; otherwise the command itself."""
+    """Return the script of `sh -c SCRIPT`, as servers show commands, else the command."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -82,22 +82,22 @@ def script_of(command: str) -> str:
     return words[2] if around and re.fullmatch(r"-[a-z]*c", words[1]) else command
 
 
-def printed_by(command: str) -> Printed | None:
+def predict_output(command: str) -> Output | None:
     """Return the output of a command that ended with exit code 0; None if it is not predictable."""
     try:
-        return _printed(_unrolled(script_of(command).strip()))
+        return _predict_streams(_unroll_loops(script_of(command).strip()))
     except (_Uncertain, UnicodeDecodeError):
         return None
 
 
-def _printed(script: str) -> Printed:
+def _predict_streams(script: str) -> Output:
     streams = (bytearray(), bytearray())
     parts = _statements(script)
     chained = all(joint == "&&" for _, joint in parts[:-1])
-    left = False
-    for at, (statement, joint) in enumerate(parts):
-        last = at == len(parts) - 1
-        # Success is known only where the exit code of the whole command depends on this statement.
+    has_exited = False
+    for index, (statement, joint) in enumerate(parts):
+        last = index == len(parts) - 1
+        # Success is known only if the exit code of the whole command depends on this statement.
         if not (_SURE.match(statement) or chained or last) and (
             joint == "&&" or not _SILENT.fullmatch(statement)
         ):
@@ -105,59 +105,59 @@ def _printed(script: str) -> Printed:
         number, written = _writes(statement)
         other = streams[1 - number]
         if written and other and not other.endswith(b"\n"):
-            # An unfinished line of one stream: how the two streams interleave is not known.
+            # One stream has an unfinished line: the interleaving of the two is unknown.
             raise _Uncertain
         streams[number].extend(written)
-        if len(streams[number]) > MAX_OUTPUT * 30 or left:
+        if len(streams[number]) > MAX_OUTPUT * 30 or has_exited:
             raise _Uncertain
-        left = statement == "exit 0"
-    return Printed(streams[0].decode(), streams[1].decode())
+        has_exited = statement == "exit 0"
+    return Output(streams[0].decode(), streams[1].decode())
 
 
-def _unrolled(script: str) -> str:
-    """The script with loops over plain words unrolled."""
+def _unroll_loops(script: str) -> str:
+    """Return the script with loops over plain words unrolled."""
 
     def written_out(loop: re.Match[str]) -> str:
         words = loop["words"].strip()
         if words.startswith("$("):
             first, last = _range(words[2:-1])
-            given = [str(number) for number in range(first, last + 1)]
+            values = [str(number) for number in range(first, last + 1)]
         else:
-            given = shlex.split(words)
-        if len(given) > 1000 or not all(re.fullmatch(r"[\w.-]+", word) for word in given):
+            values = shlex.split(words)
+        if len(values) > 1000 or not all(re.fullmatch(r"[\w.-]+", word) for word in values):
             raise _Uncertain
         name = re.compile(rf"\$(?:{{{loop['name']}}}|{loop['name']}\b)")
-        return "; ".join(name.sub(word, loop["body"]) for word in given)
+        return "; ".join(name.sub(word, loop["body"]) for word in values)
 
     return _LOOP.sub(written_out, script)
 
 
 def _statements(script: str) -> list[tuple[str, str]]:
-    """The statements, each with the operator that follows it; quoted operators do not count."""
+    """Return the statements with the operator that follows each; quoted operators do not count."""
     parts = re.split(r"((?:'[^']*'|\"[^\"]*\"|[^;&\n'\"]|&(?!&)|>&)+|;|&&|\n)", script)
-    found: list[tuple[str, str]] = []
-    for part in (one for one in parts if one.strip() or one == "\n"):
+    statements: list[tuple[str, str]] = []
+    for part in (part_text for part_text in parts if part_text.strip() or part_text == "\n"):
         if part not in (";", "&&", "\n"):
-            found.append((part.strip(), ""))
-        elif found and not found[-1][1]:
-            found[-1] = (found[-1][0], part)
+            statements.append((part.strip(), ""))
+        elif statements and not statements[-1][1]:
+            statements[-1] = (statements[-1][0], part)
         elif part != "\n":
             raise _Uncertain
-    if not found:
+    if not statements:
         raise _Uncertain
-    return found
+    return statements
 
 
 def _writes(statement: str) -> tuple[int, bytes]:
     """Return the stream that a statement writes to, and its output."""
-    number, kept = 0, statement
-    if _TO_ERROR.search(kept):
-        number, kept = 1, _TO_ERROR.sub("", kept).rstrip()
-    elif _TO_FILE.search(kept):
-        kept = _TO_FILE.sub("", kept).rstrip()
-        _output_of(kept)
+    number, command = 0, statement
+    if _TO_ERROR.search(command):
+        number, command = 1, _TO_ERROR.sub("", command).rstrip()
+    elif _TO_FILE.search(command):
+        command = _TO_FILE.sub("", command).rstrip()
+        _output_of(command)
         return 0, b""
-    return number, _output_of(kept)
+    return number, _output_of(command)
 
 
 def _output_of(statement: str) -> bytes:
@@ -176,20 +176,20 @@ def _echo(match: re.Match[str]) -> bytes:
 
 
 def _printf(match: re.Match[str]) -> bytes:
-    text = match["one"] if match["one"] is not None else match["two"]
-    if text.startswith("-") or (match["two"] is not None and "\\\\" in text):
+    text = match["single"] if match["single"] is not None else match["double"]
+    if text.startswith("-") or (match["double"] is not None and "\\\\" in text):
         raise _Uncertain
-    found, at = bytearray(), 0
+    output, end = bytearray(), 0
     for escape in _ESCAPE.finditer(text):
-        found += text[at : escape.start()].encode()
+        output += text[end : escape.start()].encode()
         if escape["octal"]:
-            found.append(int(escape["octal"], 8) & 0xFF)
+            output.append(int(escape["octal"], 8) & 0xFF)
         elif escape["other"] in _ESCAPES:
-            found += _ESCAPES[escape["other"]].encode()
+            output += _ESCAPES[escape["other"]].encode()
         else:
             raise _Uncertain
-        at = escape.end()
-    return bytes(found + text[at:].encode())
+        end = escape.end()
+    return bytes(output + text[end:].encode())
 
 
 def _range(words: str) -> tuple[int, int]:
@@ -208,7 +208,7 @@ def _seq(match: re.Match[str]) -> bytes:
 
 
 def _fill(match: re.Match[str]) -> bytes:
-    return match["what"].encode() * int(match["size"])
+    return match["character"].encode() * int(match["size"])
 
 
 _FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], bytes]], ...]] = (

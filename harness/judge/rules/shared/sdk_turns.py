@@ -1,10 +1,10 @@
-"""Turns of SDKs for rules: what the scripted agent was given, and what it wrote."""
+"""Turns of SDKs for rules: the scripted agent's start, and the events that it wrote."""
 
 import json
 from typing import Any, Final, cast
 
 from harness.judge.base import Monitor, Outcomes, listen
-from harness.judge.rules.shared.violations import Member, whole
+from harness.judge.rules.shared.violations import Member, root_member
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import ModelCall, ModelEnd
@@ -17,61 +17,59 @@ CALLS: Final = ("run", "runStreamed")
 
 
 class SdkRule(Monitor):
-    """A rule on the turns of a play: `turn` is asked of each that is over."""
+    """Base of rules on the turns of a play: `judge_turn` is called at the end of each."""
 
     def begin(self) -> None:
-        """The view of this surface."""
+        """Keep the view of this surface."""
         self.calls = cast("Calls", self.conversation)
 
     @listen(*(("over", call) for call in CALLS))
-    def ends(self, frame: Frame) -> Outcomes:
+    def on_turn_end(self, frame: Frame) -> Outcomes:
         """Judge a turn that is over."""
-        call = self.calls.of(frame)
-        return None if call is None else self.turn(call, frame)
+        call = self.calls.call_of(frame)
+        return None if call is None else self.judge_turn(call, frame)
 
-    def turn(self, call: Call, over: Frame) -> Outcomes:
-        """Judge it; `over` is the message of its end."""
+    def judge_turn(self, call: Call, end: Frame) -> Outcomes:
+        """Judge a turn; `end` is the message of its end."""
         raise NotImplementedError
 
 
 def option(call: Call, whose: str, name: str) -> Any:
-    """An option of the client ("agent") or of the thread ("thread"), None where it is left out."""
+    """Return an option of the client ("agent") or the thread ("thread"), None if omitted."""
     return obj(obj(call.driver.json).get(whose)).get(name)
 
 
 def turn_option(call: Call, name: str) -> Any:
-    """An option of the turn, None where it is left out."""
-    return obj(obj(call.asked.json).get("options")).get(name)
+    """Return an option of the turn, None if it is omitted."""
+    return obj(obj(call.request.json).get("options")).get(name)
 
 
-def given(call: Call) -> Member | None:
+def agent_start(call: Call) -> Member | None:
     """Return the start of the agent, None if it was not started."""
-    return whole(call.started[0], "started") if call.started else None
+    return root_member(call.starts[0], "started") if call.starts else None
 
 
 def argv(call: Call) -> list[str]:
-    """The words of the agent's start."""
-    return [text(one) for one in arr(_started(call).get("argv"))]
+    """Return the arguments that the agent was started with."""
+    return [text(word) for word in arr(_start_of(call).get("argv"))]
 
 
 def env(call: Call) -> dict[str, Any]:
-    """Of the variables of the agent's start those that the play speaks of."""
-    return obj(_started(call).get("env"))
+    """Return those environment variables of the agent that the play mentions."""
+    return obj(_start_of(call).get("env"))
 
 
-def reached(call: Call, value: str) -> bool:
-    """Return whether a text stands anywhere in what the agent was started with."""
-    started = _started(call)
+def reached_agent(call: Call, value: str) -> bool:
+    """Return whether a text is part of the arguments, environment, input or folder of the agent."""
+    started = _start_of(call)
     texts = [*argv(call), *map(text, env(call).values()), text(started.get("stdin"))]
-    return any(value in one for one in texts) or value == started.get("cwd")
+    return any(value in sent_text for sent_text in texts) or value == started.get("cwd")
 
 
-def schema_reached(call: Call, schema: Any) -> bool:
-    """Return whether a JSON value is in a file that a word of the agent names, or is a word
-    itself.
-    """
-    files = obj(_started(call).get("files")).values()
-    return any(one == schema for one in (*files, *map(_json, argv(call))))
+def schema_reached_agent(call: Call, schema: Any) -> bool:
+    """Return whether a JSON value is an argument of the agent, or in a file that one names."""
+    files = obj(_start_of(call).get("files")).values()
+    return any(value == schema for value in (*files, *map(_json, argv(call))))
 
 
 def _json(word: str) -> Any:
@@ -81,31 +79,33 @@ def _json(word: str) -> Any:
         return None
 
 
-def _started(call: Call) -> dict[str, Any]:
-    return obj(obj(call.started[0].json).get("started")) if call.started else {}
+def _start_of(call: Call) -> dict[str, Any]:
+    return obj(obj(call.starts[0].json).get("started")) if call.starts else {}
 
 
 def end_written(call: Call) -> dict[str, Any]:
-    """The first event of the scripted agent that ends its turn, {} for none."""
-    ends = [one for one in call.writes if one.get("type") in ENDS]
+    """Return the first event of the scripted agent that ends its turn, {} for none."""
+    ends = [event for event in call.writes if event.get("type") in ENDS]
     return ends[0] if ends else {}
 
 
 def completed_items(call: Call) -> list[dict[str, Any]]:
-    """The items that the scripted agent completed, in order."""
-    return [obj(one.get("item")) for one in call.writes if one.get("type") == "item.completed"]
+    """Return the items that the scripted agent completed, in order."""
+    return [
+        obj(event.get("item")) for event in call.writes if event.get("type") == "item.completed"
+    ]
 
 
 def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
-    """The answers of the model to a turn of a real agent, which is over.
+    """Return the answers of the model to a completed turn of a real agent.
 
-    None where the play has several threads and it is not known whose they are.
+    Only the turns of one thread are considered; [] if the thread of a call is uncertain.
     """
-    before = [one.over for one in calls.earlier(call) if one.over is not None]
-    first, last = before[-1] if before else call.driver, call.over
+    before = [earlier.end for earlier in calls.earlier_calls(call) if earlier.end is not None]
+    first, last = before[-1] if before else call.driver, call.end
     thread = text(obj(call.driver.json).get("name"))
-    alone = all(one.driver is call.driver for one in calls.calls.values())
-    mine = {
+    alone = all(other.driver is call.driver for other in calls.calls.values())
+    call_ids = {
         mark.body.call
         for mark in trace.marks_of(ModelCall)
         if last is not None
@@ -113,22 +113,23 @@ def model_ends(trace: Trace, calls: Calls, call: Call) -> list[ModelEnd]:
         and not marked_before(mark, first)
         and (mark.body.thread == thread or alone)
     }
-    return [mark.body for mark in trace.marks_of(ModelEnd) if mark.body.call in mine]
+    return [mark.body for mark in trace.marks_of(ModelEnd) if mark.body.call in call_ids]
 
 
-def aborted(call: Call) -> bool:
+def was_aborted(call: Call) -> bool:
     """Return whether the signal was aborted."""
-    return bool(text(obj(call.asked.json).get("abort")))
+    return bool(text(obj(call.request.json).get("abort")))
 
 
-def includes(found: Any, expected: Any) -> bool:
-    """Return whether a value has all that another one has: further members are no difference."""
+def includes(value: Any, expected: Any) -> bool:
+    """Return whether a value has all members of another one; extra members are ignored."""
     if isinstance(expected, dict):
         members = cast("dict[str, Any]", expected)
-        return isinstance(found, dict) and all(
-            key in found and includes(obj(found)[key], one) for key, one in members.items()
+        return isinstance(value, dict) and all(
+            key in value and includes(obj(value)[key], member_value)
+            for key, member_value in members.items()
         )
     if isinstance(expected, list):
-        one, other = arr(found), cast("list[Any]", expected)
-        return len(one) == len(other) and all(map(includes, one, other))
-    return bool(found == expected)
+        elements, other = arr(value), cast("list[Any]", expected)
+        return len(elements) == len(other) and all(map(includes, elements, other))
+    return bool(value == expected)

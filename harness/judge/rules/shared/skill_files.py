@@ -1,7 +1,7 @@
 """Skills on disk, as far as the harness wrote them, and where a server looks for them.
 
-The text has front matter nowhere and the shipping server wants it, so scenarios write both. What is
-certain of a file is what all of its parts agree on.
+The text does not mention front matter, but the shipping server requires it, so scenarios write
+both. A property of a file is certain if all parts of the file agree on it.
 """
 
 import contextlib
@@ -24,53 +24,59 @@ SECTIONS: Final = ("Instructions", "Examples", "Dependencies")
 _FRONT: Final = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
 _KEY: Final = re.compile(r"(name|description): ?(.*)")
 _HEADING: Final = re.compile(r"#+[ \t]+(.*?)[ \t]*")
-# Items of these types may have written files of which no mark tells.
+# Items of these types may have written files without a mark.
 _WORK: Final = ("commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall")
 
 
 @dataclass(frozen=True, slots=True)
 class SkillFile:
-    """A SKILL.md that was written, and is still there.
+    """A SKILL.md that was written and still exists.
 
-    `name` and `description` are "" where the parts of the file do not agree on one. `whole` says
-    that it has all that the text lists, `nameless` that it has no title heading and no other name.
+    `name` and `description` are "" if the parts of the file disagree. `is_complete` means that it
+    has everything that the text lists, `is_nameless` that it has neither a title heading nor
+    another name.
     """
 
     path: str
     text: str | None
     name: str = ""
     description: str = ""
-    whole: bool = False
-    nameless: bool = False
+    is_complete: bool = False
+    is_nameless: bool = False
 
     @property
     def folder(self) -> str:
-        """The skill's own folder."""
+        """Return the skill's own folder."""
         return posixpath.dirname(self.path)
 
     @property
     def root(self) -> str:
-        """The folder of skills in which its own folder lies."""
+        """Return the folder of skills that contains its own folder."""
         return posixpath.dirname(self.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The files that the harness wrote, by path, and the folders of the run."""
+    """Files that the harness wrote, by path, and the folders of the run."""
 
     files: dict[str, Mark[FileWritten]]
     place: Place
 
-    def broken(self) -> list[SkillFile]:
-        """Every SKILL.md that has no name in any form, and so cannot be loaded by it."""
-        return [one for one in self.skills() if one.nameless]
+    def nameless_skills(self) -> list[SkillFile]:
+        """Return each SKILL.md without a name in any form, which cannot be loaded."""
+        return [file for file in self.skills() if file.is_nameless]
 
     def skills(self) -> list[SkillFile]:
-        """Every SKILL.md; one with a broken file beside it is not whole."""
-        found = [read(path, mark.body.text) for path, mark in self.files.items() if is_skill(path)]
-        return [replace(one, whole=one.whole and self._sound_beside(one)) for one in found]
+        """Return each SKILL.md; one beside a broken config file is not complete."""
+        files = [
+            parse_skill(path, mark.body.text) for path, mark in self.files.items() if is_skill(path)
+        ]
+        return [
+            replace(skill, is_complete=skill.is_complete and self._has_valid_config(skill))
+            for skill in files
+        ]
 
-    def _sound_beside(self, file: SkillFile) -> bool:
+    def _has_valid_config(self, file: SkillFile) -> bool:
         """Return whether the config.toml of a skill is TOML, if it has one."""
         config = self.files.get(f"{file.folder}/{CONFIG}")
         with contextlib.suppress(tomllib.TOMLDecodeError):
@@ -79,34 +85,36 @@ class Disk:
         return False
 
     def project_of(self, root: str) -> str:
-        """The project of which this is the folder of skills, or the folder itself."""
+        """Return the project that a skills folder belongs to, or the folder itself."""
         return root.removesuffix(f"/{self.place.agent}/skills") if self.place.agent else root
 
     def is_there(self, folder: str) -> bool:
-        """Return whether a folder is certainly there: the workspace, or one above a file."""
+        """Return whether a folder certainly exists: the workspace, or one above a file."""
         above = f"{plain_folder(folder)}/"
         return same_folder(folder, self.place.cwd) or any(
             plain_folder(path).startswith(above) for path in self.files
         )
 
     def project_root(self, cwd: str) -> str:
-        """The folder of the skills of a project, "" where nobody noted its name."""
+        """Return the skills folder of a project, "" if its name is unknown."""
         return f"{plain_folder(cwd)}/{self.place.agent}/skills" if self.place.agent else ""
 
     def user_roots(self) -> tuple[str, ...]:
-        """The folders that may be that of the user's skills, empty where the home is not known.
+        """Return the possible folders of the user's skills, () if the home is unknown.
 
         The text has `~/.agent/skills`. The harness's home stands for `~` and, by a variable that
-        the text does not have, for `~/.agent`: what lies in both is certainly there.
+        the text does not have, for `~/.agent`: a skill in both is certainly found.
         """
         home = self.place.home
         return (f"{home}/skills", f"{home}/.agent/skills") if home else ()
 
 
 def disk_before(trace: Trace, frame: Frame) -> Disk | None:
-    """Return the files on disk when a message was sent; None if others may have written too."""
+    """Return the files on disk when a message was sent, None if commands may have written too."""
     places = [mark for mark in trace.marks_of(Place) if marked_before(mark, frame)]
-    if not places or any(_worked(other) for other in trace.frames if came_before(other, frame)):
+    if not places or any(
+        _may_write_files(other) for other in trace.frames if came_before(other, frame)
+    ):
         return None
     files: dict[str, Mark[FileWritten]] = {}
     for mark in trace.marks_of(FileWritten):
@@ -123,10 +131,10 @@ def is_skill(path: str) -> bool:
     return posixpath.basename(path) == SKILL_FILE
 
 
-def read(path: str, text: str | None) -> SkillFile:
-    """Return what is certain of a SKILL.md."""
+def parse_skill(path: str, text: str | None) -> SkillFile:
+    """Return the certain properties of a SKILL.md."""
     if text is None:
-        return SkillFile(path, None, nameless=True)
+        return SkillFile(path, None, is_nameless=True)
     front, body = _parts(text)
     headings = [found[1] for line in body.splitlines() if (found := _HEADING.fullmatch(line))]
     title = headings[0] if headings else ""
@@ -138,33 +146,34 @@ def read(path: str, text: str | None) -> SkillFile:
         text,
         name=title if len(names) == 1 else "",
         description=brief if len(briefs) == 1 else "",
-        nameless=not title and not front.get("name"),
-        whole=len(names) == len(briefs) == 1 and all((title, brief, set(SECTIONS) <= {*headings})),
+        is_nameless=not title and not front.get("name"),
+        is_complete=len(names) == len(briefs) == 1
+        and all((title, brief, set(SECTIONS) <= {*headings})),
     )
 
 
-def section(text: str, name: str) -> Iterator[str]:
-    """The lines of a section of a SKILL.md that are not empty."""
+def section_lines(text: str, name: str) -> Iterator[str]:
+    """Yield the nonempty lines of a section of a SKILL.md."""
     within = False
     for line in _parts(text)[1].splitlines():
-        found = _HEADING.fullmatch(line)
-        if found:
-            within = found[1] == name
+        heading = _HEADING.fullmatch(line)
+        if heading:
+            within = heading[1] == name
         elif within and line.strip():
             yield line.strip()
 
 
 def _parts(text: str) -> tuple[dict[str, str], str]:
-    """The members of the front matter, none where there is none, and what follows it."""
-    found = _FRONT.match(text)
-    if found is None:
+    """Return the members of the front matter, {} if there is none, and the rest of the text."""
+    match = _FRONT.match(text)
+    if match is None:
         return {}, text
-    keys = [key for line in found[1].splitlines() if (key := _KEY.fullmatch(line))]
-    return {key[1]: key[2].strip() for key in keys}, found[2]
+    keys = [key for line in match[1].splitlines() if (key := _KEY.fullmatch(line))]
+    return {key[1]: key[2].strip() for key in keys}, match[2]
 
 
 def _brief(body: str) -> str:
-    """The paragraph below the title, as one line."""
+    """Return the paragraph below the title as one line."""
     lines: list[str] = []
     titled = False
     for line in body.splitlines():
@@ -179,6 +188,6 @@ def _brief(body: str) -> str:
     return " ".join(lines)
 
 
-def _worked(frame: Frame) -> bool:
-    told = frame.from_target and frame.method in ("item/started", "item/completed")
-    return told and item_in(frame).get("type") in _WORK
+def _may_write_files(frame: Frame) -> bool:
+    is_item_event = frame.from_target and frame.method in ("item/started", "item/completed")
+    return is_item_event and item_in(frame).get("type") in _WORK

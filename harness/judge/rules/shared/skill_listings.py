@@ -1,4 +1,4 @@
-"""Answers to skills/list, and what was asked for."""
+"""Answers to skills/list, and their requests."""
 
 import posixpath
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.judge.rules.shared.view_queries import (
-    perhaps_same_folder,
+    may_be_same_folder,
     request_subject,
     same_folder,
 )
@@ -20,24 +20,24 @@ WRITE: Final = "skills/config/write"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a listing: where it stands, and its working directory."""
+    """An entry of a listing, as a member, and its working directory."""
 
-    where: Member
+    field: Member
     cwd: str
 
     def skills(self) -> Iterator[tuple[Member, dict[str, Any]]]:
-        """The skills in it, and where each stands."""
-        for index, skill in enumerate(arr(obj(self.where.value).get("skills"))):
-            yield self.where.part("skills", index), obj(skill)
+        """Yield its skills with their members."""
+        for index, skill in enumerate(arr(obj(self.field.value).get("skills"))):
+            yield self.field.part("skills", index), obj(skill)
 
-    def named(self, name: str) -> list[tuple[Member, dict[str, Any]]]:
-        """The skills of a name: several scopes may have one."""
-        return [(where, skill) for where, skill in self.skills() if skill.get("name") == name]
+    def skills_named(self, name: str) -> list[tuple[Member, dict[str, Any]]]:
+        """Return the skills with a name; several scopes may have one."""
+        return [(field, skill) for field, skill in self.skills() if skill.get("name") == name]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A skills/list that was answered by a result."""
+    """A skills/list request and its successful answer."""
 
     request: Frame
     answer: Frame
@@ -50,47 +50,51 @@ class Listing:
 
     @property
     def frames(self) -> tuple[Frame, Frame]:
-        """The request and its answer."""
+        """Return the request and its answer."""
         return self.request, self.answer
 
     @property
-    def asked(self) -> list[str]:
-        """The working directories that were asked for, none for that of the session."""
-        return [text(one) for one in arr(obj(self.request.params).get("cwds"))]
+    def requested_folders(self) -> list[str]:
+        """Return the requested working directories; [] stands for the session's."""
+        return [text(path) for path in arr(obj(self.request.params).get("cwds"))]
 
     @property
-    def forced(self) -> bool:
-        """Return whether the disk had to be scanned again."""
+    def is_forced(self) -> bool:
+        """Return whether a new scan of the disk was requested."""
         return obj(self.request.params).get("forceReload") is True
 
     @property
     def all_absolute(self) -> bool:
-        """Return whether each directory that was asked for is an absolute path."""
-        return all(posixpath.isabs(one) for one in self.asked)
+        """Return whether each requested directory is an absolute path."""
+        return all(posixpath.isabs(path) for path in self.requested_folders)
 
     def extra_roots(self, cwd: str) -> list[str]:
-        """The further folders that were to be scanned for a working directory."""
-        given = [obj(one) for one in arr(obj(self.request.params).get("perCwdExtraUserRoots"))]
-        mine = [one for one in given if same_folder(text(one.get("cwd")), cwd)]
-        return [text(root) for one in mine for root in arr(one.get("extraUserRoots"))]
+        """Return the extra folders to be scanned for a working directory."""
+        entries = [
+            obj(entry) for entry in arr(obj(self.request.params).get("perCwdExtraUserRoots"))
+        ]
+        own_entries = [entry for entry in entries if same_folder(text(entry.get("cwd")), cwd)]
+        return [text(root) for entry in own_entries for root in arr(entry.get("extraUserRoots"))]
 
-    def of(self, cwd: str) -> list[Entry]:
-        """The entries of a working directory, by the text of their paths."""
-        return [one for one in self.entries if same_folder(one.cwd, cwd)]
+    def entries_of(self, cwd: str) -> list[Entry]:
+        """Return the entries of a working directory, compared by path."""
+        return [entry for entry in self.entries if same_folder(entry.cwd, cwd)]
 
     def entry(self, cwd: str) -> Entry | None:
-        """The entry that is certainly about a working directory, None where there is no such."""
-        found = self.of(cwd) or [one for one in self.entries if perhaps_same_folder(cwd, one.cwd)]
-        return found[0] if len(found) == 1 else None
+        """Return the entry that is certainly about a working directory, else None."""
+        entries = self.entries_of(cwd) or [
+            entry for entry in self.entries if may_be_same_folder(cwd, entry.cwd)
+        ]
+        return entries[0] if len(entries) == 1 else None
 
 
-def listing(request: Frame | None, answer: Frame) -> Listing | None:
-    """The listing that an answer gives, None for anything else."""
+def parse_listing(request: Frame | None, answer: Frame) -> Listing | None:
+    """Return the listing in an answer, None if it is not one."""
     if request is None or request.deliberate or answer.kind is not Kind.RESPONSE:
         return None
-    shown = [obj(one) for one in arr(obj(answer.result).get("data"))]
+    elements = [obj(element) for element in arr(obj(answer.result).get("data"))]
     entries = [
-        Entry(member(answer, "data", index), text(one.get("cwd")))
-        for index, one in enumerate(shown)
+        Entry(member(answer, "data", index), text(element.get("cwd")))
+        for index, element in enumerate(elements)
     ]
     return Listing(request, answer, tuple(entries))

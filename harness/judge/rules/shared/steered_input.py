@@ -1,4 +1,4 @@
-"""The inputs of turn/start and turn/steer, and where they show up afterwards.
+"""Inputs of turn/start and turn/steer, and where they show up afterwards.
 
 An input is recognised by the beginning of its first text. It can show up in userMessage items, and
 in the user's texts of calls to the scripted model.
@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.judge.base import Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.judge.rules.shared.turn_calls import Undisturbed
-from harness.judge.rules.shared.view_queries import failed, item_in, request_subject
+from harness.judge.rules.shared.view_queries import is_failure, item_in, request_subject
 from harness.protocol.values import arr, obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody, ModelCall
@@ -19,25 +19,25 @@ from harness.trace.order import came_before, marked_before
 from harness.trace.trace import Mark
 from harness.trace.views import Conversation, TurnView
 
-# So many characters of a text identify it; a text with fewer than the second identifies nothing.
-# The mark of a model call keeps a little more.
+# Characters of a text that identify it, and the fewest that can. The mark of a model call keeps a
+# little more.
 BEGINNING, MIN_TEXT_CHARACTERS = 100, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Steer:
-    """A turn/steer that was answered; `said` is the beginning of its first text, "" for none."""
+    """An answered turn/steer; `input_text` is the beginning of its first text, if any."""
 
     request: Frame
     answer: Frame
     thread_id: str
-    expected: str
-    said: str
+    expected_turn: str
+    input_text: str
 
     @property
-    def granted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Return whether the server accepted the input."""
-        return not failed(self.answer)
+        return not is_failure(self.answer)
 
     @property
     def subject(self) -> str:
@@ -46,79 +46,78 @@ class Steer:
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """Request and answer."""
+        """Return the request and its answer."""
         return (self.request, self.answer)
 
 
 def steer_of(conversation: Conversation, answer: Frame) -> Steer | None:
-    """The turn/steer that an answer belongs to; None where it was malformed on purpose."""
+    """Return the turn/steer of an answer, None if it was malformed on purpose."""
     request = conversation.request_of(answer)
     if request is None or request.deliberate:
         return None
     params = obj(request.params)
-    where = text(params.get("threadId")), text(params.get("expectedTurnId"))
-    return Steer(request, answer, *where, first_text(params.get("input")))
+    ids = text(params.get("threadId")), text(params.get("expectedTurnId"))
+    return Steer(request, answer, *ids, first_text(params.get("input")))
 
 
 def first_text(parts: Any) -> str:
-    """The beginning of the first text of an input or of a userMessage's content."""
+    """Return the beginning of the first text of an input or of a userMessage's content."""
     texts = [text(obj(part).get("text")) for part in arr(parts) if obj(part).get("type") == "text"]
     return texts[0].strip()[:BEGINNING] if texts else ""
 
 
 class Inputs(Undisturbed, ABC):
-    """Collects inputs, userMessage items and model calls; a rule judges each steer in `judged`.
+    """Base of rules on steers, with the inputs, userMessage items and model calls of a trace.
 
-    `judged` is called at the end of a quiescent trace for every turn/steer whose input can be told
-    from every other input. Nothing is judged where the thread's history may have been rewritten
-    (by a compaction, a rollback and the like).
+    `judge_steer` is called at the end of a quiescent trace for every turn/steer whose input differs
+    from every other input. Nothing is judged if the thread's history may have been rewritten (by a
+    compaction, a rollback and the like).
     """
 
     def begin(self) -> None:
-        """No input yet."""
+        """Start without inputs."""
         super().begin()
         self.steers: list[Steer] = []
         self.calls: list[tuple[str, ...]] = []
-        self._called_at: list[Mark[ModelCall]] = []
+        self._call_marks: list[Mark[ModelCall]] = []
         self._starts: list[Frame] = []
-        self.shown: dict[tuple[str, str, str], str] = {}
-        self._said: list[str] = []
+        self.shown_texts: dict[tuple[str, str, str], str] = {}
+        self._input_texts: list[str] = []
 
     @abstractmethod
-    def judged(self, steer: Steer) -> Iterable[Outcome]:
+    def judge_steer(self, steer: Steer) -> Iterable[Outcome]:
         """Judge one turn/steer."""
 
     def turn_of_steer(self, steer: Steer) -> TurnView | None:
-        """The turn that the steer names, if its status is completed."""
-        turn = self.conversation.turn_at(steer.thread_id, steer.expected)
+        """Return the turn that the steer names, if its status is completed."""
+        turn = self.conversation.turn_at(steer.thread_id, steer.expected_turn)
         return turn if turn is not None and turn.status == "completed" else None
 
-    def heard(self, steer: Steer) -> bool:
+    def reached_model(self, steer: Steer) -> bool:
         """Return whether any model call contained the input."""
-        return any(steer.said in words for call in self.calls for words in call)
+        return any(steer.input_text in words for call in self.calls for words in call)
 
-    def heard_by(self, steer: Steer, turn: TurnView) -> bool:
-        """Return whether a model call contained the input that came before any later turn was asked
-        for.
+    def reached_model_in(self, steer: Steer, turn: TurnView) -> bool:
+        """Return whether a model call before the next turn contained the input.
 
-        Only a turn/start that was sent after this turn had ended counts as later.
+        Only a turn/start that was sent after this turn had ended counts as the next one.
         """
-        ended = turn.completed[0]
+        ended = turn.completions[0]
         later = next((start for start in self._starts if came_before(ended, start)), None)
         return any(
-            steer.said in words
-            for call, mark in zip(self.calls, self._called_at, strict=True)
+            steer.input_text in words
+            for call, mark in zip(self.calls, self._call_marks, strict=True)
             if later is None or marked_before(mark, later)
             for words in call
         )
 
-    def shown_items(self, steer: Steer) -> list[str]:
-        """The ids of the userMessages that show the input."""
-        return [item for (*_, item), words in self.shown.items() if steer.said in words]
+    def items_showing(self, steer: Steer) -> list[str]:
+        """Return the ids of the userMessages that show the input."""
+        return [item for (*_, item), words in self.shown_texts.items() if steer.input_text in words]
 
     @on_sent("turn/start", "turn/steer")
     def _on_input_sent(self, frame: Frame) -> Outcomes:
-        self._said.append(first_text(obj(frame.params).get("input")))
+        self._input_texts.append(first_text(obj(frame.params).get("input")))
         if frame.method == "turn/start":
             self._starts.append(frame)
         return None
@@ -138,25 +137,25 @@ class Inputs(Undisturbed, ABC):
         if item.get("type") == "userMessage":
             params = obj(frame.params)
             turn = text(params.get("threadId")), text(params.get("turnId"))
-            self.shown[*turn, text(item.get("id"))] = first_text(item.get("content"))
+            self.shown_texts[*turn, text(item.get("id"))] = first_text(item.get("content"))
         return None
 
     @on_mark(ModelCall)
     def _on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
-        # A call for which the script has no step left still belongs to its thread.
+        # A call after the last step of the script still belongs to its thread.
         call = mark.body
-        if call.user_texts is not None and (call.scripted or call.thread):
+        if call.user_texts is not None and (call.is_scripted or call.thread):
             self.calls.append(call.user_texts)
-            self._called_at.append(mark)
+            self._call_marks.append(mark)
         return None
 
-    def misses(self, mark: Mark[MarkBody]) -> None:
-        """Note that the model was asked for something, and not by which client."""
+    def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Note that the model was called for another client."""
         self.uncertain = True
 
     def finish(self) -> Outcomes:
-        """Judge all that can be."""
+        """Judge each steer whose input is distinguishable."""
         for steer in self.steers:
-            alike = sum(steer.said in said for said in self._said)
-            if len(steer.said) >= MIN_TEXT_CHARACTERS and alike == 1 and not self.uncertain:
-                yield from self.judged(steer)
+            matches = sum(steer.input_text in input_text for input_text in self._input_texts)
+            if len(steer.input_text) >= MIN_TEXT_CHARACTERS and matches == 1 and not self.uncertain:
+                yield from self.judge_steer(steer)

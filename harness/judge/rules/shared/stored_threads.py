@@ -1,7 +1,7 @@
-"""The file of a thread, by what messages say and what was seen on disk, up to a moment.
+"""The file of a thread, from messages and from looks at the disk, up to a moment.
 
-Scenarios look at files by a step of their own, whose marks say what was there. Nobody can look at
-the files of a server on another machine: from what was not found alone nothing follows.
+Scenarios look at files in a step of their own, whose marks record the result. The files of a server
+on another machine cannot be seen, so a missing file alone proves nothing.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,12 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import Final
 
-from harness.judge.rules.shared.subscriptions import Exchanges, thread_of_request, told_after
-from harness.judge.rules.shared.view_queries import failed, threads_in
+from harness.judge.rules.shared.subscriptions import (
+    Exchanges,
+    notifications_after,
+    thread_of_request,
+)
+from harness.judge.rules.shared.view_queries import is_failure, threads_in
 from harness.protocol.values import dig, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.marks import FileSeen, MarkBody
@@ -23,11 +27,11 @@ UNARCHIVE: Final = "thread/unarchive"
 _LOOKING: Final = ("thread/read", "thread/list", "thread/loaded/list", "thread/unsubscribe")
 
 
-class Kept(StrEnum):
-    """Places where a thread is kept.
+class StoragePlace(StrEnum):
+    """Places where a thread is stored.
 
-    IN_USE: it was never archived. ARCHIVED, RESTORED: the last request about that was accepted, and
-    it was told.
+    IN_USE: it was never archived. ARCHIVED, RESTORED: the last request to move it was accepted and
+    announced.
     """
 
     IN_USE = "in use"
@@ -37,25 +41,25 @@ class Kept(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The place of a thread, the request that put it there, its answer, and what was told of it."""
+    """The place of a thread, with the request that moved it, its answer and notification."""
 
-    kept: Kept
+    place: StoragePlace
     frames: tuple[Frame, ...] = ()
 
     @property
     def request(self) -> Frame | None:
-        """The request that brought it there, None for a thread that was never archived."""
+        """Return the request that moved the thread there, None if it was never archived."""
         return self.frames[0] if self.frames else None
 
 
 @dataclass(frozen=True, slots=True)
-class ToldPath:
-    """A path that a message told of a thread; `asked` is the request that it answers, if any."""
+class ReportedPath:
+    """A path of a thread in a message; `request` is the one that the message answers, if any."""
 
     thread_id: str
     path: str
-    told: Frame
-    asked: Frame | None
+    message: Frame
+    request: Frame | None
 
 
 def exchanges_at(trace: Trace, mark: Mark[MarkBody]) -> Exchanges:
@@ -68,90 +72,92 @@ def exchanges_at(trace: Trace, mark: Mark[MarkBody]) -> Exchanges:
     return Exchanges(trace, last)
 
 
-def told_paths(exchanges: Exchanges) -> list[ToldPath]:
-    """Every path of a rollout file that was told, in order; none of an ephemeral thread."""
-    found: list[ToldPath] = []
+def reported_paths(exchanges: Exchanges) -> list[ReportedPath]:
+    """Return every reported rollout path in order, without those of ephemeral threads."""
+    paths: list[ReportedPath] = []
     for frame in exchanges.frames:
-        answers = frame.kind is Kind.RESPONSE and not failed(frame)
+        answers = frame.kind is Kind.RESPONSE and not is_failure(frame)
         if not frame.from_target or not (answers or frame.method == "thread/started"):
             continue
         for thread in threads_in(frame):
             path, thread_id = text(thread.get("path")), text(thread.get("id"))
             if path and thread_id and thread.get("ephemeral") is not True:
-                found.append(ToldPath(thread_id, path, frame, exchanges.request_of(frame)))
-    return found
+                paths.append(ReportedPath(thread_id, path, frame, exchanges.request_of(frame)))
+    return paths
 
 
 def storage_of(exchanges: Exchanges, thread_id: str) -> Storage | None:
-    """Return the present storage of a thread; None if it is not certain.
+    """Return the present storage of a thread, None if it is uncertain.
 
-    It is not while a request about it waits for its answer, or what it brings was not told; nor
-    where an archived thread was asked for anything that may move its file again.
+    Uncertain: a request to move it is unanswered, its notification is missing, or a request after
+    archiving may have moved the file again.
     """
-    state, answered = Storage(Kept.IN_USE), None
-    for request in exchanges.sent(ARCHIVE, UNARCHIVE):
-        named = thread_of_request(request)
-        if named not in ("", thread_id):
+    state, answered = Storage(StoragePlace.IN_USE), None
+    for request in exchanges.requests(ARCHIVE, UNARCHIVE):
+        thread_named = thread_of_request(request)
+        if thread_named not in ("", thread_id):
             continue
         answer = exchanges.answer_of(request)
-        if answer is None or not named or (answered and not came_before(answered, request)):
+        if answer is None or not thread_named or (answered and not came_before(answered, request)):
             return None
         answered = answer
-        if failed(answer):
+        if is_failure(answer):
             continue
         archives = request.method == ARCHIVE
-        kept = Kept.ARCHIVED if archives else Kept.RESTORED
-        if state.kept is kept:
+        place = StoragePlace.ARCHIVED if archives else StoragePlace.RESTORED
+        if state.place is place:
             continue
-        told = told_after(exchanges, f"{request.method}d", request)
-        state = Storage(kept, (request, answer, *told[:1]))
-    if state.kept is Kept.IN_USE:
+        notifications = notifications_after(exchanges, f"{request.method}d", request)
+        state = Storage(place, (request, answer, *notifications[:1]))
+    if state.place is StoragePlace.IN_USE:
         return state
-    if len(state.frames) < 3 or (state.kept is Kept.ARCHIVED and _used(exchanges, state.frames[0])):
+    if len(state.frames) < 3 or (
+        state.place is StoragePlace.ARCHIVED and _was_used(exchanges, state.frames[0])
+    ):
         return None
     return state
 
 
-def _used(exchanges: Exchanges, archiving: Frame) -> bool:
-    """Return whether a thread was asked for more than a look since it was archived."""
+def _was_used(exchanges: Exchanges, archiving: Frame) -> bool:
+    """Return whether a request since the archiving may have done more than read the thread."""
     thread_id = thread_of_request(archiving)
     return any(
         came_before(archiving, request)
         and thread_of_request(request) in ("", thread_id)
         and request.method not in (*_LOOKING, ARCHIVE, UNARCHIVE, "thread/start", "initialize")
-        for request in exchanges.sent_any()
+        for request in exchanges.all_requests()
     )
 
 
 def marks_until(trace: Trace, mark: Mark[MarkBody], body: type[B]) -> list[Mark[B]]:
-    """The marks of a class that were made before a mark, in order."""
+    """Return the marks of a class before a mark, in order."""
     before = takewhile(lambda other: other is not mark, trace.marks)
     return marks_of(before, body)
 
 
-def at_rest(exchanges: Exchanges, thread_id: str, look: Mark[FileSeen], moving: Frame) -> bool:
-    """Return whether nothing was asked for that can change the file of a thread after a look at it.
+def is_at_rest(exchanges: Exchanges, thread_id: str, look: Mark[FileSeen], moving: Frame) -> bool:
+    """Return whether no request can have changed the file of a thread after a look at it.
 
-    No turn of the thread was in progress at the look, and between the look and the request that
-    moved the file nothing was sent about the thread but what looks.
+    No turn of the thread was in progress at the look, and only reading requests named it between
+    the look and the request that moved the file.
     """
-    for request in exchanges.sent_any(before=moving):
+    for request in exchanges.all_requests(before=moving):
         if thread_of_request(request) not in ("", thread_id):
             continue
         if marked_before(look, request) and request.method not in (*_LOOKING, ARCHIVE, UNARCHIVE):
             return False
-        if request.method == "turn/start" and not _ended(exchanges, request, look):
+        if request.method == "turn/start" and not _has_ended(exchanges, request, look):
             return False
     return True
 
 
-def _ended(exchanges: Exchanges, request: Frame, look: Mark[FileSeen]) -> bool:
+def _has_ended(exchanges: Exchanges, request: Frame, look: Mark[FileSeen]) -> bool:
     """Return whether the turn of a turn/start had ended, or never began, before a look."""
     answer = exchanges.answer_of(request)
     if answer is None or marked_before(look, answer):
         return False
     turn_id = dig(answer.result, "turn", "id")
-    return failed(answer) or any(
+    return is_failure(answer) or any(
         frame.method == "turn/completed" and dig(frame.params, "turn", "id") == turn_id
         for frame in exchanges.frames
         if not marked_before(look, frame)
@@ -159,5 +165,5 @@ def _ended(exchanges: Exchanges, request: Frame, look: Mark[FileSeen]) -> bool:
 
 
 def path_in(answer: Frame) -> str:
-    """The path of the thread in an answer, "" where it tells none."""
+    """Return the path of the thread in an answer, "" if it has none."""
     return text(dig(answer.result, "thread", "path"))

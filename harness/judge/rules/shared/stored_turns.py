@@ -1,11 +1,11 @@
-"""Comparison of a turn that an answer shows later with the turn that was told live."""
+"""Comparison of a turn in a later answer with the live turn."""
 
 from typing import Any, cast
 
 from harness.judge.base import Violation
 from harness.judge.rules.shared.state_tracking import COMPLETED
-from harness.judge.rules.shared.view_queries import SentByAnybody, opened_here
-from harness.judge.rules.shared.violations import Member, differs, member, wrong
+from harness.judge.rules.shared.view_queries import RequestsOfAllClients, opened_here
+from harness.judge.rules.shared.violations import Member, different, member, wrong
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
@@ -13,17 +13,17 @@ from harness.trace.order import by_arrival, came_between
 from harness.trace.trace import Trace
 from harness.trace.views import Conversation, TurnView, items_of, turns_of
 
-# So many ids of turns are told.
+# Turn ids shown in a finding.
 MAX_IDS = 5
-# The types of items whose texts are the conversation itself.
+# The item types whose texts are the conversation itself.
 MESSAGES = ("userMessage", "agentMessage")
 
 
 class Rollbacks:
-    """The requests of any client that may have dropped turns."""
+    """Requests of any client that may have dropped turns."""
 
     def __init__(self, trace: Trace, conversation: Conversation) -> None:
-        self._sent = SentByAnybody(trace, "thread/rollback")
+        self._sent = RequestsOfAllClients(trace, "thread/rollback")
         self._conversation = conversation
 
     def may_concern(self, thread_id: str, answer: Frame) -> bool:
@@ -37,145 +37,151 @@ class Rollbacks:
         )
 
     def _names_another(self, params: dict[str, Any], thread_id: str) -> bool:
-        named = {value for value in params.values() if isinstance(value, str)}
-        return thread_id not in named and any(
-            opened_here(self._conversation.threads.get(value)) for value in named
+        ids = {value for value in params.values() if isinstance(value, str)}
+        return thread_id not in ids and any(
+            opened_here(self._conversation.threads.get(value)) for value in ids
         )
 
 
-def stored_in(answer: Frame) -> dict[str, Member]:
-    """The turns of the thread that an answer shows, by their ids, and where each stands."""
+def stored_turns(answer: Frame) -> dict[str, Member]:
+    """Return the turns of the thread in an answer as members, by id."""
     turns = enumerate(turns_of(dig(answer.result, "thread")))
-    return {text(turn.get("id")): member(answer, "thread", "turns", at) for at, turn in turns}
+    return {text(turn.get("id")): member(answer, "thread", "turns", index) for index, turn in turns}
 
 
-def other_than_told(turn: TurnView, where: Member | None, answer: Frame) -> Violation | None:
-    """The finding where a turn that an answer shows differs from the live one.
+def compare_turn(turn: TurnView, field: Member | None, answer: Frame) -> Violation | None:
+    """Return the violation if a turn in an answer differs from the live one.
 
-    `where` is the place at which it stands, None where it stands nowhere. Compared are its status,
-    the message of its error, and the texts of its user and agent messages, in order. A turn that
-    stands there without items is not compared further.
+    `field` is the turn in the answer, None if it is missing. Compared are its status, the message
+    of its error, and the texts of its user and agent messages, in order. A turn without items is
+    not compared further.
     """
-    frames = (turn.completed[0], answer)
-    if where is None:
+    frames = (turn.completions[0], answer)
+    if field is None:
         turns = member(answer, "thread", "turns")
-        ids = [text(one.get("id")) for one in turns_of(dig(answer.result, "thread"))]
+        ids = [
+            text(stored_turn.get("id")) for stored_turn in turns_of(dig(answer.result, "thread"))
+        ]
         more = f" and {len(ids) - MAX_IDS} more" if len(ids) > MAX_IDS else ""
         expected = f"{turns.name}: {turn.subject} among them"
         actual = f"{turns.name}: only the turns {', '.join(ids[:MAX_IDS])}{more}"
         return Violation(turn.subject, frames, expected, actual, places=(turns.place,))
-    ended = member(turn.completed[-1], "turn", "status")
-    if obj(where.value).get("status") != turn.status:
-        status = where.part("status")
+    ended = member(turn.completions[-1], "turn", "status")
+    if obj(field.value).get("status") != turn.status:
+        status = field.part("status")
         return wrong(turn.subject, frames, status, literal(turn.status), also=(ended,))
     failure, kept_failure = (
-        member(turn.completed[-1], "turn", "error", "message"),
-        where.part("error", "message"),
+        member(turn.completions[-1], "turn", "error", "message"),
+        field.part("error", "message"),
     )
     both = isinstance(failure.value, str) and isinstance(kept_failure.value, str)
     if both and failure.value != kept_failure.value:
-        why = "as the end of the turn said"
-        return differs(turn.subject, frames, kept_failure, failure.value, why=why)
-    return other_messages(turn, where)
+        reason = "as the end of the turn said"
+        return different(turn.subject, frames, kept_failure, failure.value, reason=reason)
+    return compare_messages(turn, field)
 
 
-def other_messages(turn: TurnView, where: Member) -> Violation | None:
-    """The finding where the messages of a turn that is shown with items differ from the live ones.
+def compare_messages(turn: TurnView, field: Member) -> Violation | None:
+    """Return the violation if the stored messages of a turn differ from the live ones.
 
-    Of a turn that was cut off some of what the agent said may be missing, and a message that was
-    begun may be there. Of an item id that was used again the last item alone may be kept. The texts
-    of a message of the user may be kept as one.
+    An interrupted turn may lack some of the agent's text and have messages that only began. If an
+    item id was reused, only the last item need be stored. The texts of a user message may be stored
+    as one.
     """
-    items = items_of(where.value)
+    items = items_of(field.value)
     if not items:
         return None
     for kind in MESSAGES:
-        live = [_said(item) for item in completed_items(turn) if item.get("type") == kind]
+        live = [_message_text(item) for item in completed_items(turn) if item.get("type") == kind]
         last = [
-            _said(item) for item in completed_items(turn, last=True) if item.get("type") == kind
+            _message_text(item)
+            for item in completed_items(turn, last=True)
+            if item.get("type") == kind
         ]
-        kept = [_said(item) for item in items if item.get("type") == kind]
+        stored = [_message_text(item) for item in items if item.get("type") == kind]
         cut_off = kind == "agentMessage" and turn.status != COMPLETED
-        begun = sum(item.type == kind and item.is_open for item in turn.items.values())
-        same = _all_same(kept, live) or _all_same(kept, last)
-        if not same and not (cut_off and _some_of(kept, live, begun)):
-            return _other_texts(turn, where, kind, (live, kept))
+        open_items = sum(item.type == kind and item.is_open for item in turn.items.values())
+        same = _all_same(stored, live) or _all_same(stored, last)
+        if not same and not (cut_off and _is_part_of(stored, live, open_items)):
+            return _text_violation(turn, field, kind, (live, stored))
     return None
 
 
-def _other_texts(
-    turn: TurnView, where: Member, kind: str, texts: tuple[list[Any], list[Any]]
+def _text_violation(
+    turn: TurnView, field: Member, kind: str, texts: tuple[list[Any], list[Any]]
 ) -> Violation:
-    """The finding about the first text of a kind of message that is stored otherwise."""
-    live, kept = texts
+    """Return the violation about the first stored text that differs."""
+    live, stored_texts = texts
     first = next(
         (
-            at
-            for at, (one, other) in enumerate(zip(live, kept, strict=False))
-            if not _same(one, other)
+            index
+            for index, (live_text, other) in enumerate(zip(live, stored_texts, strict=False))
+            if not _is_same(live_text, other)
         ),
-        min(len(live), len(kept)),
+        min(len(live), len(stored_texts)),
     )
-    places = [at for at, item in enumerate(items_of(where.value)) if item.get("type") == kind]
-    frames = (turn.completed[0], where.frame)
-    said = f"what was said live, as the text of {kind} {first + 1} of {len(live)}"
-    if first >= min(len(live), len(kept)):
-        expected = f"{where.part('items').name}: {len(live)} {kind}(s) of {turn.subject}, as live"
+    places = [index for index, item in enumerate(items_of(field.value)) if item.get("type") == kind]
+    frames = (turn.completions[0], field.frame)
+    reason = f"what was said live, as the text of {kind} {first + 1} of {len(live)}"
+    if first >= min(len(live), len(stored_texts)):
+        expected = f"{field.part('items').name}: {len(live)} {kind}(s) of {turn.subject}, as live"
         missing = f"the first that is missing: {literal(live[first])}" if first < len(live) else ""
-        extra = f"the first beyond: {literal(kept[first])}" if first < len(kept) else ""
-        actual = f"{where.part('items').name}: {len(kept)} of them; {missing or extra}"
-        place = where.part("items").place
+        extra = (
+            f"the first beyond: {literal(stored_texts[first])}" if first < len(stored_texts) else ""
+        )
+        actual = f"{field.part('items').name}: {len(stored_texts)} of them; {missing or extra}"
+        place = field.part("items").place
         return Violation(turn.subject, frames, expected, actual, places=(place,))
     key = "text" if kind == "agentMessage" else "content"
-    stored = where.part("items", places[first], key)
-    return differs(turn.subject, frames, stored, live[first], found=kept[first], why=said)
+    stored = field.part("items", places[first], key)
+    return different(
+        turn.subject, frames, stored, live[first], value=stored_texts[first], reason=reason
+    )
 
 
-def _all_same(kept: list[Any], live: list[Any]) -> bool:
-    return len(kept) == len(live) and all(map(_same, kept, live))
+def _all_same(stored: list[Any], live: list[Any]) -> bool:
+    return len(stored) == len(live) and all(map(_is_same, stored, live))
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two messages say the same; the texts of the user's may be kept as one."""
-    if not isinstance(one, list) or not isinstance(other, list) or one == other:
-        return bool(one == other)
-    parts = cast("list[str]", one), cast("list[str]", other)
+def _is_same(message: Any, other: Any) -> bool:
+    """Return whether two messages have the same text; a user's texts may be stored as one."""
+    if not isinstance(message, list) or not isinstance(other, list) or message == other:
+        return bool(message == other)
+    parts = cast("list[str]", message), cast("list[str]", other)
     joined = [{between.join(each) for between in ("", " ", "\n")} for each in parts]
     return not joined[0].isdisjoint(joined[1])
 
 
-def _some_of(kept: list[Any], live: list[Any], begun: int) -> bool:
-    """Return whether these are some of those, in their order, and so many others that were only
-    begun.
-    """
+def _is_part_of(stored: list[Any], live: list[Any], open_items: int) -> bool:
+    """Return whether these are live messages in order, plus at most `open_items` others."""
     rest = list(live)
-    for one in kept:
-        if one in rest:
-            rest = rest[rest.index(one) + 1 :]
-        elif begun:
-            begun -= 1
+    for message in stored:
+        if message in rest:
+            rest = rest[rest.index(message) + 1 :]
+        elif open_items:
+            open_items -= 1
         else:
             return False
     return True
 
 
 def completed_items(turn: TurnView, *, last: bool = False) -> list[dict[str, Any]]:
-    """The final items of a live turn, in the order of completion.
+    """Return the final items of a live turn in the order of completion.
 
-    An id that was started again after its completion is another item; with `last` it is that alone.
+    An id that started again after its completion is another item; `last` keeps that one only.
     """
-    found: list[Frame] = []
+    all_ends: list[Frame] = []
     for item in turn.items.values():
         ends = [
             end
-            for before, end in zip([None, *item.completed], item.completed, strict=False)
-            if before is None or any(came_between(before, begin, end) for begin in item.started)
+            for before, end in zip([None, *item.completions], item.completions, strict=False)
+            if before is None or any(came_between(before, begin, end) for begin in item.starts)
         ]
-        found += ends[-1:] if last else ends
-    return [obj(dig(frame.params, "item")) for frame in by_arrival(found)]
+        all_ends += ends[-1:] if last else ends
+    return [obj(dig(frame.params, "item")) for frame in by_arrival(all_ends)]
 
 
-def _said(item: dict[str, Any]) -> Any:
+def _message_text(item: dict[str, Any]) -> Any:
     if item.get("type") == "agentMessage":
         return item.get("text")
     return [text(part.get("text")) for part in map(obj, arr(item.get("content"))) if "text" in part]

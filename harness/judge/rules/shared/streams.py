@@ -1,15 +1,15 @@
-"""The base of rules over the events of one process.
+"""Base of rules over the events of one process.
 
-A mark of a model call names no process: it is of the one that ran then, if only one did.
+A mark of a model call names no process: it belongs to the only one that ran then, if any.
 """
 
 from typing import Any, TypeVar, cast
 
 from harness.judge.base import Monitor
-from harness.judge.rules.shared.violations import Member, whole
+from harness.judge.rules.shared.violations import Member, root_member
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
-from harness.trace.marks import ModelCall, ModelEnd, ProgramEnded, ProgramStarted, TurnAsked
+from harness.trace.marks import ModelCall, ModelEnd, ProgramEnded, ProgramStarted, TurnRequested
 from harness.trace.surface.agent_exec import Stream, StreamLedger
 from harness.trace.trace import Trace
 
@@ -17,7 +17,7 @@ B = TypeVar("B", ModelCall, ModelEnd)
 
 
 class StreamRule(Monitor):
-    """A rule over the events of one process."""
+    """Base of rules over the events of one process."""
 
     @property
     def stream(self) -> Stream:
@@ -25,57 +25,54 @@ class StreamRule(Monitor):
         return cast("Stream", self.conversation)
 
     @property
-    def debts(self) -> StreamLedger:
-        """Return what it still owes."""
+    def obligations(self) -> StreamLedger:
+        """Return its open obligations."""
         return cast("StreamLedger", self.owed)
 
 
 def event(frame: Frame) -> dict[str, Any]:
-    """The members of an event."""
+    """Return the members of an event."""
     return obj(frame.json)
 
 
 def item_of(frame: Frame) -> dict[str, Any]:
-    """The item that an event carries."""
+    """Return the item in an event."""
     return obj(event(frame).get("item"))
 
 
 def item_type(frame: Frame) -> str:
-    """The type of the item that an event carries, "" for none."""
+    """Return the type of the item in an event, "" if it has none."""
     return text(item_of(frame).get("type"))
 
 
 def item_subject(stream: Stream, frame: Frame) -> str:
     """Name the item of an event by its id, or by the number of its event.
 
-    Ids are no part of the text, so an item may have none.
+    The text has no ids, so an item may lack one.
     """
-    named = item_of(frame).get("id")
+    item_id = item_of(frame).get("id")
     kind = item_type(frame) or "item"
-    if isinstance(named, str) and named:
-        return f"{kind} {named} of {frame.connection}"
+    if isinstance(item_id, str) and item_id:
+        return f"{kind} {item_id} of {frame.connection}"
     return f"{kind} of {frame.connection}, item event {stream.items.index(frame) + 1}"
 
 
 def member(frame: Frame, *path: str | int) -> Member:
-    """A member of an event, at a path from its beginning."""
-    return whole(frame, *path)
+    """Return the member of an event at a path from its root."""
+    return root_member(frame, *path)
 
 
-def asked_of(trace: Trace, connection: str) -> TurnAsked | None:
-    """Return the request to a process, None if nobody noted it."""
-    asked = (mark.body for mark in trace.marks_of(TurnAsked))
-    return next((one for one in asked if one.connection == connection), None)
+def turn_request_of(trace: Trace, connection: str) -> TurnRequested | None:
+    """Return the request to a process, None if it was not recorded."""
+    requests = (mark.body for mark in trace.marks_of(TurnRequested))
+    return next((request for request in requests if request.connection == connection), None)
 
 
-def of_process(trace: Trace, connection: str, body: type[B]) -> list[B]:
-    """The marks of model calls that were made while a process ran.
-
-    None where another process ran at the same time: nobody knows whose they are.
-    """
-    found: list[B] = []
+def model_marks_of(trace: Trace, connection: str, body: type[B]) -> list[B]:
+    """Return the marks of model calls while a process ran; [] if another process ran too."""
+    bodies: list[B] = []
     running: set[str] = set()
-    mine = False
+    is_running = False
     for mark in trace.marks:
         match mark.body:
             case ProgramStarted(connection=name):
@@ -84,9 +81,9 @@ def of_process(trace: Trace, connection: str, body: type[B]) -> list[B]:
                 running.discard(name)
             case _:
                 pass
-        mine = connection in running
-        if mine and len(running) > 1:
+        is_running = connection in running
+        if is_running and len(running) > 1:
             return []
-        if mine and isinstance(mark.body, body):
-            found.append(mark.body)
-    return found
+        if is_running and isinstance(mark.body, body):
+            bodies.append(mark.body)
+    return bodies

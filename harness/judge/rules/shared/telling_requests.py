@@ -1,4 +1,4 @@
-"""The base of rules on accepted requests of which something must be told."""
+"""Base of rules on accepted requests that must be announced by a notification."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -8,66 +8,70 @@ from harness.judge.base import Monitor, Outcome, Outcomes, Witness
 from harness.judge.rules.shared.subscriptions import (
     Exchanges,
     followers,
-    stays,
+    keeps_following,
+    notifications_after,
     thread_of_request,
-    told_after,
 )
-from harness.judge.rules.shared.view_queries import failed, never_came, request_subject
+from harness.judge.rules.shared.view_queries import describe_silence, is_failure, request_subject
 from harness.judge.rules.shared.violations import Member, absent
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame
 
 
-class TellingRequests(Monitor, ABC):
-    """The accepted requests of this client about a thread, of which `told` must be told.
+class AnnouncedRequests(Monitor, ABC):
+    """Accepted requests of this client about a thread that need a `notification`.
 
-    To whom, the text does not say: one connection of the trace is enough, whatever it follows. What
-    came on this connection is judged as it comes, what came on others in the end.
+    The text does not say to whom: one connection of the trace is enough, whatever it follows.
+    Messages on this connection are judged as they come, those on others at the end.
     """
 
-    told: ClassVar[str]
+    notification: ClassVar[str]
 
     def begin(self) -> None:
-        """Nothing was accepted yet."""
+        """Start without accepted requests."""
         self._accepted: list[tuple[Frame, Frame]] = []
 
     @abstractmethod
-    def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
-        """Return whether the request changed what must be told.
+    def is_due(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
+        """Return whether the request must be announced by a notification.
 
-        It is asked anew whenever more is known.
+        It is called again whenever more is known.
         """
 
     def level_of(self, exchanges: Exchanges, request: Frame) -> Level | None:
         """Return the level of a missing notification, None for the level of the rule.
 
-        SHOULD where no client that is still connected follows the thread: a server may tell
-        followers alone. INFO where all of them leave it at once: what is told to them may be late.
+        SHOULD if no connected client follows the thread: a server may notify followers only. INFO
+        if all of them unsubscribe at once: the notification may be late.
         """
         thread_id, answer = thread_of_request(request), exchanges.answer_of(request) or request
         heard = followers(exchanges, thread_id, request).connections
         if not heard:
             return Level.SHOULD
         return (
-            None if any(stays(exchanges, one, thread_id, answer) for one in heard) else Level.INFO
+            None
+            if any(
+                keeps_following(exchanges, connection, thread_id, answer) for connection in heard
+            )
+            else Level.INFO
         )
 
-    def accepted(self, answer: Frame) -> Outcomes:
-        """Take in the answer to a request of the rule's method."""
+    def add_accepted(self, answer: Frame) -> Outcomes:
+        """Add an accepted request, given its answer."""
         request = self.conversation.request_of(answer)
-        if request is None or request.deliberate or failed(answer):
+        if request is None or request.deliberate or is_failure(answer):
             return None
         if not thread_of_request(request):
             return None
         self._accepted.append((request, answer))
-        return self.came(answer)
+        return self.judge_until(answer)
 
-    def came(self, now: Frame) -> Outcomes:
-        """Judge what was told on this connection until now."""
+    def judge_until(self, now: Frame) -> Outcomes:
+        """Judge the notifications on this connection up to a message."""
         yield from self._judge(now)
 
     def finish(self) -> Outcomes:
-        """Judge what was told on any connection, and what never was."""
+        """Judge the notifications on all connections, and the missing ones."""
         yield from self._judge(None)
 
     def _judge(self, now: Frame | None) -> Iterator[Outcome]:
@@ -75,18 +79,24 @@ class TellingRequests(Monitor, ABC):
             return
         exchanges = Exchanges(self.trace, now)
         for request, answer in list(self._accepted):
-            if not self.owes(exchanges, request, answer):
+            if not self.is_due(exchanges, request, answer):
                 self._accepted.remove((request, answer))
                 continue
-            found = told_after(exchanges, self.told, request)
+            notifications = notifications_after(exchanges, self.notification, request)
             if now is not None:
-                found = [told for told in found if told.connection == now.connection]
+                notifications = [
+                    notification
+                    for notification in notifications
+                    if notification.connection == now.connection
+                ]
             subject, frames = request_subject(request), (request, answer)
-            if found:
+            if notifications:
                 self._accepted.remove((request, answer))
-                yield Witness(subject, (*frames, found[0]))
+                yield Witness(subject, (*frames, notifications[0]))
             elif now is None:
-                expected = f"{self.told} of thread {thread_of_request(request)} to some client"
-                level, came = self.level_of(exchanges, request), never_came(self.trace)
-                about = Member(request, ("params", "threadId"))
-                yield absent(subject, frames, expected, came, about, level=level)
+                expected = (
+                    f"{self.notification} of thread {thread_of_request(request)} to some client"
+                )
+                level, actual = self.level_of(exchanges, request), describe_silence(self.trace)
+                thread_field = Member(request, ("params", "threadId"))
+                yield absent(subject, frames, expected, actual, thread_field, level=level)

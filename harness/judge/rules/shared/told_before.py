@@ -1,6 +1,6 @@
-"""Texts that the server had written before a client sent a message.
+"""Strings that the server had sent before a client sent a message.
 
-It asks the most lenient question: is a string anywhere in a message, on any connection?
+The check is lenient: the string may be anywhere in a message, on any connection.
 """
 
 import json
@@ -11,33 +11,30 @@ from harness.trace.order import came_before
 from harness.trace.trace import Trace
 
 
-def told_before(trace: Trace, frame: Frame, word: str) -> bool:
-    """Return whether a string was a value in a message of the server, on any connection, before
-    `frame`.
+def server_sent_before(trace: Trace, frame: Frame, word: str) -> bool:
+    """Return whether the server sent a string, as a value in any message, before `frame`.
 
-    What came later the client cannot have known. That it came before says only that it can have.
+    A client cannot know what came later. What came before, it may know.
     """
     quoted = json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    for one in trace.frames:
-        if not came_before(one, frame):
+    for message in trace.frames:
+        if not came_before(message, frame):
             return False
-        perhaps = quoted in one.raw or b"\\" in one.raw
-        if one.from_target and perhaps and _holds(one.json, word):
+        perhaps = quoted in message.raw or b"\\" in message.raw
+        if message.from_target and perhaps and _contains(message.json, word):
             return True
     return False
 
 
-def _holds(value: Any, word: str) -> bool:
-    """Return whether a string is a value, and not the name of a member, somewhere in a JSON
-    value.
-    """
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            left += cast("dict[str, Any]", one).values()
-        elif isinstance(one, list):
-            left += cast("list[Any]", one)
-        elif one == word:
+def _contains(value: Any, word: str) -> bool:
+    """Return whether a string is a value, not the name of a member, in a JSON value."""
+    remaining = [value]
+    while remaining:
+        element = remaining.pop()
+        if isinstance(element, dict):
+            remaining += cast("dict[str, Any]", element).values()
+        elif isinstance(element, list):
+            remaining += cast("list[Any]", element)
+        elif element == word:
             return True
     return False

@@ -1,28 +1,28 @@
-"""The session's news of a turn that was played twice, for rules of agreement."""
+"""The session's report of a turn that was played twice, for rules of agreement."""
 
 from collections import Counter
 from typing import Final
 
 from harness.protocol.spec.exec_events import exec_events
-from harness.trace.marks import ToldBySession
+from harness.trace.marks import SessionReport
 from harness.trace.trace import Trace
 
 MESSAGE: Final = "agent_message"
-# What the session has as something else than an item, or has no word for.
+# Item types that the session reports otherwise, or not at all.
 _NOT_COMPARED: Final = ("todo_list", "error", "reasoning")
 
 
-def session_told(trace: Trace, turn: str) -> ToldBySession | None:
-    """Return what the session told of this turn of the scenario, None if nobody noted it."""
-    told = (mark.body for mark in trace.marks_of(ToldBySession))
-    return next((one for one in told if one.turn == turn), None)
+def session_report(trace: Trace, turn: str) -> SessionReport | None:
+    """Return the session's report of this turn of the scenario, None if there is none."""
+    reports = (mark.body for mark in trace.marks_of(SessionReport))
+    return next((report for report in reports if report.turn == turn), None)
 
 
-def compared() -> set[str]:
-    """The item types that are counted; messages are compared by their texts."""
+def compared_item_types() -> set[str]:
+    """Return the item types that are counted; messages are compared by their texts."""
     return {*exec_events().items} - {*_NOT_COMPARED, MESSAGE}
 
 
-def counted_words(counted: Counter[str]) -> str:
-    """A number of items of each type, in words."""
+def format_counts(counted: Counter[str]) -> str:
+    """Format the number of items of each type."""
     return ", ".join(f"{count} {kind}" for kind, count in sorted(counted.items())) or "none"

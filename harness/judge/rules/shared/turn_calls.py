@@ -1,6 +1,6 @@
 """Model calls by turn, for the rules that compare the two.
 
-The order between model calls and messages is known only where one caused the other. So a call is
+The order between model calls and messages is known only if one caused the other. So a call is
 assigned to a turn only while no other turn runs and the trace has one thread.
 """
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, on, on_answer, on_mark, on_sent
 from harness.judge.rules.shared.state_tracking import COMPLETED
-from harness.judge.rules.shared.view_queries import failed, turn_in
+from harness.judge.rules.shared.view_queries import is_failure, turn_in
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
 from harness.trace.marks import MarkBody, ModelCall, ModelEnd
 from harness.trace.trace import Mark
 
-# Requests that also call the model, may rewrite a thread's history, or keep the client from hearing
-# of it. Nothing is judged after one of them.
+# Requests that also call the model, may rewrite a thread's history, or end the client's
+# subscription. Nothing is judged after one of them.
 MAKES_UNCERTAIN = methods_with("may-disturb-model-calls")
 
 
@@ -44,16 +44,16 @@ class TurnCalls:
         return f"turn {self.turn_id}"
 
 
-def came_to_its_end(end: Frame) -> bool:
+def is_completed(end: Frame) -> bool:
     """Return whether a turn/completed says that the agent finished the turn."""
     return turn_in(end).get("status") == COMPLETED
 
 
 class Undisturbed(Monitor):
-    """Knows whether a request made the turns of model calls and the history `uncertain`."""
+    """Monitor of requests that make the turns of model calls, or the history, `uncertain`."""
 
     def begin(self) -> None:
-        """Nothing is uncertain yet."""
+        """Start without uncertainty."""
         self.uncertain = False
 
     @on_sent(*MAKES_UNCERTAIN)
@@ -63,14 +63,14 @@ class Undisturbed(Monitor):
 
 
 class Calls(Undisturbed, ABC):
-    """Collects the model calls of each turn; a rule judges them in `ended`.
+    """Monitor of the model calls of each turn; a rule judges them in `on_turn_end`.
 
-    `ended` is called once, when the turn has completed. A rule that also needs the ends of the
-    calls, or messages that may come later, keeps the value until the trace has ended.
+    It is called once, when the turn has completed. A rule that also needs the ends of the calls, or
+    messages that may come later, keeps the value until the trace has ended.
     """
 
     def begin(self) -> None:
-        """No turn yet."""
+        """Start without turns."""
         super().begin()
         self._open: list[TurnCalls] = []
         self._of_call: dict[int, TurnCalls] = {}
@@ -79,11 +79,11 @@ class Calls(Undisturbed, ABC):
         self.forget()
 
     def forget(self) -> None:
-        """Forget what earlier turns asked for: it is no longer certain."""
+        """Forget the calls of earlier turns: they are no longer certain."""
 
     @abstractmethod
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
-        """Judge a turn whose calls are all known, of which there is at least one."""
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:
+        """Judge a turn with at least one call, all of which are known."""
 
     @on_sent("turn/start")
     def _on_turn_start_sent(self, frame: Frame) -> Outcomes:
@@ -99,10 +99,10 @@ class Calls(Undisturbed, ABC):
     @on_answer("turn/start")
     def _on_turn_start_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        for asked in [asked for asked in self._open if asked.request is request]:
-            asked.turn_id = self.conversation.key_of(frame)
-            if failed(frame):
-                self._open.remove(asked)
+        for turn_calls in [pending for pending in self._open if pending.request is request]:
+            turn_calls.turn_id = self.conversation.key_of(frame)
+            if is_failure(frame):
+                self._open.remove(turn_calls)
                 self.forget()
         return None
 
@@ -111,42 +111,44 @@ class Calls(Undisturbed, ABC):
         call = mark.body
         if len(self._open) != 1 or call.model is None:
             return None
-        if call.scripted:
+        if call.is_scripted:
             self._open[0].calls.append(call)
             self._of_call[call.call] = self._open[0]
         else:
-            # The harness answered it, since the script had come to its end.
+            # The harness answered it, since the script was over.
             self._open[0].unclear = True
         return None
 
     @on_mark(ModelEnd)
     def _on_model_end(self, mark: Mark[ModelEnd]) -> Outcomes:
-        asked = self._of_call.pop(mark.body.call, None)
-        if asked is not None:
-            asked.ends.append(mark.body)
+        turn_calls = self._of_call.pop(mark.body.call, None)
+        if turn_calls is not None:
+            turn_calls.ends.append(mark.body)
         return None
 
-    def misses(self, mark: Mark[MarkBody]) -> None:
-        """While several clients are there, which turn a call is of is open; its end is known."""
+    def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
+        """Mark the open turns as unclear: with several clients, a call may be of any turn."""
         if isinstance(mark.body, ModelEnd):
-            asked = self._of_call.pop(mark.body.call, None)
-            if asked is not None:
-                asked.ends.append(mark.body)
+            turn_calls = self._of_call.pop(mark.body.call, None)
+            if turn_calls is not None:
+                turn_calls.ends.append(mark.body)
         elif isinstance(mark.body, ModelCall):
-            for asked in self._open:
-                asked.unclear = True
+            for turn_calls in self._open:
+                turn_calls.unclear = True
 
     @on("turn/completed")
     def _on_turn_completed(self, frame: Frame) -> Outcomes:
         turn_id = self.conversation.key_of(frame)
-        asked = next((one for one in self._open if one.turn_id in ("", turn_id)), None)
-        if asked is None:
+        turn_calls = next(
+            (pending for pending in self._open if pending.turn_id in ("", turn_id)), None
+        )
+        if turn_calls is None:
             return
-        self._open.remove(asked)
-        asked.turn_id = turn_id
+        self._open.remove(turn_calls)
+        turn_calls.turn_id = turn_id
         # A model call of an interrupted turn may come late, while the next turn runs.
-        self._unclear = not came_to_its_end(frame)
-        if asked.unclear or self.uncertain or len(self._threads) > 1:
+        self._unclear = not is_completed(frame)
+        if turn_calls.unclear or self.uncertain or len(self._threads) > 1:
             self.forget()
-        elif asked.calls:
-            yield from self.ended(asked, frame)
+        elif turn_calls.calls:
+            yield from self.on_turn_end(turn_calls, frame)

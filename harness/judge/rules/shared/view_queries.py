@@ -1,8 +1,8 @@
-"""Questions that several rules ask of the view, and how findings name what they are about.
+"""Queries on the view that several rules share, and the names of things in findings.
 
 A process may serve several clients, and a client that joins late has not seen everything. So a rule
-that needs a turn from its beginning asks `began_here`; one that judges what a thread owes this
-client asks `opened_here`.
+that needs a turn from its beginning checks `began_here`; one that judges what the server must send
+to this client about a thread checks `opened_here`.
 """
 
 import posixpath
@@ -25,21 +25,21 @@ _REAL_ROOT: Final = "/private"
 TURN_EVENTS: Final = ("turn/started", "turn/completed")
 
 
-# Which type of item each delta belongs to.
+# The item type of each delta.
 DELTA_ITEMS: Final = delta_types()
 DELTAS: Final = tuple(DELTA_ITEMS)
 
 
-def failed(answer: Frame) -> bool:
+def is_failure(answer: Frame) -> bool:
     """Return whether an answer reports failure.
 
-    The text does not show the form of a failure. So `result: null` together with an `error`, or
-    with any other member that has a value, is a failure too.
+    The text does not show the form of a failure. So `result: null` with an `error`, or with any
+    other member that has a value, is a failure too.
     """
     if answer.kind is Kind.ERROR:
         return True
-    said = (value for key, value in obj(answer.json).items() if key not in SAYS_NOTHING)
-    return answer.result is None and any(value is not None for value in said)
+    values = (value for key, value in obj(answer.json).items() if key not in SAYS_NOTHING)
+    return answer.result is None and any(value is not None for value in values)
 
 
 def request_subject(request: Frame) -> str:
@@ -49,11 +49,11 @@ def request_subject(request: Frame) -> str:
 
 def opened_here(thread: ThreadView | None) -> bool:
     """Return whether this client opened the thread (start, resume, fork) within the trace."""
-    return thread is not None and bool(thread.opened)
+    return thread is not None and bool(thread.opening_answers)
 
 
 def thread_of(conversation: Conversation, turn: TurnView) -> ThreadView | None:
-    """The thread that a turn was last said to belong to, None while nothing said so."""
+    """Return the last reported thread of a turn, None if it is unknown."""
     return conversation.threads.get(turn.thread_id)
 
 
@@ -65,91 +65,90 @@ def is_own_turn(conversation: Conversation, turn: TurnView | None) -> bool:
 
 
 def began_here(conversation: Conversation, turn: TurnView | None) -> bool:
-    """Return whether this client got all messages of the turn, from the first one on.
+    """Return whether this client received all messages of the turn from the first one on.
 
-    True where the client started the turn, or had opened the thread before `turn/started` came;
-    False where it left the thread during the turn, and where it started the turn without following
-    the thread, which it had left or opened later: whether starting a turn is following is open.
+    True if the client started the turn, or had opened the thread before `turn/started`. False if it
+    left the thread during the turn, or started the turn without following the thread: the text does
+    not say whether starting a turn subscribes.
     """
     if turn is None:
         return False
     thread = thread_of(conversation, turn)
-    if thread is not None and _left_in(thread, turn):
+    if thread is not None and _left_during(thread, turn):
         return False
     if turn.reply is not None:
-        return thread is None or not _away_at(thread, turn.reply)
-    if thread is None or not thread.opened or not turn.started:
+        return thread is None or not _was_away_at(thread, turn.reply)
+    if thread is None or not thread.opening_answers or not turn.starts:
         return False
-    return came_before(thread.opened[0], turn.started[0])
+    return came_before(thread.opening_answers[0], turn.starts[0])
 
 
-def _away_at(thread: ThreadView, reply: Frame) -> bool:
+def _was_away_at(thread: ThreadView, reply: Frame) -> bool:
     """Return whether the client did not follow the thread when its turn/start was answered."""
-    before = [one for one in thread.opened if came_before(one, reply)]
+    before = [opening for opening in thread.opening_answers if came_before(opening, reply)]
     if not before:
-        return bool(thread.opened)
-    parted = (*thread.left, *thread.put_away)
-    return any(came_between(before[-1], one, reply) for one in parted)
+        return bool(thread.opening_answers)
+    parted = (*thread.leaving_frames, *thread.archive_notifications)
+    return any(came_between(before[-1], leaving, reply) for leaving in parted)
 
 
-def _left_in(thread: ThreadView, turn: TurnView) -> bool:
+def _left_during(thread: ThreadView, turn: TurnView) -> bool:
     """Return whether the client left the thread after the turn began and before it ended."""
-    begun = earliest(one for one in (turn.request, *turn.started[:1]) if one is not None)
-    ended = turn.completed[0] if turn.completed else None
+    first = earliest(start for start in (turn.request, *turn.starts[:1]) if start is not None)
+    ended = turn.completions[0] if turn.completions else None
     return any(
-        (begun is None or came_before(begun, left)) and (ended is None or came_before(left, ended))
-        for left in thread.left
+        (first is None or came_before(first, leaving))
+        and (ended is None or came_before(leaving, ended))
+        for leaving in thread.leaving_frames
     )
 
 
 def was_away(thread: ThreadView, message: Frame) -> bool:
     """Return whether this client may have missed a turn of a thread before a message.
 
-    It left the thread, or it was archived or closed, so that others may have gone on with it.
+    It left the thread, or the thread was archived or closed: others may have used it since.
     """
-    return any(came_before(one, message) for one in (*thread.left, *thread.put_away))
+    return any(
+        came_before(leaving, message)
+        for leaving in (*thread.leaving_frames, *thread.archive_notifications)
+    )
 
 
 def resumed_between(thread: ThreadView | None, first: Frame, second: Frame) -> bool:
-    """Return whether the client resumed a thread between two messages.
-
-    Some may then be repeated.
-    """
-    resumed = thread.resumed if thread is not None else ()
+    """Return whether the client resumed a thread between two messages, so some may be repeated."""
+    resumed = thread.resume_requests if thread is not None else ()
     return any(came_between(first, request, second) for request in resumed)
 
 
 def thread_began_here(conversation: Conversation, turn: TurnView) -> bool:
-    """Return whether the turn's thread was started within the trace, so that all its turns are
-    known.
+    """Return whether the thread was started in the trace, so that all its turns are known.
 
-    False once this client left or resumed the thread: a turn may have begun in the meantime that
-    the client was not told of.
+    False once this client left or resumed the thread: it may have missed the start of a turn.
     """
     thread = thread_of(conversation, turn)
-    away = thread is not None and (thread.left or thread.resumed)
+    away = thread is not None and (thread.leaving_frames or thread.resume_requests)
     return thread is not None and thread.reply is not None and not away
 
 
-def completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
+def was_completed_before(trace: Trace, turn: TurnView, request: Frame) -> bool:
     """Return whether the turn had certainly ended when a request was sent."""
-    return any(trace.before(end, request) is True for end in turn.completed)
+    return any(trace.before(end, request) is True for end in turn.completions)
 
 
-def first_completed(trace: Trace, thread: ThreadView, request: Frame) -> list[TurnView]:
-    """The turns of a thread that had certainly ended when a request was sent."""
-    return [turn for turn in thread.turns.values() if completed_before(trace, turn, request)]
+def turns_completed_before(trace: Trace, thread: ThreadView, request: Frame) -> list[TurnView]:
+    """Return the turns of a thread that had certainly ended when a request was sent."""
+    return [turn for turn in thread.turns.values() if was_completed_before(trace, turn, request)]
 
 
-def ephemeral(thread: ThreadView) -> bool:
+def is_ephemeral(thread: ThreadView) -> bool:
     """Return whether any answer or notification showed the thread as ephemeral."""
-    shown = [dig(frame.result, "thread", "ephemeral") for frame in thread.opened]
-    shown += [dig(frame.params, "thread", "ephemeral") for frame in thread.started]
-    return True in shown
+    values = [dig(frame.result, "thread", "ephemeral") for frame in thread.opening_answers]
+    values += [dig(frame.params, "thread", "ephemeral") for frame in thread.starts]
+    return True in values
 
 
 def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
-    """The thread objects that an answer or a `thread/started` carries."""
+    """Yield the thread objects in an answer or a `thread/started`."""
     holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
     if isinstance(holder.get("thread"), dict):
         yield obj(holder["thread"])
@@ -159,7 +158,7 @@ def threads_in(frame: Frame) -> Iterator[dict[str, Any]]:
 
 
 def thread_members(frame: Frame) -> Iterator[Member]:
-    """The members that hold the threads of `threads_in`."""
+    """Yield the members that contain the threads of `threads_in`."""
     holder = obj(frame.params) if frame.kind is Kind.NOTIFICATION else obj(frame.result)
     if isinstance(holder.get("thread"), dict):
         yield member(frame, "thread")
@@ -169,13 +168,13 @@ def thread_members(frame: Frame) -> Iterator[Member]:
 
 
 def turn_in(frame: Frame) -> dict[str, Any]:
-    """The turn object of a turn event or of a turn/start answer."""
+    """Return the turn object of a turn event or a turn/start answer."""
     holder = frame.params if frame.kind is Kind.NOTIFICATION else frame.result
     return obj(dig(holder, "turn"))
 
 
-def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
-    """The id of the turn in an answer to a request other than turn/start.
+def turn_ids_in_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
+    """Yield the id of the turn in an answer to a request other than turn/start.
 
     For example, the answer that begins a review contains a turn. The text does not say on which
     thread such a turn is. The turns of turn/start are in the view.
@@ -186,7 +185,7 @@ def named_by_answer(conversation: Conversation, frame: Frame) -> Iterator[str]:
         yield turn_id
 
 
-def named_by_turns_only(conversation: Conversation, thread_id: str) -> bool:
+def is_named_by_turns_only(conversation: Conversation, thread_id: str) -> bool:
     """Return whether only messages about its turns have named the thread.
 
     Such a message may be a late one about another client's thread, or name the wrong thread.
@@ -194,36 +193,40 @@ def named_by_turns_only(conversation: Conversation, thread_id: str) -> bool:
     thread = conversation.threads.get(thread_id)
     if thread is None:
         return True
-    return not (thread.opened or thread.started or thread.statuses) and not any(
-        turn.started or turn.reply for turn in thread.turns.values()
+    return not (thread.opening_answers or thread.starts or thread.statuses) and not any(
+        turn.starts or turn.reply for turn in thread.turns.values()
     )
 
 
 def completed_on_unknown_thread(conversation: Conversation, turn: TurnView) -> Frame | None:
-    """The turn/completed of an open turn that names a thread which nothing else names.
+    """Return the turn/completed of an open turn that names an otherwise unknown thread.
 
-    None where it may be about another turn with the same id.
+    None if it may be about another turn with the same id.
     """
-    alike = [one for one in conversation.turns.values() if one.id == turn.id and one is not turn]
-    if turn.completed or any((one.started or one.reply) and not one.completed for one in alike):
+    same_id = [
+        other for other in conversation.turns.values() if other.id == turn.id and other is not turn
+    ]
+    if turn.completions or any(
+        (other.starts or other.reply) and not other.completions for other in same_id
+    ):
         return None
-    ends = [one.completed[0] for one in alike if one.completed and not one.started]
+    ends = [other.completions[0] for other in same_id if other.completions and not other.starts]
     lost = [
         end
         for end in ends
-        if named_by_turns_only(conversation, text(obj(end.params).get("threadId")))
+        if is_named_by_turns_only(conversation, text(obj(end.params).get("threadId")))
     ]
     return lost[0] if lost else None
 
 
-def never_came(trace: Trace, what: str = "none came") -> str:
-    """The text for a message that never came: how long was waited, and what was outstanding.
+def describe_silence(trace: Trace, description: str = "none came") -> str:
+    """Return the text for a missing message: the time waited, and what was outstanding.
 
-    Both are in the mark `settled`; without it only `what` is said.
+    Both are in the mark `settled`; without it, return `description` alone.
     """
     marks = trace.marks_of(Settled)
     if not marks:
-        return what
+        return description
     settled = marks[-1].body
     counted = (
         f"{settled.model_streams} model streams",
@@ -231,68 +234,68 @@ def never_came(trace: Trace, what: str = "none came") -> str:
         f"{settled.child_processes} child processes",
         f"{settled.retries} announced retries",
     )
-    return f"{what} in {settled.silence} s of silence; outstanding: {', '.join(counted)}"
+    return f"{description} in {settled.silence} s of silence; outstanding: {', '.join(counted)}"
 
 
-def on_connection(trace: Trace, frame: Frame) -> str:
+def connection_suffix(trace: Trace, frame: Frame) -> str:
     """Name the connection for a finding; "" while a trace has one connection."""
     several = any(other.connection != frame.connection for other in trace.frames)
     return f" on connection {frame.connection}" if several else ""
 
 
 def item_in(frame: Frame) -> dict[str, Any]:
-    """The item object of an item event."""
+    """Return the item object of an item event."""
     return obj(dig(frame.params, "item"))
 
 
 def turn_id_of(frame: Frame) -> str:
-    """The turn that a notification names, "" where it names none."""
+    """Return the turn id of a notification, "" if it has none."""
     params = obj(frame.params)
     return text(params.get("turnId")) or text(dig(params, "turn", "id"))
 
 
-def same_folder(asked: str, given: str) -> bool:
+def same_folder(path: str, other: str) -> bool:
     """Return whether two absolute paths name the same folder, judged by their text."""
-    return plain_folder(asked) == plain_folder(given)
+    return plain_folder(path) == plain_folder(other)
 
 
-def perhaps_same_folder(asked: str, given: str) -> bool:
-    """Return whether two paths may name the same folder.
-
-    A folder above it may be a symbolic link.
-    """
-    one, other = posixpath.basename(plain_folder(asked)), posixpath.basename(plain_folder(given))
-    return one == other
+def may_be_same_folder(path: str, other_path: str) -> bool:
+    """Return whether two paths may be the same folder, since a parent may be a symbolic link."""
+    name, other = (
+        posixpath.basename(plain_folder(path)),
+        posixpath.basename(plain_folder(other_path)),
+    )
+    return name == other
 
 
 def plain_folder(path: str) -> str:
-    """A path in one form: without `.`, `..`, doubled slashes and the /private of macOS."""
+    """Return a path in one form: without `.`, `..`, doubled slashes and the /private of macOS."""
     plain = posixpath.normpath(path)
-    # POSIX lets a path that begins with two slashes mean something else; here it does not.
+    # In POSIX, two slashes at the beginning may have a meaning of their own; not here.
     plain = plain[1:] if plain.startswith("//") else plain
     return plain.removeprefix(_REAL_ROOT) if plain.startswith(f"{_REAL_ROOT}/") else plain
 
 
-def shown(value: Any, limit: int = 120) -> str:
-    """A value for reading in a finding."""
+def format_value(value: Any, limit: int = 120) -> str:
+    """Return a value as text for a finding."""
     if value is MISSING:
         return "nothing"
     line = repr(value)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-class SentByAnybody:
-    """The requests of some methods, sent by any client; looks at each frame only once."""
+class RequestsOfAllClients:
+    """Requests with some methods, of any client; reads each frame once."""
 
     def __init__(self, trace: Trace, *methods: str) -> None:
         self._trace = trace
         self._methods = methods
         self._looked_at = 0
-        self._found: list[Frame] = []
+        self._requests: list[Frame] = []
 
     def before(self, message: Frame) -> list[Frame]:
-        """Those that were sent before a message, oldest first."""
+        """Return the requests that were sent before a message, oldest first."""
         new = islice(self._trace.frames, self._looked_at, None)
-        self._found += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
+        self._requests += [f for f in new if f.kind is Kind.REQUEST and f.method in self._methods]
         self._looked_at = len(self._trace.frames)
-        return [frame for frame in self._found if came_before(frame, message)]
+        return [frame for frame in self._requests if came_before(frame, message)]

@@ -1,4 +1,4 @@
-"""Violations about members of messages: the JSON path, what was expected, what was there.
+"""Violations about members of messages: the JSON path, the expected and the actual value.
 
 A rule about a member makes its violations here, so that reports can show the wire line around it.
 """
@@ -9,42 +9,42 @@ from typing import Any, Final, cast
 
 from harness.judge.base import Violation
 from harness.judge.verdict import Level, Place
-from harness.protocol.values import MISSING, Path, at, show_path
+from harness.protocol.values import MISSING, Path, show_path, value_at
 from harness.trace.difference import difference, literal
 from harness.trace.frame import Frame, Kind
 
-# So many characters of the names of the other members are shown where one is missing.
+# Characters of the other members' names shown if a member is missing.
 MAX_KEYS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a message, there or not."""
+    """A member of a message, present or missing."""
 
     frame: Frame
     path: Path
 
     @property
     def name(self) -> str:
-        """Its JSON path for reading."""
+        """Return its JSON path as text."""
         return show_path(self.path)
 
     @property
     def value(self) -> Any:
-        """Return its value, `MISSING` for none."""
-        return at(self.frame.json, self.path)
+        """Return its value, `MISSING` if it is absent."""
+        return value_at(self.frame.json, self.path)
 
     @property
     def place(self) -> Place:
-        """Its place, by which reports find it."""
+        """Return its place for reports."""
         return Place(self.frame.seq, self.name)
 
     def __str__(self) -> str:
-        """Path and value: `params.turn.status: "failed"`; if missing, what is there instead."""
+        """Return path and value: `params.turn.status: "failed"`; if missing, the parent's keys."""
         value = self.value
         if value is not MISSING:
             return f"{self.name}: {literal(value)}"
-        above = at(self.frame.json, self.path[:-1]) if self.path else MISSING
+        above = value_at(self.frame.json, self.path[:-1]) if self.path else MISSING
         if not isinstance(above, dict):
             return f"{self.name}: missing"
         keys = ", ".join(cast("dict[str, Any]", above)) or "no member"
@@ -53,68 +53,68 @@ class Member:
         return f"{self.name}: missing; {holder} has {literal(there)[1:-1]}"
 
     def part(self, *steps: str | int) -> "Member":
-        """A member of this one."""
+        """Return a member of this member."""
         return replace(self, path=(*self.path, *steps))
 
 
 def member(frame: Frame, *path: str | int) -> Member:
-    """The member of a frame at a path that begins in its `params`, or its `result`.
+    """Return the member of a frame at a path that begins in its `params` or its `result`.
 
-    Of an answer that is an error, whose `result` is not there, the path begins in the message.
+    For an error answer, which has no `result`, the path begins at the message.
     """
     if frame.kind is Kind.RESPONSE:
         return Member(frame, ("result", *path))
     return Member(frame, ("params", *path))
 
 
-def whole(frame: Frame, *path: str | int) -> Member:
-    """The member of a frame at a path from its beginning, such as its `id` or its `error`."""
+def root_member(frame: Frame, *path: str | int) -> Member:
+    """Return the member of a frame at a path from its root, such as its `id` or its `error`."""
     return Member(frame, path)
 
 
-def refusal(answer: Frame) -> Member:
-    """The member of a failed answer that reports the failure: `error`, or the whole message."""
+def refusal_member(answer: Frame) -> Member:
+    """Return the member that reports the failure of an answer: `error`, or the message."""
     return Member(answer, () if answer.error is MISSING else ("error",))
 
 
 def wrong(
     subject: str,
     frames: tuple[Frame, ...],
-    where: Member,
+    field: Member,
     expected: str,
     *,
     level: Level | None = None,
     also: Iterable[Member] = (),
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member that is wrong; `expected` says in words what it should be.
+    """Return the violation of a wrong member; `expected` describes the right value.
 
     `also` are the members that this follows from; they are named and shown too.
     """
-    others = tuple(also)
+    members = tuple(also)
     return Violation(
         subject,
         frames,
-        f"{where.name}: {expected}{_because(others)}",
-        str(where),
+        f"{field.name}: {expected}{_explain_members(members)}",
+        str(field),
         level,
         clauses=clauses,
-        places=(where.place, *(one.place for one in others)),
+        places=(field.place, *(place.place for place in members)),
     )
 
 
-def instead(
+def unexpected_member(
     subject: str,
     frames: tuple[Frame, ...],
-    where: Member,
+    field: Member,
     expected: str,
     *,
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member that should not be there, or that shows something else; `expected` in words."""
+    """Return the violation of an unexpected member; `expected` describes the expectation."""
     return Violation(
-        subject, frames, expected, str(where), level, clauses=clauses, places=(where.place,)
+        subject, frames, expected, str(field), level, clauses=clauses, places=(field.place,)
     )
 
 
@@ -126,49 +126,49 @@ def several(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """Several members that are wrong, each with words for what it should be."""
+    """Return one violation of several wrong members, each with its expectation."""
     return Violation(
         subject,
         frames,
-        "; ".join(f"{where.name}: {expected}" for where, expected in members),
-        "; ".join(str(where) for where, _ in members),
+        "; ".join(f"{field.name}: {expected}" for field, expected in members),
+        "; ".join(str(field) for field, _ in members),
         level,
         clauses=clauses,
-        places=tuple(where.place for where, _ in members),
+        places=tuple(field.place for field, _ in members),
     )
 
 
-def differs(
+def different(
     subject: str,
     frames: tuple[Frame, ...],
-    where: Member,
+    field: Member,
     expected: Any,
     *,
-    found: Any = None,
-    why: str = "",
+    value: Any = None,
+    reason: str = "",
     level: Level | None = None,
     also: Iterable[Member] = (),
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A member with another value than `expected`, shown from where the two begin to differ.
+    """Return the violation of a value other than `expected`, shown from their first difference.
 
-    `found` is the value that was compared, where it is not the member itself. `why` says where the
-    expectation comes from, in addition to the members in `also`.
+    `value` is the compared value if it is not the member's own. `reason` explains the expectation,
+    in addition to the members in `also`.
     """
-    others = tuple(also)
-    found = where.value if found is None else found
-    told = difference(expected, found)
-    one, other = told.told(where.name)
-    because = (f", {why}" if why else "") + _because(others)
-    place = Place(where.frame.seq, show_path((*where.path, *told.path)), told.offset or 0)
+    members = tuple(also)
+    value = field.value if value is None else value
+    diff = difference(expected, value)
+    expected_text, other = diff.describe(field.name)
+    because = (f", {reason}" if reason else "") + _explain_members(members)
+    place = Place(field.frame.seq, show_path((*field.path, *diff.path)), diff.offset or 0)
     return Violation(
         subject,
         frames,
-        one + because,
+        expected_text + because,
         other,
         level,
         clauses=clauses,
-        places=(place, *(one.place for one in others)),
+        places=(place, *(related.place for related in members)),
     )
 
 
@@ -181,18 +181,18 @@ def absent(
     level: Level | None = None,
     clauses: tuple[str, ...] = (),
 ) -> Violation:
-    """A message that never came or had no effect; `about` are the members that require it."""
-    places = tuple(one.place for one in about)
-    because = _because(about)
+    """Return the violation of a missing message or effect that the members `about` require."""
+    places = tuple(field.place for field in about)
+    because = _explain_members(about)
     return Violation(
         subject, frames, f"{expected}{because}", actual, level, clauses=clauses, places=places
     )
 
 
-def _because(others: Iterable[Member]) -> str:
-    named = [f"{_message(one.frame)} has {one}" for one in others]
-    return f" (since {' and '.join(named)})" if named else ""
+def _explain_members(members: Iterable[Member]) -> str:
+    names = [f"{_message_name(field.frame)} has {field}" for field in members]
+    return f" (since {' and '.join(names)})" if names else ""
 
 
-def _message(frame: Frame) -> str:
+def _message_name(frame: Frame) -> str:
     return frame.method or f"the answer to id {literal(frame.id)}"

@@ -1,116 +1,125 @@
-"""Rules on the entries of skills/list: which working directories they are about."""
+"""Rules on the entries of skills/list and their working directories."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
-from harness.judge.rules.shared.skill_listings import LIST, Listing, listing
+from harness.judge.rules.shared.skill_listings import LIST, Listing, parse_listing
 from harness.judge.rules.shared.subscriptions import Exchanges
-from harness.judge.rules.shared.view_queries import perhaps_same_folder, same_folder
+from harness.judge.rules.shared.view_queries import may_be_same_folder, same_folder
 from harness.judge.rules.shared.violations import absent, member, several, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import dig, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
 from harness.trace.marks import Place
-from harness.trace.views import OPENING
+from harness.trace.views import OPENING_METHODS
 
 
 @rule(
     "skills.entry-per-cwd",
-    title="Each working directory that was asked for has one entry",
+    title="Each requested working directory has one entry",
     level=Level.MUST,
     needs=("skills",),
 )
 class EntryPerCwd(Monitor):
     """Judges the entries of a skills/list that names working directories.
 
-    Each directory has an entry, also one without skills, and no second one. Where an entry is about
-    a path with the same last name, which may lead there through a link, and for an entry of a
-    directory that was not asked for: SHOULD. Left open: relative paths, a directory that was asked
-    for twice.
+    Each directory has exactly one entry, even without skills. SHOULD if an entry has a path with
+    the same last component, which may lead there through a link, and for an entry of a directory
+    that was not requested. Left open: relative paths, a directory that was requested twice.
     """
 
     @on_answer(LIST)
     def on_list_answer(self, frame: Frame) -> Outcomes:
-        shown = listing(self.conversation.request_of(frame), frame)
-        if shown is None or not shown.asked or not shown.all_absolute:
+        listing = parse_listing(self.conversation.request_of(frame), frame)
+        if listing is None or not listing.requested_folders or not listing.all_absolute:
             return None
-        found = list(_wrong(shown))
-        return found or [Witness(shown.subject, shown.frames)]
+        violations = list(_wrong(listing))
+        return violations or [Witness(listing.subject, listing.frames)]
 
 
-def _wrong(shown: Listing) -> Iterator[Outcome]:
-    there = ", ".join(literal(one.cwd) for one in shown.entries) or "none"
-    for index, cwd in enumerate(shown.asked):
-        entries = shown.of(cwd)
-        twice = sum(same_folder(cwd, one) for one in shown.asked) > 1
+def _wrong(listing: Listing) -> Iterator[Outcome]:
+    there = ", ".join(literal(entry.cwd) for entry in listing.entries) or "none"
+    for index, cwd in enumerate(listing.requested_folders):
+        entries = listing.entries_of(cwd)
+        twice = sum(same_folder(cwd, folder) for folder in listing.requested_folders) > 1
         if not entries:
-            linked = any(perhaps_same_folder(cwd, one.cwd) for one in shown.entries)
+            linked = any(may_be_same_folder(cwd, entry.cwd) for entry in listing.entries)
             level = Level.SHOULD if linked else None
-            where = member(shown.request, "cwds", index)
+            field = member(listing.request, "cwds", index)
             expected, actual = f"an entry of {literal(cwd)}", f"entries of: {there}"
-            yield absent(shown.subject, shown.frames, expected, actual, where, level=level)
+            yield absent(listing.subject, listing.frames, expected, actual, field, level=level)
         elif len(entries) > 1 and not twice:
-            ours = [(one.where.part("cwd"), "in one entry only") for one in entries]
-            yield several(shown.subject, shown.frames, ours)
+            ours = [(entry.field.part("cwd"), "in one entry only") for entry in entries]
+            yield several(listing.subject, listing.frames, ours)
     strange = [
-        one
-        for one in shown.entries
+        entry
+        for entry in listing.entries
         if not any(
-            same_folder(one.cwd, cwd) or perhaps_same_folder(one.cwd, cwd) for cwd in shown.asked
+            same_folder(entry.cwd, cwd) or may_be_same_folder(entry.cwd, cwd)
+            for cwd in listing.requested_folders
         )
     ]
     if strange:
-        ours = [(one.where.part("cwd"), "a directory that was asked for") for one in strange]
-        yield several(shown.subject, shown.frames, ours, level=Level.SHOULD)
+        ours = [(entry.field.part("cwd"), "a directory that was asked for") for entry in strange]
+        yield several(listing.subject, listing.frames, ours, level=Level.SHOULD)
 
 
 @rule(
     "skills.session-directory",
-    title="Without directories that of the session is scanned",
+    title="skills/list without cwds scans the session's directory",
     level=Level.MUST,
     needs=("skills",),
 )
 class SessionDirectory(Monitor):
     """Judges a skills/list without `cwds`, or with an empty list, once there is a thread.
 
-    There is an entry, and one only. What a session is the text does not say: it may be the server
-    or any thread, so an entry of another directory than that of the server's process or of a thread
-    is SHOULD, and so are several while there are threads in several directories. Left open: what is
-    listed before there is a thread, and after a turn in another directory.
+    There is exactly one entry. The text does not say what a session is: it may be the server or any
+    thread, so an entry of a directory other than that of the server's process or of a thread is
+    SHOULD, and so are several entries while threads have several directories. Left open: listings
+    before the first thread, and after a turn in another directory.
     """
 
     @on_answer(LIST)
     def on_list_answer(self, frame: Frame) -> Outcomes:
-        shown = listing(self.conversation.request_of(frame), frame)
-        if shown is None or shown.asked:
+        listing = parse_listing(self.conversation.request_of(frame), frame)
+        if listing is None or listing.requested_folders:
             return None
-        known = self._known(shown.request)
-        if not known:
+        folders = self._known_directories(listing.request)
+        if not folders:
             return None
-        data = member(shown.answer, "data")
-        entries = list(shown.entries)
+        data = member(listing.answer, "data")
+        entries = list(listing.entries)
         if not entries:
-            return [wrong(shown.subject, shown.frames, data, "an entry of the session's directory")]
+            return [
+                wrong(
+                    listing.subject,
+                    listing.frames,
+                    data,
+                    "an entry of the session's directory",
+                )
+            ]
         if len(entries) > 1:
-            level = Level.SHOULD if len(known) > 2 else None
+            level = Level.SHOULD if len(folders) > 2 else None
             expected = "one entry, that of the session's directory"
-            return [wrong(shown.subject, shown.frames, data, expected, level=level)]
+            return [wrong(listing.subject, listing.frames, data, expected, level=level)]
         cwd = entries[0].cwd
-        if any(same_folder(one, cwd) or perhaps_same_folder(one, cwd) for one in known):
-            return [Witness(shown.subject, shown.frames)]
-        expected = f"one of {', '.join(map(literal, sorted(known)))}"
-        where = entries[0].where.part("cwd")
-        return [wrong(shown.subject, shown.frames, where, expected, level=Level.SHOULD)]
+        if any(same_folder(folder, cwd) or may_be_same_folder(folder, cwd) for folder in folders):
+            return [Witness(listing.subject, listing.frames)]
+        expected = f"one of {', '.join(map(literal, sorted(folders)))}"
+        field = entries[0].field.part("cwd")
+        return [wrong(listing.subject, listing.frames, field, expected, level=Level.SHOULD)]
 
-    def _known(self, request: Frame) -> set[str]:
-        """The directories of the server and of the threads; empty while there is no thread."""
+    def _known_directories(self, request: Frame) -> set[str]:
+        """Return the directories of the server and the threads, empty if there is no thread."""
         exchanges = Exchanges(self.trace, request)
-        moved = any("cwd" in obj(one.params) for one in exchanges.sent("turn/start"))
-        answers = [exchanges.answer_of(one) for one in exchanges.sent(*OPENING)]
-        shown = [text(dig(one.result, "thread", "cwd")) for one in answers if one is not None]
-        threads = {one for one in shown if one}
+        moved = any("cwd" in obj(frame.params) for frame in exchanges.requests("turn/start"))
+        answers = [exchanges.answer_of(frame) for frame in exchanges.requests(*OPENING_METHODS)]
+        folders = [
+            text(dig(answer.result, "thread", "cwd")) for answer in answers if answer is not None
+        ]
+        threads = {folder for folder in folders if folder}
         places = self.trace.marks_of(Place)
         server = {places[-1].body.server_cwd} - {""} if places else set[str]()
         return set() if moved or not threads else threads | server

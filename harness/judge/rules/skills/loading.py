@@ -1,7 +1,7 @@
-"""Rules on skills that cannot be loaded: where their errors are told, and what else is listed.
+"""Rules on skills that cannot be loaded: their errors, and the rest of the listing.
 
-What makes a skill one that cannot be loaded the text does not say. Certain is a SKILL.md without a
-name: without a heading and without front matter, or not even a text.
+The text does not say when a skill cannot be loaded. It is certain for a SKILL.md without a name:
+without a heading and front matter, or not even a text.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
-from harness.judge.rules.shared.forced_listings import ForcedListings, related, roots_of
+from harness.judge.rules.shared.forced_listings import ForcedListings, are_related, roots_of
 from harness.judge.rules.shared.skill_files import Disk, disk_before
 from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing
-from harness.judge.rules.shared.view_queries import failed, request_subject, same_folder
-from harness.judge.rules.shared.violations import instead, refusal, wrong
+from harness.judge.rules.shared.view_queries import is_failure, request_subject, same_folder
+from harness.judge.rules.shared.violations import refusal_member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.skill_paths import skill_paths
 from harness.protocol.values import arr, obj, text
@@ -33,8 +33,8 @@ class ListedDespiteErrors(Monitor):
     """Judges the answer to a skills/list for a project that has a SKILL.md without a name.
 
     An error in loading a skill is in the entry, and not an error of the request. Left open:
-    requests with relative paths, which may be refused for those, and what the model's commands or
-    file changes may have written.
+    requests with relative paths, which may be rejected for those, and files that the model's
+    commands or file changes may have written.
     """
 
     @on_answer(LIST)
@@ -43,48 +43,54 @@ class ListedDespiteErrors(Monitor):
         disk = disk_before(self.trace, request) if request is not None else None
         if request is None or disk is None or request.deliberate:
             return None
-        asked = [text(one) for one in arr(obj(request.params).get("cwds"))]
+        folders = [text(path) for path in arr(obj(request.params).get("cwds"))]
         right = [right for _, right in skill_paths(LIST, request.params)]
-        if not all([*right, *map(posixpath.isabs, asked)]):
+        if not all([*right, *map(posixpath.isabs, folders)]):
             return None
-        roots = {disk.project_root(cwd) for cwd in asked} - {""}
-        broken = [one for one in disk.broken() if any(same_folder(one.root, r) for r in roots)]
+        roots = {disk.project_root(cwd) for cwd in folders} - {""}
+        broken = [
+            file for file in disk.nameless_skills() if any(same_folder(file.root, r) for r in roots)
+        ]
         if not broken:
             return None
         subject, frames = request_subject(request), (request, frame)
-        if not failed(frame):
+        if not is_failure(frame):
             return [Witness(subject, frames)]
         expected = f"a result, with an error in the entry where {broken[0].path} is not loaded"
-        return [instead(subject, frames, refusal(frame), expected)]
+        return [unexpected_member(subject, frames, refusal_member(frame), expected)]
 
 
 @rule(
     "skills.error-told",
-    title="A skill that cannot be loaded is told in its entry",
+    title="A skill that cannot be loaded has an error in its entry",
     level=Level.SHOULD,
     needs=("skills",),
 )
 class ErrorTold(ForcedListings):
     """Judges the errors of a forced listing's entry whose project has a SKILL.md without a name.
 
-    Where the entry has no skill that is named as the folder of that file is, there should be an
-    error. What counts as one is not said: SHOULD of an empty file; of any other, which a server may
-    read as a skill with some other name, INFO.
+    If the entry has no skill that is named like the folder of that file, there should be an error.
+    The text does not say what counts as one: SHOULD for an empty file; INFO for any other, which a
+    server may read as a skill with some other name.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
         root = disk.project_root(cwd)
-        broken = [one for one in disk.broken() if root and same_folder(one.root, root)]
-        errors = arr(obj(entry.where.value).get("errors"))
+        broken = [
+            skill for skill in disk.nameless_skills() if root and same_folder(skill.root, root)
+        ]
+        errors = arr(obj(entry.field.value).get("errors"))
         for file in broken:
             name = file.folder.rpartition("/")[2]
-            subject = f"{shown.subject}, {name} in {entry.cwd}"
+            subject = f"{listing.subject}, {name} in {entry.cwd}"
             if errors:
-                yield Witness(subject, shown.frames)
-            elif not entry.named(name):
+                yield Witness(subject, listing.frames)
+            elif not entry.skills_named(name):
                 expected = f"an error, since {file.path} has no name"
-                where, level = entry.where.part("errors"), None if file.text == "" else Level.INFO
-                yield wrong(subject, shown.frames, where, expected, level=level)
+                field, level = entry.field.part("errors"), None if file.text == "" else Level.INFO
+                yield wrong(subject, listing.frames, field, expected, level=level)
 
 
 @rule(
@@ -96,34 +102,40 @@ class ErrorTold(ForcedListings):
 class ErrorsOfOwnEntry(ForcedListings):
     """Judges that no entry has an error with the path of a file of another project.
 
-    Judged are files without a name in projects that are neither above nor below each other. And an
-    entry without skills, of a folder that is there and for which the harness wrote no file, should
-    have no errors: SHOULD, since the server may have skills of its own that are broken.
+    For files without a name in projects that are neither above nor below each other. And an entry
+    without skills, of an existing folder without files of the harness, should have no errors:
+    SHOULD, since the server may have broken skills of its own.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        mine, errors = roots_of(shown, disk, cwd), entry.where.part("errors")
-        held = json.dumps(errors.value, ensure_ascii=False) if arr(errors.value) else ""
-        for file in disk.broken():
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        own_roots, errors = roots_of(listing, disk, cwd), entry.field.part("errors")
+        error_text = json.dumps(errors.value, ensure_ascii=False) if arr(errors.value) else ""
+        for file in disk.nameless_skills():
             project = disk.project_of(file.root)
-            if related(project, cwd) or any(related(file.root, root) for root in mine):
+            if are_related(project, cwd) or any(are_related(file.root, root) for root in own_roots):
                 continue
-            subject = f"{shown.subject}, {file.path} in {entry.cwd}"
-            if file.path not in held:
-                yield Witness(subject, shown.frames)
+            subject = f"{listing.subject}, {file.path} in {entry.cwd}"
+            if file.path not in error_text:
+                yield Witness(subject, listing.frames)
                 continue
             expected = f"errors of this entry only; {literal(file.path)} is of another project"
-            yield wrong(subject, shown.frames, errors, expected)
-        own = [one for one in disk.skills() if any(related(one.root, root) for root in mine)]
+            yield wrong(subject, listing.frames, errors, expected)
+        own = [
+            skill
+            for skill in disk.skills()
+            if any(are_related(skill.root, root) for root in own_roots)
+        ]
         if disk.is_there(cwd) and not own and not [*entry.skills()]:
-            yield _empty(shown, entry, errors.value)
+            yield _judge_empty_entry(listing, entry, errors.value)
 
 
-def _empty(shown: Listing, entry: Entry, errors: Any) -> Outcome:
-    """That an entry without skills has no errors either."""
-    subject, where = f"{shown.subject}, entry {entry.cwd}", entry.where.part("errors")
+def _judge_empty_entry(listing: Listing, entry: Entry, errors: Any) -> Outcome:
+    """Judge that an entry without skills has no errors either."""
+    subject, field = f"{listing.subject}, entry {entry.cwd}", entry.field.part("errors")
     if errors == []:
-        return Witness(subject, shown.frames)
+        return Witness(subject, listing.frames)
     level = Level.SHOULD
     expected = "[], since there is no skill here"
-    return wrong(subject, shown.frames, where, expected, level=level)
+    return wrong(subject, listing.frames, field, expected, level=level)

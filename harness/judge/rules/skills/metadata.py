@@ -1,4 +1,4 @@
-"""Rules on what a listing says of a skill: its description, its icons and colour."""
+"""Rules on the metadata of a listed skill: its description, its icons and its colour."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import posixpath
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on_answer, rule
-from harness.judge.rules.shared.forced_listings import ForcedListings, known_alone
+from harness.judge.rules.shared.forced_listings import ForcedListings, known_skills
 from harness.judge.rules.shared.skill_files import CONFIG, Disk
-from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing, listing
-from harness.judge.rules.shared.violations import Member, differs, wrong
+from harness.judge.rules.shared.skill_listings import LIST, Entry, Listing, parse_listing
+from harness.judge.rules.shared.violations import Member, different, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import obj, text
 from harness.trace.frame import Frame
 
-# The members of an interface that are icons, and the companion file of each.
+# The icon members of an interface, each with its companion file.
 ICONS: Final = {"iconSmall": "icon.svg", "iconLarge": "icon-large.svg"}
 _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}")
 
@@ -27,30 +27,30 @@ _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}")
     needs=("skills",),
 )
 class IconNames(Monitor):
-    """Judges iconSmall and iconLarge of every skill that is listed, the server's own too.
+    """Judges iconSmall and iconLarge of every listed skill, including the server's own.
 
-    Each is the name of a file. An absolute path or an address is none; of a relative path, which
-    may be seen as the name of a file in a folder, SHOULD.
+    Each is the name of a file, not an absolute path or an address; SHOULD for a relative path,
+    which may count as the name of a file in a folder.
     """
 
     @on_answer(LIST)
     def on_list_answer(self, frame: Frame) -> Outcomes:
-        shown = listing(self.conversation.request_of(frame), frame)
-        for entry in shown.entries if shown is not None else ():
-            for where, skill in entry.skills():
+        listing = parse_listing(self.conversation.request_of(frame), frame)
+        for entry in listing.entries if listing is not None else ():
+            for field, skill in entry.skills():
                 face = obj(skill.get("interface"))
-                for name in (one for one in ICONS if isinstance(face.get(one), str)):
+                for name in (key for key in ICONS if isinstance(face.get(key), str)):
                     subject = f"skill {skill.get('name')} {name}"
-                    icon = where.part("interface", name)
-                    yield _named(subject, (frame,), icon, face[name])
+                    icon = field.part("interface", name)
+                    yield _judge_icon_name(subject, (frame,), icon, face[name])
 
 
-def _named(subject: str, frames: tuple[Frame, ...], where: Member, icon: str) -> Outcome:
+def _judge_icon_name(subject: str, frames: tuple[Frame, ...], field: Member, icon: str) -> Outcome:
     if not re.search(r"[/\\]", icon):
         return Witness(subject, frames)
     elsewhere = posixpath.isabs(icon) or ":" in icon
     level = None if elsewhere else Level.SHOULD
-    return wrong(subject, frames, where, "the name of a file, not a path", level=level)
+    return wrong(subject, frames, field, "the name of a file, not a path", level=level)
 
 
 @rule(
@@ -62,30 +62,34 @@ def _named(subject: str, frames: tuple[Frame, ...], where: Member, icon: str) ->
 class Description(ForcedListings):
     """Judges the description of a skill in a forced listing.
 
-    It should be that of its SKILL.md, or the beginning of it: the text calls both a brief
-    description and does not say that they are one. Judged are files in which front matter and the
-    paragraph below the heading agree, and of whose name there is no other for the directory.
+    It should be that of its SKILL.md, or its beginning: the text calls both a brief description and
+    does not say that they are the same. For files whose front matter agrees with the paragraph
+    below the heading, and whose name is unique for the directory.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        for file in known_alone(shown, disk, cwd):
-            subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-            found = entry.named(file.name)
-            if not found:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        for file in known_skills(listing, disk, cwd):
+            subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+            skills = entry.skills_named(file.name)
+            if not skills:
                 continue
-            told = [" ".join(text(skill.get("description")).split()) for _, skill in found]
+            descriptions = [" ".join(text(skill.get("description")).split()) for _, skill in skills]
             if any(
-                file.description in one or (one and _begins(file.description, one)) for one in told
+                file.description in description
+                or (description and _is_beginning(file.description, description))
+                for description in descriptions
             ):
-                yield Witness(subject, shown.frames)
+                yield Witness(subject, listing.frames)
             else:
-                where = found[0][0].part("description")
-                why = f"as in {file.path}"
-                yield differs(subject, shown.frames, where, file.description, why=why)
+                field = skills[0][0].part("description")
+                reason = f"as in {file.path}"
+                yield different(subject, listing.frames, field, file.description, reason=reason)
 
 
-def _begins(whole: str, part: str) -> bool:
-    return whole.startswith(part.removesuffix("…").removesuffix("...").rstrip())
+def _is_beginning(description: str, part: str) -> bool:
+    return description.startswith(part.removesuffix("…").removesuffix("...").rstrip())
 
 
 @rule(
@@ -97,51 +101,56 @@ def _begins(whole: str, part: str) -> bool:
 class Companions(ForcedListings):
     """Judges the interface of a skill that has `icon.svg`, `icon-large.svg` or a config.toml.
 
-    An icon that is there is named. A colour that is shown is one of config.toml, where that has
-    any; which keys it has is not shown, so that none need be shown. That the files give what the
-    interface has the text does not say in so many words: SHOULD. As for descriptions.
+    An existing icon is named. A shown colour is one of config.toml, if that has any; its keys are
+    not shown, so that none need be shown. The text does not say outright that the files define the
+    interface: SHOULD. Otherwise as for descriptions.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        for file in known_alone(shown, disk, cwd):
-            found = entry.named(file.name)
-            if not found:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        for file in known_skills(listing, disk, cwd):
+            skills = entry.skills_named(file.name)
+            if not skills:
                 continue
-            where, skill = found[0]
+            field, skill = skills[0]
             face = obj(skill.get("interface"))
             beside = {
                 posixpath.basename(path): mark.body.text
                 for path, mark in disk.files.items()
                 if posixpath.dirname(path) == file.folder
             }
-            subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-            yield from _icons(subject, shown, where, face, {*beside})
-            yield from _colour(subject, shown, where, face, beside.get(CONFIG) or "")
+            subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+            yield from _judge_icons(subject, listing, field, face, {*beside})
+            yield from _judge_colour(subject, listing, field, face, beside.get(CONFIG) or "")
 
 
-def _icons(
-    subject: str, shown: Listing, where: Member, face: dict[str, Any], beside: set[str]
+def _judge_icons(
+    subject: str, listing: Listing, field: Member, face: dict[str, Any], beside: set[str]
 ) -> Iterator[Outcome]:
     for name, icon in ICONS.items():
         if icon not in beside:
             continue
         if posixpath.basename(text(face.get(name))) == icon:
-            yield Witness(f"{subject} {name}", shown.frames)
+            yield Witness(f"{subject} {name}", listing.frames)
         else:
-            place = where.part("interface", name) if face else where.part("interface")
+            place = field.part("interface", name) if face else field.part("interface")
             expected = f"{icon}, which lies beside SKILL.md"
-            yield wrong(f"{subject} {name}", shown.frames, place, expected)
+            yield wrong(f"{subject} {name}", listing.frames, place, expected)
 
 
-def _colour(
-    subject: str, shown: Listing, where: Member, face: dict[str, Any], config: str
+def _judge_colour(
+    subject: str, listing: Listing, field: Member, face: dict[str, Any], config: str
 ) -> Iterator[Outcome]:
-    colours, given = [one.lower() for one in _COLOUR.findall(config)], face.get("brandColor")
-    if not colours or not isinstance(given, str):
+    colours, colour = (
+        [found_colour.lower() for found_colour in _COLOUR.findall(config)],
+        face.get("brandColor"),
+    )
+    if not colours or not isinstance(colour, str):
         return
-    if given.lower() in colours:
-        yield Witness(f"{subject} brandColor", shown.frames)
+    if colour.lower() in colours:
+        yield Witness(f"{subject} brandColor", listing.frames)
     else:
         expected = f"a colour of config.toml: {', '.join(colours)}"
-        place = where.part("interface", "brandColor")
-        yield wrong(f"{subject} brandColor", shown.frames, place, expected)
+        place = field.part("interface", "brandColor")
+        yield wrong(f"{subject} brandColor", listing.frames, place, expected)

@@ -1,4 +1,4 @@
-"""The rule on the paths of skills that the harness sends: a target is not blamed for them."""
+"""Rule on the paths of skills that the harness sends: a finding does not blame the target."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from dataclasses import replace
@@ -19,14 +19,14 @@ from harness.trace.frame import Frame
     needs=("skills",),
 )
 class OwnSkillPaths(Monitor):
-    """Judges the paths that the harness sends: of skills to be used or configured, of extra roots.
+    """Judges the paths that the harness sends, of used or configured skills and of extra roots.
 
-    That of a skill is the absolute path of its SKILL.md, and extra roots are absolute. A finding
-    blames the harness (verdict ERROR). Left open: what a scenario made wrong on purpose.
+    The path of a skill is the absolute path of its SKILL.md, and extra roots are absolute. A
+    finding blames the harness (verdict ERROR). Left open: deliberately wrong paths of a scenario.
     """
 
     @on_sent("turn/start", "turn/steer", WRITE, LIST)
-    def sent(self, frame: Frame) -> Outcomes:
+    def on_skill_request_sent(self, frame: Frame) -> Outcomes:
         if frame.deliberate:
             return
         subject = f"own {request_subject(frame)}"
@@ -36,5 +36,5 @@ class OwnSkillPaths(Monitor):
             else:
                 root = "extraUserRoots" in path
                 expected = f"an absolute path{'' if root else f' of a {SKILL_FILE}'}"
-                found = wrong(subject, (frame,), member(frame, *path), expected)
-                yield replace(found, blame_harness=True)
+                violation = wrong(subject, (frame,), member(frame, *path), expected)
+                yield replace(violation, blame_harness=True)

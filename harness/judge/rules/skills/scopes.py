@@ -1,7 +1,7 @@
-"""Rules on where skills come from: the project, the user, further folders, and a cache.
+"""Rules on the sources of skills: the project, the user, further folders, and a cache.
 
-Any other skill in a listing is the server's own. Nothing is judged of what the model's commands or
-file changes may have written, and that a disabled skill is listed the text does not say.
+Any other skill in a listing is the server's own. Nothing is judged after commands or file changes
+of the model; the text does not say that a disabled skill is listed.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from harness.judge.base import Outcome, Witness, rule
 from harness.judge.rules.shared.forced_listings import (
     ForcedListings,
-    in_root,
-    of_user,
-    related,
+    are_related,
     roots_of,
+    skills_in_root,
+    user_skills,
 )
 from harness.judge.rules.shared.skill_files import Disk, SkillFile, disk_before
 from harness.judge.rules.shared.skill_listings import Entry, Listing
 from harness.judge.rules.shared.view_queries import same_folder
-from harness.judge.rules.shared.violations import instead
+from harness.judge.rules.shared.violations import unexpected_member
 from harness.judge.verdict import Level
 from harness.trace.difference import literal
 from harness.trace.order import came_before
@@ -33,14 +33,16 @@ from harness.trace.order import came_before
 class ProjectListed(ForcedListings):
     """Judges that a skill in `{cwd}/.agent/skills` is in the entry of that directory.
 
-    The skill has a folder of its own name, and in it a SKILL.md that has all that the text lists.
+    The skill has a folder of its own name with a SKILL.md that has everything that the text lists.
     Judged in listings with forceReload. The name of `.agent` is that of the target's profile.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
         root = disk.project_root(cwd)
-        for file in in_root(disk, root) if root else ():
-            yield from self.expected(shown, entry, disk, file, "of the file")
+        for file in skills_in_root(disk, root) if root else ():
+            yield from self.judge_skill_listed(listing, entry, disk, file, "of the file")
 
 
 @rule(
@@ -52,16 +54,21 @@ class ProjectListed(ForcedListings):
 class UserListed(ForcedListings):
     """Judges that a skill in the user's folder of skills is in every entry.
 
-    That folder is `skills` in the home, and the harness tells its home in two ways: judged are
-    skills that lie both in `skills` and in `.agent/skills` of it. That they are the user's wherever
-    he works is derived: where another entry has the skill, SHOULD. As for a project's skills.
+    That folder is `skills` in the home, and the harness sets its home in two ways: judged are
+    skills that lie both in `skills` and in `.agent/skills` of it. That they apply to every
+    directory is derived: SHOULD if another entry has the skill. Otherwise as for a project's
+    skills.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        for file in of_user(disk):
-            elsewhere = any(one.named(file.name) for one in shown.entries)
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        for file in user_skills(disk):
+            elsewhere = any(other.skills_named(file.name) for other in listing.entries)
             level = Level.SHOULD if elsewhere else None
-            yield from self.expected(shown, entry, disk, file, "of the user's file", level)
+            yield from self.judge_skill_listed(
+                listing, entry, disk, file, "of the user's file", level
+            )
 
 
 @rule(
@@ -71,49 +78,63 @@ class UserListed(ForcedListings):
     needs=("skills",),
 )
 class ExtraRoots(ForcedListings):
-    """Judges that a skill in one of the extraUserRoots of a directory is in the entry of that one.
+    """Judges that a skill in one of the extraUserRoots of a directory is in that directory's entry.
 
-    Such a root is scanned as the user's scope. As for a project's skills.
+    Such a root is scanned as the user's scope. Otherwise as for a project's skills.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        for root in shown.extra_roots(cwd):
-            for file in in_root(disk, root):
-                yield from self.expected(shown, entry, disk, file, "of the extra root's file")
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        for root in listing.extra_roots(cwd):
+            for file in skills_in_root(disk, root):
+                yield from self.judge_skill_listed(
+                    listing, entry, disk, file, "of the extra root's file"
+                )
 
 
 @rule(
     "skills.own-directory",
-    title="What belongs to one directory is not listed for another",
+    title="Skills of one directory are not listed for another",
     level=Level.MUST,
     needs=("skills",),
 )
 class OwnDirectory(ForcedListings):
     """Judges that the skills of a project, and of extra roots, are in no other entry.
 
-    Judged are skills of a name that the harness wrote nowhere else, in entries of directories that
-    are neither above nor below the one that the skill belongs to: which of their skills those have
-    is open. As for a project's skills.
+    For skills whose name the harness wrote nowhere else, in entries of directories that are neither
+    above nor below the skill's own: which skills of each other those list is open. Otherwise as for
+    a project's skills.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
-        mine = roots_of(shown, disk, cwd)
-        for other in dict.fromkeys(shown.asked):
-            if related(other, cwd):
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
+        own_roots = roots_of(listing, disk, cwd)
+        for other in dict.fromkeys(listing.requested_folders):
+            if are_related(other, cwd):
                 continue
-            roots = {disk.project_root(other), *shown.extra_roots(other)} - {""}
-            for file in (one for root in sorted(roots) for one in in_root(disk, root)):
-                alike = [one for one in disk.skills() if one.name in (file.name, "")]
-                known = any(same_folder(one.root, root) for one in alike for root in mine)
-                if len(alike) > 1 or known or any(related(file.root, root) for root in mine):
+            roots = {disk.project_root(other), *listing.extra_roots(other)} - {""}
+            for file in (skill for root in sorted(roots) for skill in skills_in_root(disk, root)):
+                same_name = [skill for skill in disk.skills() if skill.name in (file.name, "")]
+                is_known = any(
+                    same_folder(skill.root, root) for skill in same_name for root in own_roots
+                )
+                if (
+                    len(same_name) > 1
+                    or is_known
+                    or any(are_related(file.root, root) for root in own_roots)
+                ):
                     continue
-                subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-                found = entry.named(file.name)
-                if not found:
-                    yield Witness(subject, shown.frames)
+                subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+                skills = entry.skills_named(file.name)
+                if not skills:
+                    yield Witness(subject, listing.frames)
                     continue
                 expected = f"no skill {literal(file.name)} here: it belongs to {other} alone"
-                yield instead(subject, shown.frames, found[0][0].part("name"), expected)
+                yield unexpected_member(
+                    subject, listing.frames, skills[0][0].part("name"), expected
+                )
 
 
 @rule(
@@ -123,55 +144,59 @@ class OwnDirectory(ForcedListings):
     needs=("skills",),
 )
 class ReloadRescans(ForcedListings):
-    """Judges what a listing with forceReload shows of skills that changed since an earlier listing.
+    """Judges a listing with forceReload for skills that changed since an earlier listing.
 
-    One that was written since is listed, one that was removed since is not, and one that is listed
-    has its new description. Judged are the skills of a project, of a name that the harness wrote
-    nowhere else, whose file an earlier listing of the same directory could have seen otherwise.
+    A new one is listed, a removed one is not, and a changed one has its new description. For the
+    skills of a project whose name the harness wrote nowhere else, and whose file an earlier listing
+    of the same directory could have seen otherwise.
     """
 
-    def judged(self, shown: Listing, entry: Entry, cwd: str, disk: Disk) -> Iterator[Outcome]:
+    def judge_entry(
+        self, listing: Listing, entry: Entry, cwd: str, disk: Disk
+    ) -> Iterator[Outcome]:
         root = disk.project_root(cwd)
         before = [
-            one for one in self.former if one.of(cwd) and came_before(one.answer, shown.request)
+            earlier
+            for earlier in self.former
+            if earlier.entries_of(cwd) and came_before(earlier.answer, listing.request)
         ]
         former = disk_before(self.trace, before[-1].request) if before and root else None
         if former is None:
             return
-        now, then = in_root(disk, root), in_root(former, root)
-        names = {one.name: one for one in now}
-        elsewhere = {one.name for one in disk.skills() if not same_folder(one.root, root)}
+        now, then = skills_in_root(disk, root), skills_in_root(former, root)
+        names = {skill.name: skill for skill in now}
+        elsewhere = {skill.name for skill in disk.skills() if not same_folder(skill.root, root)}
         for file in now:
-            older = next((one for one in then if one.path == file.path), None)
+            older = next((skill for skill in then if skill.path == file.path), None)
             if older is None:
-                yield from self.expected(
-                    shown, entry, disk, file, "which was written since the last listing:"
+                yield from self.judge_skill_listed(
+                    listing, entry, disk, file, "which was written since the last listing:"
                 )
-            elif older.description != file.description and entry.named(file.name):
-                yield self._described(shown, entry, file, older)
+            elif older.description != file.description and entry.skills_named(file.name):
+                yield self._judge_description(listing, entry, file, older)
         for file in then:
             if (
                 file.name not in names
                 and file.path not in disk.files
                 and not elsewhere & {file.name, ""}
             ):
-                yield self._gone(shown, entry, file)
+                yield self._judge_removed(listing, entry, file)
 
-    def _gone(self, shown: Listing, entry: Entry, file: SkillFile) -> Outcome:
-        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-        found = entry.named(file.name)
-        if not found:
-            return Witness(subject, shown.frames)
+    def _judge_removed(self, listing: Listing, entry: Entry, file: SkillFile) -> Outcome:
+        subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+        skills = entry.skills_named(file.name)
+        if not skills:
+            return Witness(subject, listing.frames)
         expected = f"no skill {literal(file.name)}: {file.path} was removed"
-        return instead(subject, shown.frames, found[0][0].part("name"), expected)
+        return unexpected_member(subject, listing.frames, skills[0][0].part("name"), expected)
 
-    def _described(
-        self, shown: Listing, entry: Entry, file: SkillFile, older: SkillFile
+    def _judge_description(
+        self, listing: Listing, entry: Entry, file: SkillFile, older: SkillFile
     ) -> Outcome:
-        subject = f"{shown.subject}, skill {file.name} in {entry.cwd}"
-        found = entry.named(file.name)
-        stale = [where for where, skill in found if skill.get("description") == older.description]
-        if not stale or len(found) > 1:
-            return Witness(subject, shown.frames)
+        subject = f"{listing.subject}, skill {file.name} in {entry.cwd}"
+        skills = entry.skills_named(file.name)
+        stale = [field for field, skill in skills if skill.get("description") == older.description]
+        if not stale or len(skills) > 1:
+            return Witness(subject, listing.frames)
         expected = f"not the description that {file.path} had before it was written anew"
-        return instead(subject, shown.frames, stale[0].part("description"), expected)
+        return unexpected_member(subject, listing.frames, stale[0].part("description"), expected)

@@ -1,7 +1,7 @@
-"""Rules on archiving and its reverse: the answers, and what is told of it.
+"""Rules on archiving and restoring: the answers and the notifications.
 
-The text shows the params of thread/archived alone; of the others a message that names no thread can
-be about any.
+The text shows the params of thread/archived only; any other of these messages without a thread id
+may be about any thread.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -10,8 +10,8 @@ from typing import Final
 from harness.judge.base import Monitor, Outcomes, Witness, on, on_answer, rule
 from harness.judge.rules.shared.empty_replies import empty_reply
 from harness.judge.rules.shared.subscriptions import Exchanges, thread_of_request
-from harness.judge.rules.shared.telling_requests import TellingRequests
-from harness.judge.rules.shared.view_queries import failed
+from harness.judge.rules.shared.telling_requests import AnnouncedRequests
+from harness.judge.rules.shared.view_queries import is_failure
 from harness.judge.rules.shared.violations import member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.values import dig
@@ -30,99 +30,99 @@ UNARCHIVE: Final = "thread/unarchive"
 class ArchiveReply(Monitor):
     """Judges that a successful thread/archive is answered with an empty object.
 
-    Members beyond that are extra members, which nothing forbids: recorded as INFO.
+    The text does not forbid extra members: they are recorded as INFO.
     """
 
     @on_answer(ARCHIVE)
     def on_archive_answer(self, frame: Frame) -> Outcomes:
-        if failed(frame):
+        if is_failure(frame):
             return None
         return empty_reply(self.conversation.request_of(frame), frame)
 
 
 @rule(
     "unarchive.restored-thread",
-    title="thread/unarchive returns the thread that was asked for",
+    title="thread/unarchive returns the requested thread",
     level=Level.MUST,
     needs=("archive",),
 )
 class RestoredThread(Monitor):
-    """Judges that the thread in the answer to thread/unarchive has the id that was asked for.
+    """Judges that the thread in the answer to thread/unarchive has the requested id.
 
-    Left open: requests that name no thread by `threadId`, since the params are not shown, and an
-    answer without a thread (shapes).
+    Left open: requests without a `threadId`, since the params are not shown, and an answer without
+    a thread (shapes).
     """
 
     @on_answer(UNARCHIVE)
     def on_unarchive_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        if request is None or frame.kind is not Kind.RESPONSE or failed(frame):
+        if request is None or frame.kind is not Kind.RESPONSE or is_failure(frame):
             return None
-        asked, given = thread_of_request(request), dig(frame.result, "thread", "id")
-        if not asked or not isinstance(given, str):
+        requested, returned = thread_of_request(request), dig(frame.result, "thread", "id")
+        if not requested or not isinstance(returned, str):
             return None
-        subject, frames = f"thread {asked}", (request, frame)
-        if given == asked:
+        subject, frames = f"thread {requested}", (request, frame)
+        if returned == requested:
             return [Witness(subject, frames)]
-        return [wrong(subject, frames, member(frame, "thread", "id"), f'"{asked}"')]
+        return [wrong(subject, frames, member(frame, "thread", "id"), f'"{requested}"')]
 
 
 @rule(
     "archive.told",
-    title="That a thread was archived is told",
+    title="Archiving a thread is announced",
     level=Level.MUST,
     needs=("archive",),
 )
-class ArchiveTold(TellingRequests):
+class ArchiveTold(AnnouncedRequests):
     """Judges, at the end of a quiescent trace, that thread/archive was followed by thread/archived.
 
-    Of a thread that was started, resumed or forked within the trace, and was not in the archive
-    before. One connection that was told is enough; which one, and whether before the answer, is
-    open. SHOULD where no client that is still connected followed the thread, INFO where all who did
-    left it at once.
+    For a thread that was started, resumed or forked in the trace, and was not archived before. A
+    notification on one connection is enough; which one, and whether it comes before the answer, is
+    open. SHOULD if no connected client followed the thread, INFO if all followers unsubscribed at
+    once.
     """
 
-    told = "thread/archived"
+    notification = "thread/archived"
 
-    def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
+    def is_due(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
         return archived_before(exchanges, request, answer) is False
 
     @on_answer(ARCHIVE)
     def on_archive_answer(self, frame: Frame) -> Outcomes:
-        return self.accepted(frame)
+        return self.add_accepted(frame)
 
     @on("thread/archived")
     def on_thread_archived(self, frame: Frame) -> Outcomes:
-        return self.came(frame)
+        return self.judge_until(frame)
 
 
 @rule(
     "unarchive.told",
-    title="That a thread was taken out of the archive is told",
+    title="Restoring a thread is announced",
     level=Level.MUST,
     needs=("archive",),
 )
-class UnarchiveTold(TellingRequests):
+class UnarchiveTold(AnnouncedRequests):
     """Judges, at the end of a quiescent trace, that thread/unarchive had its thread/unarchived.
 
-    Of a thread that was archived within the trace. The payload is not shown: a message that names
-    no thread can be about any. One connection that was told is enough; which one, and whether
-    before the answer, is open. SHOULD where no client that is still connected followed the thread,
-    INFO where all who did left it at once.
+    For a thread that was archived in the trace. The payload is not shown: a message without a
+    thread id may be about any thread. A notification on one connection is enough; which one, and
+    whether it comes before the answer, is open. SHOULD if no connected client followed the thread,
+    INFO if all followers unsubscribed at once.
     """
 
-    told = "thread/unarchived"
+    notification = "thread/unarchived"
 
-    def owes(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
+    def is_due(self, exchanges: Exchanges, request: Frame, answer: Frame) -> bool:
         return archived_before(exchanges, request, answer) is True
 
     @on_answer(UNARCHIVE)
     def on_unarchive_answer(self, frame: Frame) -> Outcomes:
-        return self.accepted(frame)
+        return self.add_accepted(frame)
 
     @on("thread/unarchived")
     def on_thread_unarchived(self, frame: Frame) -> Outcomes:
-        return self.came(frame)
+        return self.judge_until(frame)
 
 
 def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool | None:
@@ -136,5 +136,5 @@ def archived_before(exchanges: Exchanges, request: Frame, answer: Frame) -> bool
     if accepted is None:
         return None
     if not accepted:
-        return False if exchanges.opened(thread_id, before=request) else None
+        return False if exchanges.was_opened(thread_id, before=request) else None
     return accepted[-1].method == ARCHIVE

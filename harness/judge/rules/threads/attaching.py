@@ -1,9 +1,9 @@
-"""Rules on a thread that is resumed while a turn of it runs: no gap, and nothing told twice.
+"""Rules on a thread that is resumed while a turn of it runs: no gap, and no repetition.
 
-What is told on one connection is known in order: what came before the answer is in what it shows or
-was told already, what comes after it is new. The text says so of no message outright; it follows
-from the turn's items that thread/resume shows and from the lifecycle that each item has once: all
-of these rules are SHOULD.
+Messages on one connection are ordered: what came before the answer is in the answer or was already
+sent, what comes after it is new. The text does not say so outright; it follows from the turn's
+items that thread/resume shows and from the single lifecycle of each item: all of these rules are
+SHOULD.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -22,10 +22,10 @@ from harness.judge.base import (
     rule,
 )
 from harness.judge.rules.shared.state_tracking import RUNNING, status_ends
-from harness.judge.rules.shared.stored_turns import MESSAGES, stored_in
-from harness.judge.rules.shared.told_turns import Told
+from harness.judge.rules.shared.stored_turns import MESSAGES, stored_turns
+from harness.judge.rules.shared.told_turns import LiveTurns
 from harness.judge.rules.shared.view_queries import DELTAS, began_here, item_in
-from harness.judge.rules.shared.violations import Member, differs, member
+from harness.judge.rules.shared.violations import Member, different, member
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.difference import literal
@@ -38,9 +38,9 @@ MESSAGE_DELTA = "item/agentMessage/delta"
 
 @dataclass(slots=True, eq=False)
 class Attached:
-    """A turn that runs, as the answer to a thread/resume shows it; `items` by their ids.
+    """A running turn as the answer to a thread/resume shows it, with its `items` by id.
 
-    `earlier` are those that answers before it showed, of a client that asks more than once.
+    `earlier` has the items of earlier answers to the same client.
     """
 
     request: Frame
@@ -57,14 +57,14 @@ class Attached:
 
 
 class _Attaching(Monitor):
-    """The turns that this client came into, by their thread and their id."""
+    """Base of rules on the running turns that this client attached to, by thread and turn id."""
 
     def begin(self) -> None:
-        self.told = Told(self.trace, self.conversation)
+        self.live_turns = LiveTurns(self.trace, self.conversation)
         self.attached: dict[tuple[str, str], Attached] = {}
 
-    def come(self, frame: Frame, *, first: bool = False) -> None:
-        """Note which turns the answer to a thread/resume shows in progress.
+    def note_running_turns(self, frame: Frame, *, first: bool = False) -> None:
+        """Note the turns in progress in the answer to a thread/resume.
 
         The last answer counts, since the client may have left in between; or the `first` one.
         """
@@ -72,39 +72,41 @@ class _Attaching(Monitor):
         if request is None or frame.kind is not Kind.RESPONSE:
             return
         thread_id = text(dig(frame.result, "thread", "id"))
-        shown = stored_in(frame)
-        for key in [one for one in self.attached if one[0] == thread_id and one[1] not in shown]:
-            # What the client missed, if it had left, is not known of such a turn.
+        stored = stored_turns(frame)
+        for key in [
+            attached_key
+            for attached_key in self.attached
+            if attached_key[0] == thread_id and attached_key[1] not in stored
+        ]:
+            # The client may have left and missed messages of such a turn.
             turn = self.conversation.turn_at(*key)
-            if not first and (turn is None or not turn.completed):
+            if not first and (turn is None or not turn.completions):
                 del self.attached[key]
-        for turn_id, where in shown.items():
+        for turn_id, shown_turn in stored.items():
             before = self.attached.get((thread_id, turn_id))
-            if obj(where.value).get("status") != RUNNING or (first and before is not None):
+            if obj(shown_turn.value).get("status") != RUNNING or (first and before is not None):
                 continue
-            found = Attached(request, frame, thread_id, turn_id)
-            for at, item in enumerate(arr(obj(where.value).get("items"))):
-                found.items[text(obj(item).get("id"))] = where.part("items", at)
+            attached = Attached(request, frame, thread_id, turn_id)
+            for index, item in enumerate(arr(obj(shown_turn.value).get("items"))):
+                attached.items[text(obj(item).get("id"))] = shown_turn.part("items", index)
             if before is not None:
-                found.earlier = {**before.earlier, **before.items}
-            self.attached[thread_id, turn_id] = found
+                attached.earlier = {**before.earlier, **before.items}
+            self.attached[thread_id, turn_id] = attached
 
-    def at(self, frame: Frame) -> Attached | None:
-        """The turn that a notification is about, where this client came into it before."""
+    def attached_turn(self, frame: Frame) -> Attached | None:
+        """Return the turn of a notification if this client attached to it before."""
         if not self.attached:
             return None
         params = obj(frame.params)
         turn_id = text(params.get("turnId")) or text(dig(params, "turn", "id"))
         return self.attached.get((text(params.get("threadId")), turn_id))
 
-    def ended_before(self, attached: Attached, item_id: str) -> Frame | None:
-        """The item/completed of an item that any client had received before the thread was asked
-        for.
-        """
-        for _, thread in self.told.threads(attached.thread_id, attached.answer):
+    def item_end_before(self, attached: Attached, item_id: str) -> Frame | None:
+        """Return the item/completed that any client had received before the thread/resume."""
+        for _, thread in self.live_turns.thread_views(attached.thread_id, attached.answer):
             turn = thread.turns.get(attached.turn_id)
             item = turn.items.get(item_id) if turn is not None else None
-            for end in item.completed if item is not None and not item.is_open else ():
+            for end in item.completions if item is not None and not item.is_open else ():
                 if received_before_sent(end, attached.request):
                     return end
         return None
@@ -112,71 +114,72 @@ class _Attaching(Monitor):
 
 @rule(
     "attach.no-duplicate",
-    title="What a resumed thread shows as finished is not told again",
+    title="Items that thread/resume shows as finished are not repeated",
     level=Level.SHOULD,
     needs=("history",),
 )
 class NoDuplicate(_Attaching):
     """Judges that no item/started or item/completed comes for an item that was shown as finished.
 
-    Shown by the answer to thread/resume in the turn that runs, and finished for certain: some
-    client had been told of its item/completed before the request was sent, or its status says so.
-    Left open: items that may have ended while the request was under way, ids that were used again.
+    Shown by the answer to thread/resume in the running turn, and certainly finished: some client
+    had received its item/completed before the request was sent, or its status says so. Left open:
+    items that may have ended while the request was in flight, and reused ids.
     """
 
     @on_answer("thread/resume")
     def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
-        self.come(frame, first=True)
+        self.note_running_turns(frame, first=True)
         return None
 
     @on("item/started", "item/completed")
     def on_item(self, frame: Frame) -> Iterator[Outcome]:
-        attached = self.at(frame)
+        attached = self.attached_turn(frame)
         item_id = text(item_in(frame).get("id"))
         if attached is None or item_id not in attached.items:
             return
-        where = attached.items[item_id]
-        end = self.ended_before(attached, item_id)
-        if end is None and not _finished(where):
+        field = attached.items[item_id]
+        end = self.item_end_before(attached, item_id)
+        if end is None and not _is_finished(field):
             return
         subject = f"item {item_id} of {attached.subject}"
-        frames = tuple(one for one in (end, attached.answer, frame) if one is not None)
-        expected = f"nothing more of {subject}, which {where.name} shows as finished"
-        places = (where.place, member(frame, "item", "id").place)
+        frames = tuple(message for message in (end, attached.answer, frame) if message is not None)
+        expected = f"nothing more of {subject}, which {field.name} shows as finished"
+        places = (field.place, member(frame, "item", "id").place)
         yield Violation(subject, frames, expected, frame.method, places=places)
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Iterator[Outcome]:
-        attached = self.at(frame)
+        attached = self.attached_turn(frame)
         if attached is None:
             return
         turn = self.conversation.turn_of(frame)
-        for item_id, where in attached.items.items():
+        for item_id, shown_item in attached.items.items():
             item = turn.items.get(item_id) if turn is not None else None
             late = item is not None and any(
-                came_before(attached.answer, one) for one in (*item.started, *item.completed)
+                came_before(attached.answer, message)
+                for message in (*item.starts, *item.completions)
             )
-            if not late and (_finished(where) or self.ended_before(attached, item_id)):
+            if not late and (_is_finished(shown_item) or self.item_end_before(attached, item_id)):
                 yield Witness(attached.subject, (attached.answer, frame))
                 return
 
 
-def _finished(where: Member) -> bool:
+def _is_finished(field: Member) -> bool:
     """Return whether an item is shown with a status that ends it."""
-    item = obj(where.value)
+    item = obj(field.value)
     return item.get("status") in status_ends(text(item.get("type")))
 
 
 @rule(
     "attach.known-items",
-    title="Who resumes a thread is told of no item that it cannot know",
+    title="Deltas after thread/resume belong to known items",
     level=Level.SHOULD,
     needs=("history",),
 )
 class KnownItems(_Attaching):
-    """Judges that each delta of the turn that runs is of an item that the client knows.
+    """Judges that each delta of the running turn belongs to an item that the client knows.
 
-    From an answer to thread/resume, or from an item/started on its connection. One finding an
+    From an answer to thread/resume, or from an item/started on its connection. One finding per
     item. Left open: turns that the last answer does not show at all; an item/completed, which
     carries the whole item.
     """
@@ -187,12 +190,12 @@ class KnownItems(_Attaching):
 
     @on_answer("thread/resume")
     def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
-        self.come(frame)
+        self.note_running_turns(frame)
         return None
 
     @on(*DELTAS)
     def on_delta(self, frame: Frame) -> Outcomes:
-        attached = self.at(frame)
+        attached = self.attached_turn(frame)
         if attached is None:
             return None
         item_id = text(obj(frame.params).get("itemId"))
@@ -202,8 +205,8 @@ class KnownItems(_Attaching):
         self._judged.add(key)
         item = self.conversation.item_of(frame)
         subject, frames = f"item {item_id} of {attached.subject}", (attached.answer, frame)
-        known = item_id in attached.items or item_id in attached.earlier
-        if known or (item is not None and item.started):
+        is_known = item_id in attached.items or item_id in attached.earlier
+        if is_known or (item is not None and item.starts):
             return [Witness(subject, frames)]
         expected = f"{subject} in the answer to thread/resume, or item/started of it"
         places, actual = (member(frame, "itemId").place,), f"{frame.method} first"
@@ -212,37 +215,37 @@ class KnownItems(_Attaching):
 
 @rule(
     "attach.text-continues",
-    title="A message that is shown unfinished goes on where it stands",
+    title="An unfinished message continues from its shown text",
     level=Level.SHOULD,
     needs=("history",),
 )
 class TextContinues(_Attaching):
     """Judges the text of an agentMessage that the answer to thread/resume shows unfinished.
 
-    What is shown and the deltas that come after it are the text of the item/completed. Of the
-    deltas that came between the request and its answer any number of the first may be in what is
-    shown. Of a client that asks more than once, as one does that has left, the last answer counts.
-    Left open: messages that are not shown; ids that were used again.
+    The shown text plus the later deltas is the text of the item/completed. The shown text may
+    include the first few of the deltas that came between the request and its answer. If a client
+    resumes more than once, the last answer counts. Left open: messages that are not shown; reused
+    ids.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._asked: list[Frame] = []
+        self._resumes: list[Frame] = []
         self._pieces: dict[tuple[str, str, str], list[Frame]] = {}
 
     @on_sent("thread/resume")
     def on_thread_resume_sent(self, frame: Frame) -> Outcomes:
-        self._asked.append(frame)
+        self._resumes.append(frame)
         return None
 
     @on_answer("thread/resume")
     def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
-        self.come(frame)
+        self.note_running_turns(frame)
         return None
 
     @on(MESSAGE_DELTA)
     def on_message_delta(self, frame: Frame) -> Outcomes:
-        if self._asked:
+        if self._resumes:
             params = obj(frame.params)
             ids = [text(params.get(name)) for name in ("threadId", "turnId", "itemId")]
             self._pieces.setdefault((ids[0], ids[1], ids[2]), []).append(frame)
@@ -250,26 +253,26 @@ class TextContinues(_Attaching):
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
-        attached, whole = self.at(frame), item_in(frame)
-        item_id, final = text(whole.get("id")), whole.get("text")
+        attached, final_item = self.attached_turn(frame), item_in(frame)
+        item_id, final = text(final_item.get("id")), final_item.get("text")
         if attached is None or item_id not in attached.items or not isinstance(final, str):
             return None
-        where = attached.items[item_id].part("text")
+        field = attached.items[item_id].part("text")
         item = self.conversation.item_of(frame)
-        again = item is not None and len(item.started) > 1
-        if again or not isinstance(where.value, str) or self.ended_before(attached, item_id):
+        again = item is not None and len(item.starts) > 1
+        if again or not isinstance(field.value, str) or self.item_end_before(attached, item_id):
             return None
         pieces = self._pieces.pop((attached.thread_id, attached.turn_id, item_id), [])
-        since = [one for one in pieces if came_before(attached.request, one)]
-        early = [_delta(one) for one in since if came_before(one, attached.answer)]
-        late = "".join(_delta(one) for one in since if came_before(attached.answer, one))
-        joined = [where.value + "".join(early[at:]) + late for at in range(len(early) + 1)]
+        since = [delta for delta in pieces if came_before(attached.request, delta)]
+        early = [_delta(delta) for delta in since if came_before(delta, attached.answer)]
+        late = "".join(_delta(delta) for delta in since if came_before(attached.answer, delta))
+        joined = [field.value + "".join(early[index:]) + late for index in range(len(early) + 1)]
         subject, frames = f"item {item_id} of {attached.subject}", (attached.answer, frame)
         if final in joined:
             return [Witness(subject, frames)]
         place = member(frame, "item", "text")
-        why = f"{where.name} of the answer to thread/resume and the deltas after it"
-        return [differs(subject, frames, place, joined[-1], why=why)]
+        reason = f"{field.name} of the answer to thread/resume and the deltas after it"
+        return [different(subject, frames, place, joined[-1], reason=reason)]
 
 
 def _delta(frame: Frame) -> str:
@@ -278,72 +281,72 @@ def _delta(frame: Frame) -> str:
 
 @rule(
     "attach.no-gap",
-    title="Who resumes a thread misses nothing of the turn that runs",
+    title="A client that resumes a thread misses nothing of the running turn",
     level=Level.SHOULD,
     needs=("history",),
 )
 class NoGap(_Attaching):
     """Judges that every item that another client saw completed in the turn is known here.
 
-    At the end of a trace, of turns that a client came into which was not subscribed before, and
-    which it was told the end of: each item is in the answer to thread/resume, or its item/completed
-    came here. An item is known by its id; a message by its text too, since the history may have
-    other ids. Left open: answers that show the running turn without any item; item types that the
-    answer shows none of, where they ended before it; turns that no other client was told of whole.
+    At the end of a trace, for turns that a client attached to and saw the end of: each item is in
+    the answer to thread/resume, or its item/completed came here. An item is known by its id; a
+    message also by its text, since the history may have other ids. Left open: answers that show the
+    running turn without items; item types that the answer does not show, for items that ended
+    before it; turns that no other client saw completely.
     """
 
     @on_answer("thread/resume")
     def on_thread_resume_answer(self, frame: Frame) -> Outcomes:
-        self.come(frame)
+        self.note_running_turns(frame)
         return None
 
     def finish(self) -> Outcomes:
         for attached in self.attached.values():
-            mine = self.conversation.turn_at(attached.thread_id, attached.turn_id)
-            if mine is None or not mine.completed or not attached.items:
+            turn = self.conversation.turn_at(attached.thread_id, attached.turn_id)
+            if turn is None or not turn.completions or not attached.items:
                 continue
-            if began_here(self.conversation, mine):
+            if began_here(self.conversation, turn):
                 continue
-            others = self.told.others_to_the_end(attached.answer)
-            whole = _told_whole(others, attached)
-            if whole is not None:
-                yield self._compared(attached, mine, whole)
+            views = self.live_turns.other_views_at_end(attached.answer)
+            full_turn = _fully_seen_turn(views, attached)
+            if full_turn is not None:
+                yield self._compare(attached, turn, full_turn)
 
-    def _compared(self, attached: Attached, mine: TurnView, whole: TurnView) -> Outcome:
-        shown = [obj(where.value) for where in attached.items.values()]
-        types = {item.get("type") for item in shown}
-        shown += [obj(where.value) for where in attached.earlier.values()]
-        here = [item_in(end) for item in mine.items.values() for end in item.completed]
-        said = [(item.get("type"), _words(item)) for item in (*shown, *here)]
-        ids = {item.get("id") for item in (*shown, *here)}
-        done = [item for item in whole.items.values() if item.completed]
+    def _compare(self, attached: Attached, turn: TurnView, full_turn: TurnView) -> Outcome:
+        shown_items = [obj(field.value) for field in attached.items.values()]
+        types = {item.get("type") for item in shown_items}
+        shown_items += [obj(field.value) for field in attached.earlier.values()]
+        here = [item_in(end) for item in turn.items.values() for end in item.completions]
+        known_texts = [(item.get("type"), _item_text(item)) for item in (*shown_items, *here)]
+        ids = {item.get("id") for item in (*shown_items, *here)}
+        done = [item for item in full_turn.items.values() if item.completions]
         for item in done:
-            end = item_in(item.completed[-1])
-            if item.id in ids or (item.type, _words(end)) in said:
+            end = item_in(item.completions[-1])
+            if item.id in ids or (item.type, _item_text(end)) in known_texts:
                 continue
-            early = received_before_sent(item.completed[-1], attached.request)
+            early = received_before_sent(item.completions[-1], attached.request)
             if early and item.type not in types and item.type not in MESSAGES:
                 continue
-            frames = (item.completed[-1], attached.answer, mine.completed[0])
+            frames = (item.completions[-1], attached.answer, turn.completions[0])
             expected = f"{item.subject} in the answer to thread/resume, or its item/completed"
             actual = f"neither, on connection {attached.answer.connection}; it says {literal(end)}"
-            places = (member(item.completed[-1], "item", "id").place,)
+            places = (member(item.completions[-1], "item", "id").place,)
             return Violation(attached.subject, frames, expected, actual, places=places)
-        ends = by_arrival(item.completed[-1] for item in done)
-        return Witness(attached.subject, (*ends[-1:], attached.answer, mine.completed[0]))
+        ends = by_arrival(item.completions[-1] for item in done)
+        return Witness(attached.subject, (*ends[-1:], attached.answer, turn.completions[0]))
 
 
-def _told_whole(others: list[Conversation], attached: Attached) -> TurnView | None:
-    """The turn as another client was told all of it, None where there is no such client."""
-    for view in others:
+def _fully_seen_turn(views: list[Conversation], attached: Attached) -> TurnView | None:
+    """Return the turn as another client saw all of it, None if no client did."""
+    for view in views:
         turn = view.turn_at(attached.thread_id, attached.turn_id)
-        if turn is not None and turn.started and turn.completed and began_here(view, turn):
+        if turn is not None and turn.starts and turn.completions and began_here(view, turn):
             return turn
     return None
 
 
-def _words(item: dict[str, object]) -> str | None:
-    """Return a message's text; None for an item of another type, which only its id tells."""
+def _item_text(item: dict[str, object]) -> str | None:
+    """Return the text of a message, or the id of an item of another type."""
     kind = item.get("type")
     if kind == "agentMessage":
         return text(item.get("text"))

@@ -7,22 +7,22 @@ from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Witness, on, on_answer, rule
 from harness.judge.rules.shared.view_queries import (
-    SentByAnybody,
-    completed_before,
-    ephemeral,
-    perhaps_same_folder,
+    RequestsOfAllClients,
+    is_ephemeral,
+    may_be_same_folder,
     same_folder,
     thread_members,
     was_away,
+    was_completed_before,
 )
-from harness.judge.rules.shared.violations import differs, member
+from harness.judge.rules.shared.violations import different, member
 from harness.judge.verdict import Level
 from harness.protocol.values import arr, dig, obj, text
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import earliest
 from harness.trace.views import ThreadView, TurnView
 
-# The string parameter `sandbox` and the type of the object that the reply holds ("Enumerations").
+# The parameter `sandbox` and the type of the object in the reply ("Enumerations").
 _SANDBOX = {
     "read-only": "readOnly",
     "workspace-write": "workspaceWrite",
@@ -32,16 +32,16 @@ _SANDBOX = {
 
 @rule(
     "thread.settings-echo",
-    title="The reply to thread/start names what was asked for",
+    title="The reply to thread/start has the requested settings",
     level=Level.SHOULD,
 )
 class SettingsEcho(Monitor):
-    """Judges model, modelProvider, cwd, approvalPolicy and sandbox of the reply, where asked for.
+    """Judges the requested model, modelProvider, cwd, approvalPolicy and sandbox in the reply.
 
-    And that modelProvider and cwd of the reply are those of the thread in it. Derived: the result
-    has the names of the params, and nothing says that they are the same values, so SHOULD. The
-    sandbox asked for is a word, the one returned an object: its type is compared. Left open:
-    settings that were not asked for, relative folders, words that the text does not list.
+    And that modelProvider and cwd of the reply equal those of its thread. Derived: the result has
+    the names of the params, but the text does not say that the values are the same: SHOULD. The
+    requested sandbox is a word, the returned one an object: its type is compared. Left open:
+    settings that were not requested, relative folders, words that the text does not list.
     """
 
     @on_answer("thread/start")
@@ -51,52 +51,52 @@ class SettingsEcho(Monitor):
             return
         result = obj(frame.result)
         subject = f"thread {text(dig(result, 'thread', 'id'))}"
-        asked = _asked(obj(request.params))
-        given = {**result, "sandbox": dig(result, "sandbox", "type")}
-        wrong = [key for key in asked if not _same(key, asked[key], given.get(key))]
+        requested = _requested_settings(obj(request.params))
+        returned = {**result, "sandbox": dig(result, "sandbox", "type")}
+        wrong = [key for key in requested if not _is_same(key, requested[key], returned.get(key))]
         for key in wrong:
-            where = member(frame, "sandbox", "type") if key == "sandbox" else member(frame, key)
+            field = member(frame, "sandbox", "type") if key == "sandbox" else member(frame, key)
             also, clauses = (member(request, key),), ("thread-start.echoes",)
             frames = (request, frame)
-            yield differs(subject, frames, where, asked[key], also=also, clauses=clauses)
+            yield different(subject, frames, field, requested[key], also=also, clauses=clauses)
         thread = obj(result.get("thread"))
         apart = [key for key in ("modelProvider", "cwd") if result.get(key) != thread.get(key)]
         for key in apart:
-            where, also = member(frame, "thread", key), (member(frame, key),)
+            field, also = member(frame, "thread", key), (member(frame, key),)
             clauses = ("thread-start.members-agree",)
-            yield differs(subject, (frame,), where, result.get(key), also=also, clauses=clauses)
-        if asked and not wrong and not apart:
+            yield different(subject, (frame,), field, result.get(key), also=also, clauses=clauses)
+        if requested and not wrong and not apart:
             yield Witness(subject, (request, frame))
 
 
-def _asked(params: dict[str, Any]) -> dict[str, str]:
+def _requested_settings(params: dict[str, Any]) -> dict[str, str]:
     """Return the requested settings, as the reply should name them."""
-    asked = {key: text(params.get(key)) for key in ("model", "modelProvider", "approvalPolicy")}
+    settings = {key: text(params.get(key)) for key in ("model", "modelProvider", "approvalPolicy")}
     cwd, sandbox = text(params.get("cwd")), text(params.get("sandbox"))
-    asked["cwd"] = cwd if posixpath.isabs(cwd) else ""
-    asked["sandbox"] = sandbox if sandbox in _SANDBOX.values() else _SANDBOX.get(sandbox, "")
-    return {key: value for key, value in asked.items() if value}
+    settings["cwd"] = cwd if posixpath.isabs(cwd) else ""
+    settings["sandbox"] = sandbox if sandbox in _SANDBOX.values() else _SANDBOX.get(sandbox, "")
+    return {key: value for key, value in settings.items() if value}
 
 
-def _same(key: str, asked: str, given: Any) -> bool:
-    if key != "cwd" or not isinstance(given, str):
-        return asked == given
-    return same_folder(asked, given)
+def _is_same(key: str, requested: str, returned: Any) -> bool:
+    if key != "cwd" or not isinstance(returned, str):
+        return requested == returned
+    return same_folder(requested, returned)
 
 
 @rule("thread.cwd-captured", title="A thread keeps its working directory", level=Level.MUST)
 class CwdCaptured(Monitor):
     """Judges that a thread is shown with the cwd that the reply to its thread/start named.
 
-    In thread/started and in every later answer that shows the thread. One path written in two ways
-    is the same; the one that the client asked for, and any whose last name is the same, may lead
-    there through a link: SHOULD. Left open: threads of others, threads for which a turn/start of
-    any client asked for another cwd (whether the thread then shows it is not said), a cwd that is
-    no string (shapes).
+    In thread/started and in every later answer that shows the thread. Two spellings of one path are
+    equal; the requested path, and any with the same last component, may lead there through a link:
+    SHOULD. Left open: threads of others, threads for which a turn/start of any client requested
+    another cwd (the text does not say whether the thread then shows it), a cwd that is not a string
+    (shapes).
     """
 
     def begin(self) -> None:
-        self._turns = SentByAnybody(self.trace, "turn/start")
+        self._turn_starts = RequestsOfAllClients(self.trace, "turn/start")
 
     @on("thread/started")
     def on_thread_started(self, frame: Frame) -> Outcomes:
@@ -107,25 +107,25 @@ class CwdCaptured(Monitor):
         """Judge a thread/started that came before the reply."""
         thread = self.conversation.threads.get(text(dig(frame.result, "thread", "id")))
         if thread is not None and thread.reply is frame:
-            for told in thread.started:
-                yield from self._judge(told)
+            for notification in thread.starts:
+                yield from self._judge(notification)
 
     @on_answer("thread/read", "thread/resume", "thread/list", "thread/unarchive", "thread/rollback")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
-    def _moved(self, thread: ThreadView, shown: Frame) -> bool:
+    def _may_have_moved(self, thread: ThreadView, frame: Frame) -> bool:
         """Return whether a client asked for another cwd for the thread."""
         return any(
             "cwd" in obj(request.params) and obj(request.params).get("threadId") == thread.id
-            for request in self._turns.before(shown)
+            for request in self._turn_starts.before(frame)
         )
 
     def _judge(self, frame: Frame) -> Iterator[Outcome]:
-        for where in thread_members(frame):
-            shown_thread = obj(where.value)
+        for field in thread_members(frame):
+            shown_thread = obj(field.value)
             thread = self.conversation.threads.get(text(shown_thread.get("id")))
-            if thread is None or thread.reply is None or self._moved(thread, frame):
+            if thread is None or thread.reply is None or self._may_have_moved(thread, frame):
                 continue
             captured, now = dig(thread.reply.result, "thread", "cwd"), shown_thread.get("cwd")
             if not isinstance(captured, str) or not isinstance(now, str):
@@ -135,38 +135,43 @@ class CwdCaptured(Monitor):
                 yield Witness(thread.subject, frames)
                 continue
             request = self.conversation.request_of(thread.reply)
-            asked = text(dig(request.params, "cwd")) if request is not None else ""
-            perhaps = perhaps_same_folder(captured, now) or same_folder(asked, now)
-            kept, level = member(thread.reply, "thread", "cwd"), Level.SHOULD if perhaps else None
-            cwd = where.part("cwd")
-            yield differs(thread.subject, frames, cwd, captured, also=(kept,), level=level)
+            requested = text(dig(request.params, "cwd")) if request is not None else ""
+            perhaps = may_be_same_folder(captured, now) or same_folder(requested, now)
+            captured_field, level = (
+                member(thread.reply, "thread", "cwd"),
+                Level.SHOULD if perhaps else None,
+            )
+            cwd = field.part("cwd")
+            yield different(
+                thread.subject, frames, cwd, captured, also=(captured_field,), level=level
+            )
 
 
 @rule(
     "thread.preview-first-message",
-    title="A thread's preview is, as a rule, what was said first",
+    title="A thread's preview is its first input",
     level=Level.SHOULD,
 )
 class PreviewFirstMessage(Monitor):
-    """Judges the preview of a thread whose first turn had ended before it was asked for.
+    """Judges the preview of a thread that was requested after the end of its first turn.
 
-    It should be the text of that turn's input, whole or its beginning; white space and an ellipsis
-    at the end do not count. The text says "usually": SHOULD. Left open: threads that were not
-    started within the trace, were left before that turn or were rolled back, ephemeral ones that
-    show no preview, of which nothing is kept, first turns of others or without a text, a preview
-    that is no string (shapes).
+    It should be the text of that turn's input, or its beginning; white space and a final ellipsis
+    do not count. The text says "usually": SHOULD. Left open: threads that were not started in the
+    trace, were unsubscribed before that turn, or rolled back; ephemeral ones without a preview,
+    which need not be stored; first turns of others or without a text; a preview that is not a
+    string (shapes).
     """
 
     def begin(self) -> None:
-        self._rollbacks = SentByAnybody(self.trace, "thread/rollback")
+        self._rollbacks = RequestsOfAllClients(self.trace, "thread/rollback")
 
     @on_answer("thread/read", "thread/list", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
         if frame.kind is not Kind.RESPONSE or request is None or self._rollbacks.before(frame):
             return
-        for where in thread_members(frame):
-            thread = obj(where.value)
+        for field in thread_members(frame):
+            thread = obj(field.value)
             view = self.conversation.threads.get(text(thread.get("id")))
             preview = thread.get("preview")
             first = _first_turn(view) if view is not None and view.reply is not None else None
@@ -174,43 +179,43 @@ class PreviewFirstMessage(Monitor):
                 continue
             if first.request is not None and was_away(view, first.request):
                 continue
-            said = _said(first)
-            if not said or not completed_before(self.trace, first, request):
+            input_text = _input_text(first)
+            if not input_text or not was_completed_before(self.trace, first, request):
                 continue
-            if not preview and (thread.get("ephemeral") is True or ephemeral(view)):
+            if not preview and (thread.get("ephemeral") is True or is_ephemeral(view)):
                 continue
             frames = tuple(f for f in (first.request, frame) if f is not None)
             subject = f"thread {first.thread_id}"
-            if _is_beginning(preview, said):
+            if _is_beginning(preview, input_text):
                 yield Witness(subject, frames)
             else:
-                why = "what the first turn/start said, or its beginning"
-                yield differs(subject, frames, where.part("preview"), said, why=why)
+                reason = "what the first turn/start said, or its beginning"
+                yield different(subject, frames, field.part("preview"), input_text, reason=reason)
 
 
 def _first_turn(thread: ThreadView) -> TurnView | None:
-    """The turn that came first, None where that one was not asked for here."""
-    begun = [
-        (turn.request or turn.started[0], turn)
+    """Return the first turn, None if this client did not start it."""
+    starts = [
+        (turn.request or turn.starts[0], turn)
         for turn in thread.turns.values()
-        if turn.request or turn.started
+        if turn.request or turn.starts
     ]
-    first = earliest(frame for frame, _ in begun)
-    turn = next((turn for frame, turn in begun if frame is first), None)
+    first = earliest(frame for frame, _ in starts)
+    turn = next((turn for frame, turn in starts if frame is first), None)
     return turn if turn is not None and turn.request is not None else None
 
 
-def _said(turn: TurnView) -> str:
-    """The texts of the input of a turn, joined."""
+def _input_text(turn: TurnView) -> str:
+    """Return the joined texts of a turn's input."""
     parts = (
         [obj(part) for part in arr(obj(turn.request.params).get("input"))] if turn.request else []
     )
     return _plain(" ".join(text(part.get("text")) for part in parts if part.get("type") == "text"))
 
 
-def _is_beginning(preview: str, said: str) -> bool:
+def _is_beginning(preview: str, input_text: str) -> bool:
     cut = _plain(preview).removesuffix("…").removesuffix("...").rstrip()
-    return bool(cut) and "".join(said.split()).startswith("".join(cut.split()))
+    return bool(cut) and "".join(input_text.split()).startswith("".join(cut.split()))
 
 
 def _plain(words: str) -> str:

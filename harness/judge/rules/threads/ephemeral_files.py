@@ -1,4 +1,4 @@
-"""The rule on ephemeral threads: nothing of them is on disk."""
+"""Rule on ephemeral threads: they are not stored on disk."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from harness.judge.verdict import Level
 from harness.protocol.values import arr, obj, text
 from harness.trace.difference import literal
 from harness.trace.frame import Frame
-from harness.trace.marks import FileSeen, HomeSearched, TextsFound
+from harness.trace.marks import FileMatch, FileSeen, HomeSearched
 from harness.trace.trace import Mark
 
 
@@ -22,61 +22,68 @@ from harness.trace.trace import Mark
     needs=("ephemeral",),
 )
 class NotStored(Monitor):
-    """Judges searches of the home for the id of an ephemeral thread and for what was said in it.
+    """Judges searches of the home for the id of an ephemeral thread and for its inputs.
 
-    MUST where a file that has the id, in its path or its bytes, has a text that was sent in a
-    turn/start of the thread too, and no id of another thread that was searched for: that is a file
-    of this thread. SHOULD where it has ids of other threads: it may be a log. A file that is named
-    by the id and has nothing of what was said is recorded as INFO. Left open: files with the id in
-    their bytes alone, and servers whose files nobody ever found in the home, since they may run on
-    another machine.
+    MUST if a file that has the id, in its path or its bytes, also has the text of a turn/start of
+    the thread, and no id of another thread in the search: that is a file of this thread. SHOULD if
+    it has ids of other threads: it may be a log. A file that is named by the id and has none of the
+    inputs is recorded as INFO. Left open: files with the id only in their bytes, and servers whose
+    files were never found in the home, since they may run on another machine.
     """
 
     @on_mark(HomeSearched)
     def on_home_searched(self, mark: Mark[HomeSearched]) -> Outcomes:
         exchanges = exchanges_at(self.trace, mark)
         ephemeral, stored = _threads(exchanges)
-        here = any(one.body.exists for one in marks_until(self.trace, mark, FileSeen))
-        for thread_id, shown in ephemeral.items():
+        here = any(file_seen.body.exists for file_seen in marks_until(self.trace, mark, FileSeen))
+        for thread_id, frame in ephemeral.items():
             if thread_id not in mark.body.texts:
                 continue
-            others = {*ephemeral, *stored} - {thread_id}
-            said = [one for one in _said(exchanges, thread_id) if one in mark.body.texts]
-            found = list(_found(thread_id, shown, mark.body, said, others))
-            yield from found
-            if here and not found and mark.body.whole:
-                yield Witness(f"thread {thread_id}", (shown,))
+            other_ids = {*ephemeral, *stored} - {thread_id}
+            texts = [
+                input_text
+                for input_text in _input_texts(exchanges, thread_id)
+                if input_text in mark.body.texts
+            ]
+            violations = list(_judge_files(thread_id, frame, mark.body, texts, other_ids))
+            yield from violations
+            if here and not violations and mark.body.whole:
+                yield Witness(f"thread {thread_id}", (frame,))
 
 
-def _found(
-    thread_id: str, shown: Frame, search: HomeSearched, said: list[str], others: set[str]
+def _judge_files(
+    thread_id: str, frame: Frame, search: HomeSearched, texts: list[str], other_ids: set[str]
 ) -> Iterator[Outcome]:
     subject = f"thread {thread_id}"
     for file in search.found:
         if thread_id not in (*file.named, *file.held):
             continue
-        held = [one for one in said if one in file.held]
-        if not held and thread_id not in file.named:
+        held_texts = [input_text for input_text in texts if input_text in file.held]
+        if not held_texts and thread_id not in file.named:
             continue
-        alone = not others & {*file.named, *file.held}
-        level = (None if alone else Level.SHOULD) if held else Level.INFO
+        alone = not other_ids & {*file.named, *file.held}
+        level = (None if alone else Level.SHOULD) if held_texts else Level.INFO
         expected = f"no file of {subject}, which is ephemeral"
-        actual = f"{literal(file.path)} has {_what(file, thread_id, held)}"
+        actual = f"{literal(file.path)} has {_describe_match(file, thread_id, held_texts)}"
         places = tuple(
-            where.part("ephemeral").place
-            for where in thread_members(shown)
-            if obj(where.value).get("id") == thread_id
+            field.part("ephemeral").place
+            for field in thread_members(frame)
+            if obj(field.value).get("id") == thread_id
         )
-        yield Violation(subject, (shown,), expected, actual, level, places=places)
+        yield Violation(subject, (frame,), expected, actual, level, places=places)
 
 
-def _what(file: TextsFound, thread_id: str, held: list[str]) -> str:
-    where = "its id in the path" if thread_id in file.named else "its id"
-    return f"{where} and the text {literal(held[0])} that was said in it" if held else where
+def _describe_match(file: FileMatch, thread_id: str, texts: list[str]) -> str:
+    description = "its id in the path" if thread_id in file.named else "its id"
+    return (
+        f"{description} and the text {literal(texts[0])} that was said in it"
+        if texts
+        else description
+    )
 
 
 def _threads(exchanges: Exchanges) -> tuple[dict[str, Frame], set[str]]:
-    """The ephemeral threads, with the first message that shows each as such, and the others."""
+    """Return the ephemeral threads, with the first message that shows each, and the others."""
     ephemeral: dict[str, Frame] = {}
     stored: set[str] = set()
     for frame in exchanges.frames:
@@ -89,8 +96,12 @@ def _threads(exchanges: Exchanges) -> tuple[dict[str, Frame], set[str]]:
     return ephemeral, stored - ephemeral.keys()
 
 
-def _said(exchanges: Exchanges, thread_id: str) -> list[str]:
-    """The texts that were sent in the turns of a thread."""
-    asked = [one for one in exchanges.sent("turn/start") if thread_of_request(one) == thread_id]
-    parts = [obj(part) for one in asked for part in arr(obj(one.params).get("input"))]
+def _input_texts(exchanges: Exchanges, thread_id: str) -> list[str]:
+    """Return the texts of the inputs of a thread."""
+    requests = [
+        request
+        for request in exchanges.requests("turn/start")
+        if thread_of_request(request) == thread_id
+    ]
+    parts = [obj(part) for request in requests for part in arr(obj(request.params).get("input"))]
     return [said for part in parts if (said := text(part.get("text")))]

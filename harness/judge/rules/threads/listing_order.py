@@ -1,4 +1,4 @@
-"""The rule on the order in which thread/list gives threads."""
+"""Rule on the order of the threads in thread/list."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from harness.judge.verdict import Level
 from harness.protocol.values import dig
 from harness.trace.frame import Frame
 
-# Times are in seconds: a server may sort by whole ones and show fractions, or round them.
+# A server may sort by whole seconds and show fractions, or round them.
 A_SECOND = 1
 SHOWN_AS = {"created_at": "createdAt", "updated_at": "updatedAt"}
-# Of two threads every order is rising or falling.
+# Two threads are always in a rising or a falling order.
 MIN_THREADS = 3
-# A page is compared with so many that came just before it, so that a long list is judged in time.
+# Pages before a page that it is compared with; more would take too long for a long list.
 MAX_PAGES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Time:
-    """A time that a listed thread shows, in seconds, and where it stands."""
+    """A time of a listed thread in seconds, with its member."""
 
     value: float
-    where: Member
+    field: Member
 
 
 @rule(
@@ -38,11 +38,10 @@ class _Time:
 class Order(ListMonitor):
     """Judges that the times by which a list is sorted all rise, or all fall.
 
-    By `createdAt`, where sortKey is created_at or not given, and by `updatedAt`, where it is
-    updated_at; on one page, and on a few pages that follow one another. Two threads whose times are
-    less than a second apart may stand in either order. Left open: which of the two directions; by
-    updated_at, threads that may have changed while the pages were asked for, and on several pages
-    those of others.
+    By `createdAt` if sortKey is created_at or omitted, by `updatedAt` if it is updated_at; on one
+    page, and on a few consecutive pages. Two threads whose times are less than a second apart may
+    be in either order. Left open: the direction; by updated_at, threads that may have changed
+    meanwhile, and on several pages those of others.
     """
 
     @on_answer("thread/list")
@@ -55,43 +54,47 @@ class Order(ListMonitor):
         if not isinstance(sort_key, str) or sort_key not in SHOWN_AS:
             return None
         alone = Pages((page,))
-        for one in (alone, *([pages] if len(pages.pages) > 1 else ())):
-            times = self._times(one, sort_key)
+        for compared in (alone, *([pages] if len(pages.pages) > 1 else ())):
+            times = self._times(compared, sort_key)
             rises, falls = _pair(times, rising=True), _pair(times, rising=False)
             if rises is not None and falls is not None:
                 first, second = sorted((rises, falls), key=lambda pair: times.index(pair[1]))
                 clause = "thread-list.sort-key" if "sortKey" in page.params else "sort-key.default"
                 expected = "times that all rise or all fall"
-                also = [time.where for time in dict.fromkeys((*first, second[0]))]
-                frames = tuple(dict.fromkeys((page.request, *(at.frame for at in also), frame)))
-                where, subject = second[1].where, request_subject(page.request)
-                return [wrong(subject, frames, where, expected, also=also, clauses=(clause,))]
-        told = self._times(pages, sort_key)
-        if len(told) >= MIN_THREADS and (_pair(told, rising=True) or _pair(told, rising=False)):
+                also = [time.field for time in dict.fromkeys((*first, second[0]))]
+                frames = tuple(
+                    dict.fromkeys((page.request, *(time_field.frame for time_field in also), frame))
+                )
+                field, subject = second[1].field, request_subject(page.request)
+                return [wrong(subject, frames, field, expected, also=also, clauses=(clause,))]
+        all_times = self._times(pages, sort_key)
+        if len(all_times) >= MIN_THREADS and (
+            _pair(all_times, rising=True) or _pair(all_times, rising=False)
+        ):
             return [Witness(request_subject(page.request), (page.request, frame))]
         return None
 
     def _times(self, pages: Pages, sort_key: str) -> list[_Time]:
-        """The times of the threads on some pages that cannot have changed meanwhile."""
-        known, several = self.known(pages.last), len(pages.pages) > 1
+        """Return the times of the threads on some pages that cannot have changed meanwhile."""
+        threads, several = self.known_threads(pages.last), len(pages.pages) > 1
         times: list[_Time] = []
-        listed = (place for page in pages.pages[-MAX_PAGES:] for place in page.threads)
-        for thread_id, where in listed:
-            thread = known.get(thread_id)
-            value = dig(where.value, SHOWN_AS[sort_key])
+        places = (place for page in pages.pages[-MAX_PAGES:] for place in page.threads)
+        for thread_id, field in places:
+            thread = threads.get(thread_id)
+            value = dig(field.value, SHOWN_AS[sort_key])
             if isinstance(value, bool) or not isinstance(value, int | float):
                 continue
             if sort_key == "updated_at":
                 if thread is None and several:
                     continue
-                if thread is not None and not thread.untouched(pages.first, pages.last):
+                if thread is not None and not thread.is_unchanged(pages.first, pages.last):
                     continue
-            times.append(_Time(value, where.part(SHOWN_AS[sort_key])))
+            times.append(_Time(value, field.part(SHOWN_AS[sort_key])))
         return times
 
 
 def _pair(times: Sequence[_Time], *, rising: bool) -> tuple[_Time, _Time] | None:
-    """A time and an earlier one that it is above (or below) by a second or more."""
+    """Return a time and an earlier one that it exceeds (or undercuts) by a second or more."""
     sign = 1 if rising else -1
     furthest: _Time | None = None
     for time in times:

@@ -13,7 +13,7 @@ from harness.judge.rules.shared.subscriptions import (
     followers,
     thread_of_request,
 )
-from harness.judge.rules.shared.violations import instead, member, wrong
+from harness.judge.rules.shared.violations import member, unexpected_member, wrong
 from harness.judge.verdict import Level
 from harness.protocol.spec.effects import methods_with
 from harness.protocol.values import arr, dig, obj, text
@@ -21,19 +21,19 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
 
 LOADED_LIST: Final = "thread/loaded/list"
-# Requests that may move a thread into memory or out of it in a way that nobody tells.
+# Requests that may silently load or unload a thread.
 UNLOADING: Final = tuple(
     method
     for method in (*methods_with("may-reload"), *methods_with("leaves-thread"))
     if method not in (UNSUBSCRIBE, "thread/resume")
 )
-# What leaves a thread that is not loaded as it is; anything else may load it.
+# Requests that do not load a thread; any other may.
 _HARMLESS: Final = ("thread/read", "thread/list", LOADED_LIST, UNSUBSCRIBE)
 
 
 @dataclass(slots=True)
 class _Listing:
-    """A list that is being read page by page: its first request, and the ids so far."""
+    """A list that is read page by page: its first request, and the ids so far."""
 
     first: Frame
     ids: list[str]
@@ -42,18 +42,18 @@ class _Listing:
 
 @rule(
     "loaded.lists-loaded",
-    title="The threads that are listed as loaded are those in memory",
+    title="thread/loaded/list lists the threads in memory",
     level=Level.MUST,
     needs=("subscription",),
 )
 class ListsLoaded(Monitor):
     """Judges whole lists of thread/loaded/list: all pages, up to the one without a cursor.
 
-    A thread must be in it that was started, resumed or forked before the first page was asked for
-    and followed until the last one came by a client that did not ask to leave it. A thread must not
-    be in any page that was told here to be closed before that page was asked for, if nobody sent a
-    request about it since it was left. Left open: every other thread, also those that were
-    archived or told to be closed or notLoaded for another reason; order and repetition.
+    A thread must be in it if it was started, resumed or forked before the first page was requested,
+    and a client followed it until the last one came. A thread must not be on any page if its
+    thread/closed came here before that page was requested, and no request about it was sent since
+    it was unsubscribed. Left open: every other thread, also those that were archived, or reported
+    as closed or notLoaded for another reason; order and repetition.
     """
 
     def begin(self) -> None:
@@ -65,86 +65,89 @@ class ListsLoaded(Monitor):
         if request is None or frame.kind is not Kind.RESPONSE:
             return
         exchanges = Exchanges(self.trace, frame)
-        yield from self._without_closed(exchanges, request, frame)
-        listing = self._listing(request)
+        yield from self._judge_closed(exchanges, request, frame)
+        listing = self._listing_of(request)
         if listing is None:
             return
-        listing.ids += [text(one) for one in arr(dig(frame.result, "data"))]
+        listing.ids += [text(listed_id) for listed_id in arr(dig(frame.result, "data"))]
         listing.pages.append(frame)
         cursor = dig(frame.result, "nextCursor")
         if isinstance(cursor, str):
             self._by_cursor[cursor] = listing
         elif cursor is None:
-            yield from self._with_loaded(exchanges, listing)
+            yield from self._judge_loaded(exchanges, listing)
 
-    def _listing(self, request: Frame) -> _Listing | None:
-        """The list that a request begins or goes on with, None for an unknown cursor."""
+    def _listing_of(self, request: Frame) -> _Listing | None:
+        """Return the list that a request begins or continues, None for an unknown cursor."""
         cursor = obj(request.params).get("cursor")
         if cursor is None:
             return _Listing(request, [], [])
         return self._by_cursor.pop(text(cursor), None)
 
-    def _with_loaded(self, exchanges: Exchanges, listing: _Listing) -> Iterator[Outcome]:
+    def _judge_loaded(self, exchanges: Exchanges, listing: _Listing) -> Iterator[Outcome]:
         last = listing.pages[-1]
         for thread_id in self._certainly_loaded(exchanges, listing.first, last):
             subject, frames = f"thread {thread_id}", (listing.first, *listing.pages)
             if thread_id in listing.ids:
                 yield Witness(subject, frames)
             else:
-                why = "followed by a client that did not leave it"
-                expected = f"{thread_id} among the threads in memory, since it is {why}"
-                yield instead(subject, frames, member(last, "data"), expected)
+                reason = "followed by a client that did not leave it"
+                expected = f"{thread_id} among the threads in memory, since it is {reason}"
+                yield unexpected_member(subject, frames, member(last, "data"), expected)
 
     def _certainly_loaded(self, exchanges: Exchanges, first: Frame, last: Frame) -> list[str]:
-        found: list[str] = []
-        for thread_id in exchanges.threads():
+        loaded: list[str] = []
+        for thread_id in exchanges.thread_ids():
             before = followers(exchanges, thread_id, first)
             now = followers(exchanges, thread_id, last)
             if not before.connections or not now.connections or not now.unbroken:
                 continue
-            asked = exchanges.sent(*UNLOADING, before=last)
-            if any(thread_of_request(one) in ("", thread_id) for one in asked):
+            requests = exchanges.requests(*UNLOADING, before=last)
+            if any(thread_of_request(request) in ("", thread_id) for request in requests):
                 continue
             if closings(exchanges, thread_id, before=last):
                 continue
             statuses = self.conversation.thread(thread_id).statuses
-            if not any(dig(one.params, "status", "type") == "notLoaded" for one in statuses):
-                found.append(thread_id)
-        return found
+            if not any(dig(frame.params, "status", "type") == "notLoaded" for frame in statuses):
+                loaded.append(thread_id)
+        return loaded
 
-    def _without_closed(
-        self, exchanges: Exchanges, request: Frame, page: Frame
-    ) -> Iterator[Outcome]:
-        for at, listed in enumerate(arr(dig(page.result, "data"))):
-            closed = self._closed(exchanges, text(listed), request, page)
+    def _judge_closed(self, exchanges: Exchanges, request: Frame, page: Frame) -> Iterator[Outcome]:
+        for index, listed_id in enumerate(arr(dig(page.result, "data"))):
+            closed = self._closing_message(exchanges, text(listed_id), request, page)
             if closed is not None:
-                where, subject = member(page, "data", at), f"thread {listed}"
+                field, subject = member(page, "data", index), f"thread {listed_id}"
                 also = (member(closed),)
                 expected = "no thread that was closed before"
-                yield wrong(subject, (closed, request, page), where, expected, also=also)
-        for thread_id in exchanges.threads():
-            closed = self._closed(exchanges, thread_id, request, page)
+                yield wrong(subject, (closed, request, page), field, expected, also=also)
+        for thread_id in exchanges.thread_ids():
+            closed = self._closing_message(exchanges, thread_id, request, page)
             if closed is not None and thread_id not in arr(dig(page.result, "data")):
                 yield Witness(f"thread {thread_id}", (closed, request, page))
 
-    def _closed(
+    def _closing_message(
         self, exchanges: Exchanges, thread_id: str, request: Frame, page: Frame
     ) -> Frame | None:
-        """The thread/closed after which a thread certainly is not in memory, None for none."""
-        told = [
-            one
-            for one in closings(exchanges, thread_id, before=request)
-            if one.connection == request.connection and thread_id in exchanges.threads_named_in(one)
+        """Return the thread/closed after which a thread is certainly not in memory, else None."""
+        closings_received = [
+            frame
+            for frame in closings(exchanges, thread_id, before=request)
+            if frame.connection == request.connection
+            and thread_id in exchanges.threads_named_in(frame)
         ]
-        left = [
-            one
-            for one in exchanges.sent(UNSUBSCRIBE, before=request)
-            if thread_of_request(one) == thread_id
+        leavings = [
+            frame
+            for frame in exchanges.requests(UNSUBSCRIBE, before=request)
+            if thread_of_request(frame) == thread_id
         ]
-        if not told or not left or not came_before(left[-1], told[-1]):
+        if (
+            not closings_received
+            or not leavings
+            or not came_before(leavings[-1], closings_received[-1])
+        ):
             return None
-        for other in exchanges.sent_any(before=page):
-            about = thread_of_request(other) == thread_id and other.method not in _HARMLESS
-            if about and came_before(left[0], other):
+        for other in exchanges.all_requests(before=page):
+            may_load = thread_of_request(other) == thread_id and other.method not in _HARMLESS
+            if may_load and came_before(leavings[0], other):
                 return None
-        return told[-1]
+        return closings_received[-1]

@@ -1,31 +1,38 @@
-"""Rules on the pages of thread/list: their size, what is on them, and on which of them."""
+"""Rules on the pages of thread/list: their size, their content, and the division between them."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from harness.judge.base import Outcomes, Witness, on_answer, rule
 from harness.judge.rules.shared.listed_pages import ListMonitor, Pages
-from harness.judge.rules.shared.view_queries import failed, request_subject
-from harness.judge.rules.shared.violations import Member, absent, instead, member, refusal, wrong
+from harness.judge.rules.shared.view_queries import is_failure, request_subject
+from harness.judge.rules.shared.violations import (
+    Member,
+    absent,
+    member,
+    refusal_member,
+    unexpected_member,
+    wrong,
+)
 from harness.judge.verdict import Level
 from harness.trace.frame import Frame
 from harness.trace.order import came_before
 
-# So many ids of listed threads are told.
+# Ids of listed threads shown in a finding.
 MAX_IDS = 8
 NEEDS = ("thread-list",)
 
 
 @rule(
     "list.page-size",
-    title="A page has no more threads than asked for",
+    title="A page has at most the requested number of threads",
     level=Level.MUST,
     needs=NEEDS,
 )
 class PageSize(ListMonitor):
     """Judges that a page of thread/list has at most `limit` threads.
 
-    A page that is full, or that others follow, shows that the limit was kept. Left open: limits
-    that are no whole number from 1 on, pages with fewer threads than the limit, since a server may
-    have a limit of its own.
+    A full page, or one that others follow, shows that the limit was kept. Left open: limits that
+    are not positive integers; pages with fewer threads than the limit, since a server may have its
+    own limit.
     """
 
     @on_answer("thread/list")
@@ -37,8 +44,8 @@ class PageSize(ListMonitor):
         count, subject = len(frame.result["data"]), request_subject(page.request)
         frames = (page.request, frame)
         if count > limit:
-            where, also = member(frame, "data", limit), (member(page.request, "limit"),)
-            return [wrong(subject, frames, where, f"no element beyond {limit}", also=also)]
+            field, also = member(frame, "data", limit), (member(page.request, "limit"),)
+            return [wrong(subject, frames, field, f"no element beyond {limit}", also=also)]
         more = count == limit or isinstance(page.next_cursor, str)
         return [Witness(subject, frames)] if more else None
 
@@ -47,38 +54,38 @@ class PageSize(ListMonitor):
     "list.complete", title="Following the cursors gives every thread", level=Level.MUST, needs=NEEDS
 )
 class Complete(ListMonitor):
-    """Judges, where nextCursor is null, that the pages so far hold every thread that must be there.
+    """Judges, if nextCursor is null, that the pages so far have every thread that must be there.
 
-    That is each thread that was made in the trace and is certain to match from the request of
-    the first page to the answer with the last: a turn of it had been completed, nothing was asked
-    or told of it meanwhile, by or to any client, and each filter fits what the server itself showed
-    of it. So it is judged too that a filter which is empty or null keeps all, and that a thread
-    which was archived, or taken out of the archive, is listed where it belongs. Left open: threads
-    of others, ephemeral ones, those without a completed turn (they may be stored later) or with
-    work that is no turn, those that were archived and used again; searchTerm for a thread that has
-    it in its name or its preview alone, since which of the two is the title is not said;
-    sourceKinds, since nothing shows the kind of a thread; all threads after a server was killed.
+    That is each thread that was made in the trace and certainly matches from the request of the
+    first page to the answer with the last: a turn of it had completed, no message about it came or
+    was sent meanwhile, and each filter matches what the server showed of it. This covers that an
+    empty or null filter keeps all, and that an archived or restored thread is listed where it
+    belongs. Left open: threads of others, ephemeral ones, those without a completed turn (they may
+    be stored later) or with work outside turns, those that were used while archived; searchTerm for
+    a thread that has it only in its name or only in its preview, since the text does not say which
+    one is the title; sourceKinds, since no message shows the kind of a thread; all threads after a
+    server was killed.
     """
 
     @on_answer("thread/list")
     def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         pages = self.pages(frame)
-        if pages is None or not pages.complete:
+        if pages is None or not pages.is_complete:
             return
-        listed = {thread_id for thread_id, _ in pages.threads}
-        told = ", ".join(list(dict.fromkeys(one for one, _ in pages.threads))[:MAX_IDS])
-        for thread in self.known(frame).values():
-            if not self.belongs(thread, pages):
+        listed_ids = {thread_id for thread_id, _ in pages.threads}
+        ids = ", ".join(list(dict.fromkeys(thread_id for thread_id, _ in pages.threads))[:MAX_IDS])
+        for thread in self.known_threads(frame).values():
+            if not self.must_be_listed(thread, pages):
                 continue
             frames = (thread.start, pages.first, frame)
-            if thread.id in listed:
+            if thread.id in listed_ids:
                 yield Witness(thread.subject, frames)
                 continue
             yield absent(
                 thread.subject,
                 frames,
                 f"{thread.subject} on one of the pages of {request_subject(pages.first)}",
-                f"they have {told or 'no thread'}, and no more pages follow",
+                f"they have {ids or 'no thread'}, and no more pages follow",
                 member(thread.start, "thread", "id"),
                 pages.pages[-1].cursor,
             )
@@ -88,10 +95,10 @@ class Complete(ListMonitor):
     "list.once", title="Following the cursors gives no thread twice", level=Level.MUST, needs=NEEDS
 )
 class Once(ListMonitor):
-    """Judges that no thread stands twice on one page, or on two that follow one another.
+    """Judges that no thread is twice on one page, or on two consecutive ones.
 
-    On two pages this is judged of the threads that were made in the trace, and that nothing can
-    have changed between the request of the first page and the answer with the other.
+    On two pages, for threads that were made in the trace and cannot have changed between the
+    request of the first page and the answer with the other.
     """
 
     @on_answer("thread/list")
@@ -99,18 +106,18 @@ class Once(ListMonitor):
         pages = self.pages(frame)
         if pages is None:
             return
-        page, known, here = pages.pages[-1], self.known(frame), dict[str, Member]()
-        for thread_id, where in page.threads:
-            thread = known.get(thread_id)
+        page, threads, here = pages.pages[-1], self.known_threads(frame), dict[str, Member]()
+        for thread_id, field in page.threads:
+            thread = threads.get(thread_id)
             twice = here.get(thread_id)
             if twice is None and thread is not None:
-                still = thread.untouched(pages.first, pages.last)
+                still = thread.is_unchanged(pages.first, pages.last)
                 twice = _earlier(pages, thread_id) if still else None
-            here[thread_id] = where
+            here[thread_id] = field
             if twice is not None:
                 frames = (page.request, *dict.fromkeys((twice.frame, frame)))
                 also, subject = (twice.part("id"),), f"thread {thread_id}"
-                yield wrong(subject, frames, where.part("id"), "a thread not listed yet", also=also)
+                yield wrong(subject, frames, field.part("id"), "a thread not listed yet", also=also)
         if len(pages.pages) > 1 or len(here) > 1:
             yield Witness(request_subject(page.request), (page.request, frame))
 
@@ -118,9 +125,9 @@ class Once(ListMonitor):
 def _earlier(pages: Pages, thread_id: str) -> Member | None:
     """Return the place of a thread on the pages before the last one, None if it has none."""
     for page in pages.pages[:-1]:
-        for one, where in page.threads:
-            if one == thread_id:
-                return where
+        for listed_id, field in page.threads:
+            if listed_id == thread_id:
+                return field
     return None
 
 
@@ -128,28 +135,29 @@ def _earlier(pages: Pages, thread_id: str) -> Member | None:
     "list.cursor-leads-on", title="A cursor leads to the next page", level=Level.MUST, needs=NEEDS
 )
 class CursorLeadsOn(ListMonitor):
-    """Judges that a cursor which a page gave is taken, and that what it leads to gets on.
+    """Judges that the cursor of a page is accepted, and leads further.
 
-    An empty page whose nextCursor is the very cursor that it was asked for by leads nowhere. An
-    empty page is right at the end, and on the way where it has another cursor. Left open: cursors
-    that are used with other params or on another connection, and those that no page gave. SHOULD
-    where threads have changed since then, as far as the trace shows: how long a cursor lasts is not
-    said.
+    An empty page whose nextCursor is the cursor of its own request leads nowhere. An empty page is
+    right at the end, or with another cursor. Left open: cursors that are used with other params or
+    on another connection, and those that no page gave. SHOULD if threads have changed since, as far
+    as the trace shows: the text does not say how long a cursor is valid.
     """
 
     @on_answer("thread/list")
     def on_thread_list_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        before = self.gives_cursor_of(request)
+        before = self.page_before(request)
         pages = self.pages(frame)
         if request is None or before is None:
             return None
         subject, frames = request_subject(request), (before.answer, request, frame)
         cursor = member(request, "cursor")
-        if failed(frame):
+        if is_failure(frame):
             expected = f"a page, since {before.cursor.name} of an earlier page is the cursor"
-            level = None if self._unchanged(before.request, frame) else Level.SHOULD
-            return [instead(subject, frames, refusal(frame), expected, level=level)]
+            level = None if self._is_unchanged(before.request, frame) else Level.SHOULD
+            return [
+                unexpected_member(subject, frames, refusal_member(frame), expected, level=level)
+            ]
         if pages is None:
             return None
         page = pages.pages[-1]
@@ -158,9 +166,9 @@ class CursorLeadsOn(ListMonitor):
             return [wrong(subject, frames, page.cursor, expected, also=(cursor,))]
         return [Witness(subject, frames)]
 
-    def _unchanged(self, first: Frame, last: Frame) -> bool:
+    def _is_unchanged(self, first: Frame, last: Frame) -> bool:
         """Return whether no thread of the trace was made or can have changed meanwhile."""
         return all(
-            came_before(thread.start, first) and thread.untouched(first, last)
-            for thread in self.known(last).values()
+            came_before(thread.start, first) and thread.is_unchanged(first, last)
+            for thread in self.known_threads(last).values()
         )

@@ -1,4 +1,4 @@
-"""Rules on thread/rollback: the last turns are dropped, and only they."""
+"""Rules on thread/rollback: it drops the last turns, and no others."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Any
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_answer, rule
 from harness.judge.rules.shared.state_tracking import COMPLETED
-from harness.judge.rules.shared.stored_turns import MAX_IDS, other_messages, stored_in
-from harness.judge.rules.shared.told_turns import Told
-from harness.judge.rules.shared.view_queries import SentByAnybody, failed
+from harness.judge.rules.shared.stored_turns import MAX_IDS, compare_messages, stored_turns
+from harness.judge.rules.shared.told_turns import LiveTurns
+from harness.judge.rules.shared.view_queries import RequestsOfAllClients, is_failure
 from harness.judge.rules.shared.violations import member
 from harness.judge.verdict import Level
 from harness.protocol.values import dig, obj, text
@@ -22,150 +22,153 @@ ROLLBACK, COMPACT = "thread/rollback", "thread/compact/start"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A rollback: its answer, the turns that were left, those that it dropped and earlier ones.
+    """Result of rollbacks: the last answer, the remaining turns and the dropped ones.
 
-    `open` are turns that are one or the other, by what counts as a turn.
+    The `uncertain` turns are one or the other, depending on what counts as a turn.
     """
 
     answer: Frame
-    left: tuple[TurnView, ...]
-    dropped: tuple[TurnView, ...]
-    open: tuple[TurnView, ...] = ()
+    remaining: tuple[TurnView, ...]
+    dropped_turns: tuple[TurnView, ...]
+    uncertain: tuple[TurnView, ...] = ()
 
     @property
     def level(self) -> Level | None:
-        """Return the level of a finding: less if a turn was cut off, which need not be kept."""
-        turns = (*self.left, *self.dropped, *self.open)
-        whole = all(turn.status == COMPLETED for turn in turns)
-        return None if whole else Level.SHOULD
+        """Return the level of a finding: SHOULD if a turn was cut off and need not be stored."""
+        turns = (*self.remaining, *self.dropped_turns, *self.uncertain)
+        all_completed = all(turn.status == COMPLETED for turn in turns)
+        return None if all_completed else Level.SHOULD
 
 
 class _Rollback(Monitor):
-    """The remains of a thread after rollbacks, known if all of its turns are."""
+    """Base of rules on the turns of a thread after rollbacks."""
 
     def begin(self) -> None:
-        self._told = Told(self.trace, self.conversation)
-        self._sent = SentByAnybody(self.trace, ROLLBACK)
-        self._compactions = SentByAnybody(self.trace, COMPACT)
+        self._live_turns = LiveTurns(self.trace, self.conversation)
+        self._sent = RequestsOfAllClients(self.trace, ROLLBACK)
+        self._compactions = RequestsOfAllClients(self.trace, COMPACT)
 
-    def cut(self, thread_id: str, before: Frame) -> Cut | None:
-        """Return what the rollbacks answered before a message left of a thread.
+    def cut_before(self, thread_id: str, before: Frame) -> Cut | None:
+        """Return the turns that the rollbacks answered before a message left and dropped.
 
-        A turn that no turn/start began (a compaction, for example) may count as one or not: what is
-        left or dropped either way is known, the rest is open. So are turns that no answer has shown
-        since: a compaction may have done away with them. None where there were no rollbacks, and
-        where nothing can be known: a turn that had not ended or whose id was given again, a
-        rollback that does not say how many turns it means.
+        A turn that no turn/start began (such as a compaction) may or may not count: the turns that
+        differ between the two readings are uncertain. So are turns that no answer has shown since:
+        a compaction may have removed them. None without rollbacks, and if a turn had not ended, its
+        id was reused, or a rollback has no number of turns.
         """
         turns = self._turns(thread_id, before)
-        rollbacks = [one for one in self._sent.before(before) if thread_id in _strings(one)]
+        rollbacks = [
+            request for request in self._sent.before(before) if thread_id in _strings(request)
+        ]
         if turns is None or not rollbacks:
             return None
         asked_for = [turn for turn in turns if turn.reply is not None]
-        most = self._counted(turns, rollbacks, before)
-        least = self._counted(asked_for, rollbacks, before)
+        most = self._apply_rollbacks(turns, rollbacks, before)
+        least = self._apply_rollbacks(asked_for, rollbacks, before)
         if most is None or least is None:
             return None
-        others = [turn for turn in turns if turn.reply is None]
-        shown = self._shown_since(thread_id, others[-1], most.answer) if others else None
-        left = tuple(
+        other_turns = [turn for turn in turns if turn.reply is None]
+        shown_ids = (
+            self._shown_since(thread_id, other_turns[-1], most.answer) if other_turns else None
+        )
+        remaining = tuple(
             turn
             for turn in asked_for
-            if turn in most.left and turn in least.left
-            if shown is None
-            or turn.id in shown
-            or came_before(others[-1].started[0], turn.started[0])
+            if turn in most.remaining and turn in least.remaining
+            if shown_ids is None
+            or turn.id in shown_ids
+            or came_before(other_turns[-1].starts[0], turn.starts[0])
         )
-        dropped = tuple(turn for turn in least.dropped if turn in most.dropped)
-        rest = tuple(turn for turn in asked_for if turn not in left and turn not in dropped)
-        return Cut(most.answer, left, dropped, rest)
+        dropped = tuple(turn for turn in least.dropped_turns if turn in most.dropped_turns)
+        rest = tuple(turn for turn in asked_for if turn not in remaining and turn not in dropped)
+        return Cut(most.answer, remaining, dropped, rest)
 
-    def _counted(self, turns: list[TurnView], rollbacks: list[Frame], before: Frame) -> Cut | None:
-        """Return what rollbacks left and dropped if these are the turns that count."""
-        left, dropped, last = list[TurnView](), list[TurnView](), None
+    def _apply_rollbacks(
+        self, turns: list[TurnView], rollbacks: list[Frame], before: Frame
+    ) -> Cut | None:
+        """Return the remaining and dropped turns if exactly these turns count."""
+        remaining, dropped, last = list[TurnView](), list[TurnView](), None
         waiting = list(turns)
         for request in rollbacks:
             answer, number = self._answer(request, before), _number(request)
             if answer is None or number is None:
                 return None
-            while waiting and received_before_sent(waiting[0].completed[0], request):
-                left.append(waiting.pop(0))
-            if failed(answer):
+            while waiting and received_before_sent(waiting[0].completions[0], request):
+                remaining.append(waiting.pop(0))
+            if is_failure(answer):
                 continue
-            if waiting and came_before(waiting[0].started[0], answer):
+            if waiting and came_before(waiting[0].starts[0], answer):
                 return None
-            kept = max(0, len(left) - number)
-            dropped += left[kept:]
-            left, last = left[:kept], answer
-        return None if last is None else Cut(last, (*left, *waiting), tuple(dropped))
+            keep = max(0, len(remaining) - number)
+            dropped += remaining[keep:]
+            remaining, last = remaining[:keep], answer
+        return None if last is None else Cut(last, (*remaining, *waiting), tuple(dropped))
 
     def _shown_since(self, thread_id: str, turn: TurnView, before: Frame) -> set[str]:
-        """The turns of a thread in the answers that were asked for after a turn had ended."""
-        found: set[str] = set()
+        """Return the turns of a thread in the answers to requests sent after a turn had ended."""
+        turn_ids: set[str] = set()
         for frame in self.trace.frames:
             if frame.kind is not Kind.RESPONSE or not came_before(frame, before):
                 continue
             request = self.conversation.request_of(frame)
-            mine = text(dig(frame.result, "thread", "id")) == thread_id
-            if mine and request and received_before_sent(turn.completed[0], request):
-                found |= stored_in(frame).keys()
-        return found
+            is_same_thread = text(dig(frame.result, "thread", "id")) == thread_id
+            if is_same_thread and request and received_before_sent(turn.completions[0], request):
+                turn_ids |= stored_turns(frame).keys()
+        return turn_ids
 
     def _turns(self, thread_id: str, before: Frame) -> list[TurnView] | None:
-        """The turns of a thread in order, told from start to end; None where some may not be."""
-        views = list(self._told.threads(thread_id, before))
+        """Return the turns of a thread in order, None if some may be unknown."""
+        views = list(self._live_turns.thread_views(thread_id, before))
         if not any(thread.reply is not None for _, thread in views):
             return None
         every = [turn for _, thread in views for turn in thread.turns.values()]
         asked_for = {turn.id for turn in every if turn.reply is not None}
-        found = {
+        turns = {
             turn.id: turn
             for turn in every
-            if turn.started and turn.completed and (turn.reply or turn.id not in asked_for)
+            if turn.starts and turn.completions and (turn.reply or turn.id not in asked_for)
         }
-        known = {turn.id for turn in every}
-        if self._compacts(thread_id, before, len(found.keys() - asked_for)):
+        turn_ids = {turn.id for turn in every}
+        if self._may_compact(thread_id, before, len(turns.keys() - asked_for)):
             return None
-        if known - found.keys() or any(key.endswith(" again") for key in _keys(views)):
+        if turn_ids - turns.keys() or any(key.endswith(" again") for key in _keys(views)):
             return None
-        first = {turn.started[0]: turn for turn in found.values()}
+        first = {turn.starts[0]: turn for turn in turns.values()}
         return [first[frame] for frame in by_arrival(first)]
 
-    def _compacts(self, thread_id: str, before: Frame, told: int) -> bool:
-        """Return whether a compaction was granted, or may be, that is none of so many `told` to the
-        end.
+    def _may_compact(self, thread_id: str, before: Frame, compactions_seen: int) -> bool:
+        """Return whether more compactions may have been accepted than `compactions_seen`.
 
-        It may be the last turn already, for a server that tells of it after it has answered.
+        Such a compaction may already be the last turn of a server that reports it late.
         """
         granted = 0
         for request in self._compactions.before(before):
             answer = self._answer(request, before)
-            refused = answer is not None and failed(answer)
+            refused = answer is not None and is_failure(answer)
             granted += thread_id in _strings(request) and not refused
-        return granted > told
+        return granted > compactions_seen
 
-    def apart(self, thread_id: str, request: Frame, answer: Frame) -> bool:
-        """Return whether no other rollback of a thread was under way between a request and its
-        answer.
+    def is_only_rollback(self, thread_id: str, request: Frame, answer: Frame) -> bool:
+        """Return whether no other rollback of a thread overlapped with a request.
 
-        Which of two was done first nobody can tell then, whoever is answered first.
+        The order of two overlapping ones is unknown, whichever is answered first.
         """
-        others = (
-            self._answer(one, answer)
-            for one in self._sent.before(answer)
-            if one is not request and thread_id in _strings(one)
+        other_answers = (
+            self._answer(frame, answer)
+            for frame in self._sent.before(answer)
+            if frame is not request and thread_id in _strings(frame)
         )
         return all(
-            other is not None and (failed(other) or received_before_sent(other, request))
-            for other in others
+            other is not None and (is_failure(other) or received_before_sent(other, request))
+            for other in other_answers
         )
 
     def _answer(self, request: Frame, before: Frame) -> Frame | None:
-        """The answer to a rollback, on whichever connection, where it came before a message."""
+        """Return the answer to a rollback, on any connection, if it came before a message."""
         for frame in self.trace.frames:
             answers = frame.kind in (Kind.RESPONSE, Kind.ERROR) and frame.from_target
-            mine = frame.connection == request.connection and frame.id == request.id
-            if answers and mine and came_before(request, frame):
+            is_answer_to_it = frame.connection == request.connection and frame.id == request.id
+            if answers and is_answer_to_it and came_before(request, frame):
                 return frame if frame is before or came_before(frame, before) else None
         return None
 
@@ -181,32 +184,34 @@ def _strings(request: Frame) -> set[str]:
 
 
 def _number(request: Frame) -> int | None:
-    """Return the number of turns of a rollback; its params are not shown: the one number there."""
+    """Return the number of turns of a rollback: its only number, since the params are not shown."""
     values = obj(request.params).values()
-    found = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
-    number = found[0] if len(found) == 1 else None
+    numbers = [
+        value for value in values if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    number = numbers[0] if len(numbers) == 1 else None
     return number if isinstance(number, int) and number > 0 else None
 
 
-def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
-    """The finding where an answer shows a turn that was dropped, or not one that was left."""
-    shown = stored_in(answer)
+def _compare_shown(subject: str, cut: Cut, answer: Frame) -> Violation | None:
+    """Return the violation if an answer shows a dropped turn, or lacks a remaining one."""
+    stored = stored_turns(answer)
     turns = member(answer, "thread", "turns")
-    left = [turn.id for turn in cut.left]
-    wanted = ", ".join(left[-MAX_IDS:]) or "none"
-    expected = f"{turns.name}: the turns that were left: {wanted}"
-    for turn in cut.dropped:
-        if turn.id in shown and turn.id not in left:
-            where = shown[turn.id]
-            frames = (turn.completed[0], cut.answer, answer)
-            frames = frames if answer is not cut.answer else (turn.completed[0], answer)
-            actual, places = f"{where.name}: {turn.subject}, which was dropped", (where.place,)
+    remaining = [turn.id for turn in cut.remaining]
+    last_ids = ", ".join(remaining[-MAX_IDS:]) or "none"
+    expected = f"{turns.name}: the turns that were left: {last_ids}"
+    for turn in cut.dropped_turns:
+        if turn.id in stored and turn.id not in remaining:
+            field = stored[turn.id]
+            frames = (turn.completions[0], cut.answer, answer)
+            frames = frames if answer is not cut.answer else (turn.completions[0], answer)
+            actual, places = f"{field.name}: {turn.subject}, which was dropped", (field.place,)
             return Violation(subject, frames, expected, actual, cut.level, places=places)
-    for turn in cut.left:
-        if turn.id not in shown:
-            frames = (turn.completed[0], cut.answer, answer)
-            frames = frames if answer is not cut.answer else (turn.completed[0], answer)
-            actual = f"{turns.name}: {', '.join(list(shown)[:MAX_IDS]) or 'none'}"
+    for turn in cut.remaining:
+        if turn.id not in stored:
+            frames = (turn.completions[0], cut.answer, answer)
+            frames = frames if answer is not cut.answer else (turn.completions[0], answer)
+            actual = f"{turns.name}: {', '.join(list(stored)[:MAX_IDS]) or 'none'}"
             places = (turns.place,)
             return Violation(subject, frames, expected, actual, cut.level, places=places)
     return None
@@ -219,13 +224,13 @@ def _shown_otherwise(subject: str, cut: Cut, answer: Frame) -> Violation | None:
     needs=("history",),
 )
 class Drops(_Rollback):
-    """Judges the turns in the answer to thread/rollback: all but the last ones, as many as asked.
+    """Judges that the answer to thread/rollback lacks the last turns, as many as requested.
 
-    The params are not shown: the number of turns is the one number in them. SHOULD where a turn of
-    the thread was cut off, since such a turn need not be kept, or count. Left open: refusals; a
-    rollback by more turns than there are, which may be refused; whether a turn that no turn/start
-    began (a compaction) counts; threads of which some turn may not be known, such as a compaction
-    that nobody was told of yet, or one runs; ids that were given again.
+    The params are not shown: the number of turns is the only number in them. SHOULD if a turn of
+    the thread was cut off, since such a turn need not be stored, or count. Left open: rejections; a
+    rollback by more turns than there are, which may be rejected; whether a turn that no turn/start
+    began (a compaction) counts; threads with possibly unknown turns, such as an unreported or
+    running compaction; reused ids.
     """
 
     @on_answer(ROLLBACK)
@@ -234,58 +239,59 @@ class Drops(_Rollback):
         if request is None or request.deliberate or frame.kind is not Kind.RESPONSE:
             return None
         for thread_id in self.conversation.threads.keys() & _strings(request):
-            cut = self.cut(thread_id, frame)
+            cut = self.cut_before(thread_id, frame)
             if cut is None or cut.answer is not frame:
                 continue
-            if not self.apart(thread_id, request, frame):
+            if not self.is_only_rollback(thread_id, request, frame):
                 continue
             subject = f"thread {thread_id}"
-            if found := _shown_otherwise(subject, cut, frame):
-                return [found]
-            if cut.dropped:
-                return [Witness(subject, (cut.dropped[-1].completed[0], frame))]
+            if violation := _compare_shown(subject, cut, frame):
+                return [violation]
+            if cut.dropped_turns:
+                return [Witness(subject, (cut.dropped_turns[-1].completions[0], frame))]
         return None
 
 
 @rule(
     "rollback.remaining",
-    title="After a rollback a thread shows the turns that were left",
+    title="After a rollback a thread shows the remaining turns",
     level=Level.SHOULD,
     needs=("history",),
 )
 class Remaining(_Rollback):
     """Judges the turns that thread/read with includeTurns and thread/resume show after a rollback.
 
-    None that was dropped, all that were left or came later, and their messages as they were told,
-    in the answer to the rollback too where the turns have items there. Left open: what
-    rollback.drops leaves open; turns that were not ended before the request; answers without turns;
-    whether a turn is gone already where the rollback was under way when the turns were asked for.
+    No dropped turn, all remaining and later ones, and their messages as live; the messages also in
+    the answer to the rollback, if the turns have items there. Left open: as for rollback.drops;
+    turns that had not ended before the request; answers without turns; whether a turn is already
+    dropped if the rollback overlapped with the request.
     """
 
     @on_answer("thread/read", "thread/resume", ROLLBACK)
-    def answer(self, frame: Frame) -> Iterator[Outcome]:
+    def on_history(self, frame: Frame) -> Iterator[Outcome]:
         request = self.conversation.request_of(frame)
-        shown = stored_in(frame)
-        if request is None or frame.kind is not Kind.RESPONSE or not shown:
+        stored = stored_turns(frame)
+        if request is None or frame.kind is not Kind.RESPONSE or not stored:
             return
         for thread_id in self.conversation.threads.keys() & _strings(request):
-            cut = self.cut(thread_id, frame)
-            if cut is None or not cut.dropped:
+            cut = self.cut_before(thread_id, frame)
+            if cut is None or not cut.dropped_turns:
                 continue
             subject, own = f"thread {thread_id}", request.method == ROLLBACK
             ended = tuple(
-                turn for turn in cut.left if received_before_sent(turn.completed[0], request)
+                turn for turn in cut.remaining if received_before_sent(turn.completions[0], request)
             )
-            apart = self.apart(thread_id, request, frame)
-            known = Cut(cut.answer, ended, cut.dropped if apart else ())
-            found = None if own else _shown_otherwise(subject, known, frame)
-            if found is not None:
-                yield found
+            apart = self.is_only_rollback(thread_id, request, frame)
+            known_cut = Cut(cut.answer, ended, cut.dropped_turns if apart else ())
+            violation = None if own else _compare_shown(subject, known_cut, frame)
+            if violation is not None:
+                yield violation
                 continue
             differing = [
                 one
                 for turn in ended
-                if turn.id in shown and (one := other_messages(turn, shown[turn.id])) is not None
+                if turn.id in stored
+                and (one := compare_messages(turn, stored[turn.id])) is not None
             ]
             yield from differing
             if apart and not own and not differing:

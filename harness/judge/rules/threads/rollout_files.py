@@ -1,7 +1,6 @@
-"""Rules on the rollout file of a thread: where it lies, and how archiving moves it.
+"""Rules on the rollout file of a thread: its place, and its move by archiving.
 
-Nothing is judged where no look ever found a file or the folder in which it should lie: the server
-may run on another machine.
+Nothing is judged if no look ever found a file or its folder: the server may run on another machine.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -12,15 +11,15 @@ from typing import Final
 
 from harness.judge.base import Monitor, Outcome, Outcomes, Violation, Witness, on_mark, rule
 from harness.judge.rules.shared.stored_threads import (
-    Kept,
+    ReportedPath,
     Storage,
-    ToldPath,
-    at_rest,
+    StoragePlace,
     exchanges_at,
+    is_at_rest,
     marks_until,
     path_in,
+    reported_paths,
     storage_of,
-    told_paths,
 )
 from harness.judge.rules.shared.subscriptions import Exchanges, thread_of_request
 from harness.judge.rules.shared.violations import Member, member
@@ -42,44 +41,46 @@ READ: Final = "thread/read"
     needs=("storage",),
 )
 class AtItsPath(Monitor):
-    """Judges looks at the path that was told last of a thread, once it has a turn that ended.
+    """Judges looks at the last reported path of a thread with an ended turn.
 
-    A file must be there. When a server writes it the text does not say: MUST where a thread/read
-    had shown that turn among the turns, which are those of the rollout history, or the server was
-    started again; else SHOULD. Left open: threads without a turn of which the end was told, paths
-    told before the thread was archived or taken out of the archive, or while that was asked for.
+    A file must be there. The text does not say when a server writes it: MUST if a thread/read had
+    shown that turn, since those turns come from the rollout history, or the server was restarted;
+    else SHOULD. Left open: threads without a reported end of a turn, paths reported before or while
+    the thread was archived or restored.
     """
 
     @on_mark(FileSeen)
     def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
         exchanges = exchanges_at(self.trace, mark)
-        for told in _last_told(exchanges):
-            if not _is_at(told.path, mark) or storage_of(exchanges, told.thread_id) is None:
+        for reported in _last_reported(exchanges):
+            if not _is_at(reported.path, mark) or storage_of(exchanges, reported.thread_id) is None:
                 continue
-            ended = _ended_turn(exchanges, told.thread_id)
+            ended = _ended_turn(exchanges, reported.thread_id)
             if ended is None:
                 continue
-            subject, frames = f"thread {told.thread_id}", (told.told,)
+            subject, frames = f"thread {reported.thread_id}", (reported.message,)
             if mark.body.exists:
                 yield Witness(subject, frames)
             elif mark.body.folder or any(
-                one.body.exists for one in marks_until(self.trace, mark, FileSeen)
+                look.body.exists for look in marks_until(self.trace, mark, FileSeen)
             ):
-                level = None if self._stored(exchanges, mark, told, ended) else Level.SHOULD
-                where, actual = _path_member(told), "no file is there"
-                expected = f"{where.name}: the path of a file, since a turn of {subject} has ended"
-                found = f"{where}; {actual}"
-                yield Violation(subject, frames, expected, found, level, places=(where.place,))
+                level = None if self._was_stored(exchanges, mark, reported, ended) else Level.SHOULD
+                field, actual = _path_member(reported), "no file is there"
+                expected = f"{field.name}: the path of a file, since a turn of {subject} has ended"
+                actual_text = f"{field}; {actual}"
+                yield Violation(
+                    subject, frames, expected, actual_text, level, places=(field.place,)
+                )
 
-    def _stored(
-        self, exchanges: Exchanges, mark: Mark[FileSeen], told: ToldPath, ended: Frame
+    def _was_stored(
+        self, exchanges: Exchanges, mark: Mark[FileSeen], reported: ReportedPath, ended: Frame
     ) -> bool:
-        """Return whether the turn that ended was certainly in the rollout history before a look."""
+        """Return whether the ended turn was certainly in the rollout history before a look."""
         turn_id = dig(ended.params, "turn", "id")
-        for request in exchanges.sent(READ):
+        for request in exchanges.requests(READ):
             result = getattr(exchanges.answer_of(request), "result", None)
-            mine = thread_of_request(request) == told.thread_id
-            turns = arr(dig(result, "thread", "turns")) if mine else []
+            is_same_thread = thread_of_request(request) == reported.thread_id
+            turns = arr(dig(result, "thread", "turns")) if is_same_thread else []
             if any(obj(turn).get("id") == turn_id for turn in turns):
                 return True
         steps = marks_until(self.trace, mark, StepBegins)
@@ -87,34 +88,40 @@ class AtItsPath(Monitor):
 
 
 class _Moves(Monitor):
-    """Judges looks at the files of threads that were archived or restored."""
+    """Base of rules on looks at the files of archived or restored threads."""
 
-    def looks(self, mark: Mark[FileSeen], kept: Kept) -> list[tuple[str, Storage, Exchanges]]:
-        """The threads that a look may be about, which are kept so."""
+    def threads_seen(
+        self, mark: Mark[FileSeen], place: StoragePlace
+    ) -> list[tuple[str, Storage, Exchanges]]:
+        """Return the threads in this place that a look may be about."""
         exchanges = exchanges_at(self.trace, mark)
-        threads = {t.thread_id for t in told_paths(exchanges) if _is_at(t.path, mark)}
-        found: list[tuple[str, Storage, Exchanges]] = []
+        threads = {t.thread_id for t in reported_paths(exchanges) if _is_at(t.path, mark)}
+        threads_found: list[tuple[str, Storage, Exchanges]] = []
         for thread_id in sorted(threads):
             state = storage_of(exchanges, thread_id)
-            if state is not None and state.kept is kept:
-                found.append((thread_id, state, exchanges))
-        return found
+            if state is not None and state.place is place:
+                threads_found.append((thread_id, state, exchanges))
+        return threads_found
 
     def last_seen(
         self, mark: Mark[FileSeen], exchanges: Exchanges, thread_id: str, before: Frame
     ) -> "_Former | None":
-        """The file of a thread as it was last seen before a request was sent, None for never."""
-        paths = [told.path for told in told_paths(exchanges) if told.thread_id == thread_id]
+        """Return the file of a thread as last seen before a request, None if it was never seen."""
+        paths = [
+            reported.path
+            for reported in reported_paths(exchanges)
+            if reported.thread_id == thread_id
+        ]
         for look in reversed(marks_until(self.trace, mark, FileSeen)):
-            mine = any(_is_at(path, look) for path in paths)
-            if mine and look.body.exists and marked_before(look, before):
-                return _Former(look.body, at_rest(exchanges, thread_id, look, before))
+            is_look_at_thread = any(_is_at(path, look) for path in paths)
+            if is_look_at_thread and look.body.exists and marked_before(look, before):
+                return _Former(look.body, is_at_rest(exchanges, thread_id, look, before))
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Former:
-    """A file as it was seen before it was moved; `final`: nothing was asked for that changes it."""
+    """A file as seen before its move; `final` if no request can have changed it since."""
 
     file: FileSeen
     final: bool
@@ -127,43 +134,43 @@ class _Former:
     needs=("archive", "storage"),
 )
 class FileMoved(_Moves):
-    """Judges looks at the file of a thread after thread/archived was told of it.
+    """Judges looks at the file of a thread after its thread/archived.
 
-    Of a thread whose file was seen before it was archived: the file must no longer be where it was,
-    and a path that is told since must lie in another folder. The bytes should be the same, in the
-    file of the path that is told, or in some file of the home where none is told: SHOULD, since a
-    server may add to it, and may keep its archive elsewhere. Left open: threads that were asked for
-    anything but a look since.
+    For a thread whose file was seen before the archiving: the file must no longer be at its old
+    path, and a newly reported path must be in another folder. The bytes should be the same, in the
+    file at the reported path, or in some file of the home if none is reported: SHOULD, since a
+    server may add to it, and may have its archive elsewhere. Left open: threads with any but
+    reading requests since.
     """
 
     @on_mark(FileSeen)
     def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
-        for thread_id, state, exchanges in self.looks(mark, Kept.ARCHIVED):
+        for thread_id, state, exchanges in self.threads_seen(mark, StoragePlace.ARCHIVED):
             former = self.last_seen(mark, exchanges, thread_id, state.frames[0])
             if former is not None:
-                yield from _moved(thread_id, state.frames, former, mark.body)
+                yield from _judge_move(thread_id, state.frames, former, mark.body)
 
 
-def _moved(
+def _judge_move(
     thread_id: str, frames: tuple[Frame, ...], before: _Former, now: FileSeen
 ) -> Iterator[Outcome]:
     subject, former = f"thread {thread_id}", before.file
-    about = (member(frames[-1], "threadId").place,)
+    places = (member(frames[-1], "threadId").place,)
     if now.path == former.path and now.exists:
         expected = f"no file at {literal(now.path)}, since {subject} was archived"
-        yield Violation(subject, frames, expected, "there is one", places=about)
+        yield Violation(subject, frames, expected, "there is one", places=places)
     elif now.path == former.path:
-        if any(_folder(one) != _folder(former.path) for one in now.elsewhere):
+        if any(_folder(path) != _folder(former.path) for path in now.elsewhere):
             yield Witness(subject, frames)
         elif before.final:
             expected = "a file in another folder with the bytes of the one that was archived"
             actual = f"no file of the home has the {former.size} bytes of {literal(former.path)}"
-            yield Violation(subject, frames, expected, actual, Level.SHOULD, places=about)
+            yield Violation(subject, frames, expected, actual, Level.SHOULD, places=places)
     elif now.exists and _folder(now.path) == _folder(former.path):
         expected = f"another folder than that of {literal(former.path)}"
-        yield Violation(subject, frames, expected, literal(now.path), places=about)
+        yield Violation(subject, frames, expected, literal(now.path), places=places)
     elif now.exists:
-        yield _same_bytes(subject, frames, before, now, about)
+        yield _compare_bytes(subject, frames, before, now, places)
 
 
 @rule(
@@ -173,84 +180,85 @@ def _moved(
     needs=("archive", "storage"),
 )
 class FileBack(_Moves):
-    """Judges looks at the file of a thread after thread/unarchived was told of it.
+    """Judges looks at the file of a thread after its thread/unarchived.
 
-    Of a thread whose file was seen before, in use or in the archive. A file must be at the path
-    that the answer to thread/unarchive tells, and none where it lay in the archive. The bytes
-    should be those that were seen last: SHOULD, since a server may add to the file.
+    For a thread whose file was seen before, in use or archived. A file must be at the path in the
+    answer to thread/unarchive, and none at its place in the archive. The bytes should be those that
+    were seen last: SHOULD, since a server may add to the file.
     """
 
     @on_mark(FileSeen)
     def on_file_seen(self, mark: Mark[FileSeen]) -> Outcomes:
-        for thread_id, state, exchanges in self.looks(mark, Kept.RESTORED):
+        for thread_id, state, exchanges in self.threads_seen(mark, StoragePlace.RESTORED):
             request, answer = state.frames[:2]
             former = self.last_seen(mark, exchanges, thread_id, request)
             if former is None:
                 continue
             subject, now = f"thread {thread_id}", mark.body
-            about = (member(answer, "thread", "path").place,)
+            places = (member(answer, "thread", "path").place,)
             if _is_at(path_in(answer), mark):
                 if now.exists:
-                    yield _same_bytes(subject, state.frames, former, now, about)
+                    yield _compare_bytes(subject, state.frames, former, now, places)
                 else:
                     expected = f"a file at {literal(now.path)}, the path of the restored thread"
-                    yield Violation(subject, state.frames, expected, "there is none", places=about)
+                    yield Violation(subject, state.frames, expected, "there is none", places=places)
             elif now.exists and self._was_archived_at(mark, exchanges, thread_id, request):
                 expected = f"no file at {literal(now.path)}, since {subject} left the archive"
-                yield Violation(subject, state.frames, expected, "there is one", places=about)
+                yield Violation(subject, state.frames, expected, "there is one", places=places)
 
     def _was_archived_at(
         self, mark: Mark[FileSeen], exchanges: Exchanges, thread_id: str, restoring: Frame
     ) -> bool:
-        """Return whether a path was told of a thread while that was in the archive."""
-        asked = exchanges.sent("thread/archive", before=restoring)
-        archived = [one for one in asked if thread_of_request(one) == thread_id]
+        """Return whether a path of a thread was reported while the thread was archived."""
+        requests = exchanges.requests("thread/archive", before=restoring)
+        archived = [request for request in requests if thread_of_request(request) == thread_id]
         return any(
-            told.thread_id == thread_id
-            and _is_at(told.path, mark)
-            and told.asked is not None
+            reported.thread_id == thread_id
+            and _is_at(reported.path, mark)
+            and reported.request is not None
             and bool(archived)
-            and came_before(archived[-1], told.asked)
-            and came_before(told.told, restoring)
-            for told in told_paths(exchanges)
+            and came_before(archived[-1], reported.request)
+            and came_before(reported.message, restoring)
+            for reported in reported_paths(exchanges)
         )
 
 
-def _same_bytes(
+def _compare_bytes(
     subject: str,
     frames: tuple[Frame, ...],
     before: _Former,
     now: FileSeen,
-    about: tuple[Place, ...],
+    places: tuple[Place, ...],
 ) -> Outcome:
     former = before.file
     if not before.final or now.sha256 == former.sha256:
         return Witness(subject, frames)
     expected = f"the {former.size} bytes of {literal(former.path)} at {literal(now.path)}"
     return Violation(
-        subject, frames, expected, f"{now.size} other bytes", Level.SHOULD, places=about
+        subject, frames, expected, f"{now.size} other bytes", Level.SHOULD, places=places
     )
 
 
-def _last_told(exchanges: Exchanges) -> list[ToldPath]:
-    """The path of each thread that was told last, if it was asked for where the thread is now."""
-    last = {told.thread_id: told for told in told_paths(exchanges)}
-    found: list[ToldPath] = []
-    for told in last.values():
+def _last_reported(exchanges: Exchanges) -> list[ReportedPath]:
+    """Return the last path of each thread, if it was requested after the thread last moved."""
+    last = {path.thread_id: path for path in reported_paths(exchanges)}
+    paths: list[ReportedPath] = []
+    for reported in last.values():
         moves = [
-            one
-            for one in exchanges.sent("thread/archive", "thread/unarchive")
-            if thread_of_request(one) in ("", told.thread_id) and one is not told.asked
+            request
+            for request in exchanges.requests("thread/archive", "thread/unarchive")
+            if thread_of_request(request) in ("", reported.thread_id)
+            and request is not reported.request
         ]
-        answers = [exchanges.answer_of(one) for one in moves]
-        asked = told.asked or told.told
-        if all(answer is not None and came_before(answer, asked) for answer in answers):
-            found.append(told)
-    return found
+        answers = [exchanges.answer_of(request) for request in moves]
+        reference = reported.request or reported.message
+        if all(answer is not None and came_before(answer, reference) for answer in answers):
+            paths.append(reported)
+    return paths
 
 
 def _ended_turn(exchanges: Exchanges, thread_id: str) -> Frame | None:
-    """The last turn/completed of a thread, None for none."""
+    """Return the last turn/completed of a thread, None if there is none."""
     ends = [
         frame
         for frame in exchanges.frames
@@ -261,19 +269,21 @@ def _ended_turn(exchanges: Exchanges, thread_id: str) -> Frame | None:
     return ends[-1] if ends else None
 
 
-def _path_member(told: ToldPath) -> Member:
+def _path_member(reported: ReportedPath) -> Member:
     """Return the member of a message that has a path."""
-    if isinstance(dig(told.told.result, "thread"), dict) or told.told.kind is Kind.NOTIFICATION:
-        return member(told.told, "thread", "path")
-    listed = [text(obj(one).get("id")) for one in arr(dig(told.told.result, "data"))]
-    return member(told.told, "data", listed.index(told.thread_id), "path")
+    if (
+        isinstance(dig(reported.message.result, "thread"), dict)
+        or reported.message.kind is Kind.NOTIFICATION
+    ):
+        return member(reported.message, "thread", "path")
+    listed_ids = [
+        text(obj(thread).get("id")) for thread in arr(dig(reported.message.result, "data"))
+    ]
+    return member(reported.message, "data", listed_ids.index(reported.thread_id), "path")
 
 
 def _is_at(path: str, mark: Mark[FileSeen]) -> bool:
-    """Return whether a look was at a path.
-
-    One that is not absolute is taken to be below the home.
-    """
+    """Return whether a look was at a path; a relative one is taken as below the home."""
     if not path:
         return False
     return mark.body.path == path or (

@@ -1,6 +1,6 @@
-"""Rules on what thread/status/changed says.
+"""Rules on the content of thread/status/changed.
 
-All of it is SHOULD or less, since the text shows neither the transitions nor the place of these
+All of it is SHOULD or less, since the text shows neither the transitions nor the position of these
 messages among others.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
@@ -30,28 +30,27 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import Closed, ModelEnd
 from harness.trace.trace import Mark
 
-# What a thread without a turn becomes when one begins.
+# The status of an idle thread after a turn began.
 ACTIVE: Final = status_after(RUNNING, "idle")
 
 SYSTEM_ERROR: Final = "systemError"
 
-# Requests after which a thread may have been unloaded and loaded again without a word to us.
+# Requests after which a thread may have been silently unloaded and loaded again.
 RELOADING: Final = methods_with("may-reload")
 
 
 @rule(
     "status.active-while-turn",
-    title="A thread with a turn is said to be active",
+    title="A thread with a turn is reported active",
     level=Level.SHOULD,
 )
 class ActiveWhileTurn(Monitor):
-    """Judges that a turn's thread is reported active by the turn's end, and not for ever.
+    """Judges that a turn's thread is reported active by the turn's end, and not forever.
 
     Derived from "active: has an active turn" and "emitted whenever the status changes". A report
-    since the thread's last turn ended, or a last report of `active`, is enough; where it stands
-    among the turn's messages is open. At the end of a quiescent trace, a thread whose turns have
-    all ended must have been reported as something else. Judged only for turns whose whole life
-    came to this client.
+    since the thread's last turn ended, or a last report of `active`, is enough; its position among
+    the turn's messages is open. At the end of a quiescent trace, a thread whose turns have all
+    ended must have been reported as something else. Only for turns that this client saw completely.
     """
 
     def begin(self) -> None:
@@ -70,58 +69,62 @@ class ActiveWhileTurn(Monitor):
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or not began_here(self.conversation, turn):
+        if turn is None or len(turn.completions) > 1 or not began_here(self.conversation, turn):
             return None
-        seen = self._active.get(turn.thread_id)
+        active_report = self._active.get(turn.thread_id)
         if not needs_turn(self._last.get(turn.thread_id, "")):
             self._active.pop(turn.thread_id, None)
         subject = f"thread {turn.thread_id}"
-        if seen is not None:
-            return [Witness(subject, (seen, frame))]
+        if active_report is not None:
+            return [Witness(subject, (active_report, frame))]
         expected = f"thread/status/changed of {subject} to {ACTIVE} during turn {turn.id}"
         return [Violation(subject, (frame,), expected, "none came")]
 
     def finish(self) -> Outcomes:
         for thread_id, status in self._last.items():
             turns = self.conversation.thread(thread_id).turns.values()
-            mine = [turn for turn in turns if began_here(self.conversation, turn)]
-            if not needs_turn(status) or not mine or not all(turn.completed for turn in turns):
+            own_turns = [turn for turn in turns if began_here(self.conversation, turn)]
+            if (
+                not needs_turn(status)
+                or not own_turns
+                or not all(turn.completions for turn in turns)
+            ):
                 continue
-            frames = (mine[-1].completed[-1], self._active[thread_id])
-            where = member(self._active[thread_id], "status", "type")
+            frames = (own_turns[-1].completions[-1], self._active[thread_id])
+            field = member(self._active[thread_id], "status", "type")
             expected = "thread/status/changed to another status after the last turn ended"
             yield Violation(
                 f"thread {thread_id}",
                 frames,
                 expected,
-                f"none came; the last one has {where}",
-                places=(where.place,),
+                f"none came; the last one has {field}",
+                places=(field.place,),
             )
 
 
 class _Successive(Monitor):
-    """Keeps the last status of each thread, until something may have changed it without a word."""
+    """Base of rules on successive statuses; a status that may have changed is forgotten."""
 
     def begin(self) -> None:
         self.last: dict[str, tuple[Any, Frame]] = {}
 
     @on_sent(*RELOADING)
-    def reloading(self, frame: Frame) -> Outcomes:
+    def on_reloading_sent(self, frame: Frame) -> Outcomes:
         self.last.pop(text(obj(frame.params).get("threadId")), None)
         return None
 
     @on_answer(*RELOADING)
     def on_reloading_answer(self, frame: Frame) -> Outcomes:
         request = self.conversation.request_of(frame)
-        return None if request is None else self.reloading(request)
+        return None if request is None else self.on_reloading_sent(request)
 
 
 @rule("status.changed-is-change", title="A status change changes the status", level=Level.SHOULD)
 class ChangedIsChange(_Successive):
     """Judges that two successive thread/status/changed of a thread differ, flags included.
 
-    Left open: the first one (what was before is not known for certain), and those on both sides of
-    a request that can unload or load the thread.
+    Left open: the first one (the status before it is uncertain), and those on both sides of a
+    request that can unload or load the thread.
     """
 
     @on("thread/closed")
@@ -144,30 +147,29 @@ class ChangedIsChange(_Successive):
         if before[0] != status:
             return [Witness(subject, frames)]
         clauses = ("thread-status.changed-is-change",)
-        where, expected = member(frame, "status"), "another than in the change before"
+        field, expected = member(frame, "status"), "another than in the change before"
         also = (member(before[1], "status"),)
-        return [wrong(subject, frames, where, expected, also=also, clauses=clauses)]
+        return [wrong(subject, frames, field, expected, also=also, clauses=clauses)]
 
 
 @rule(
     "status.system-error-met",
-    title="A thread is in systemError for something that went wrong",
+    title="A thread in systemError had an error",
     level=Level.INFO,
 )
 class SystemErrorMet(Monitor):
-    """Judges, at the end of a quiescent trace, that a thread said to be in systemError met one.
+    """Judges, at the end of a quiescent trace, that a thread in systemError met an error.
 
-    A finding: a thread that was started here is said to be in systemError, by an answer or by a
-    notification, though nothing in the whole trace went wrong: no failed turn, no error, no refused
-    request, no failed model call or item. INFO, though the text says what the state means: the
-    error may be one of which nothing is seen, and then the server is right. A witness needs a
-    failed turn or an error of that thread. Left open: traces of several connections, or in which a
-    process ended.
+    A finding: a thread that was started here is reported as systemError, by an answer or a
+    notification, though nothing in the whole trace went wrong: no failed turn, no error, no
+    rejected request, no failed model call or item. INFO, though the text says what the state means:
+    the error may be invisible, and then the server is right. A witness needs a failed turn or an
+    error of that thread. Left open: traces of several connections, or in which a process ended.
     """
 
     def begin(self) -> None:
-        self._said: dict[str, Frame] = {}
-        self._trouble = False
+        self._error_reports: dict[str, Frame] = {}
+        self._had_trouble = False
 
     @on("thread/status/changed")
     def on_thread_status_changed(self, frame: Frame) -> Outcomes:
@@ -175,67 +177,69 @@ class SystemErrorMet(Monitor):
         return self._note(text(params.get("threadId")), params.get("status"), frame)
 
     @on_answer("thread/start", "thread/read", "thread/list", "thread/resume")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_answer(self, frame: Frame) -> Outcomes:
         for thread in threads_in(frame):
             self._note(text(thread.get("id")), thread.get("status"), frame)
         return None
 
     def _note(self, thread_id: str, status: Any, frame: Frame) -> None:
         if text(dig(status, "type")) == SYSTEM_ERROR:
-            self._said.setdefault(thread_id, frame)
+            self._error_reports.setdefault(thread_id, frame)
 
     @on_kind(Kind.ERROR)
     def on_error(self, frame: Frame) -> Outcomes:
-        self._trouble = True
+        self._had_trouble = True
         return None
 
     @on_mark(ModelEnd, Closed)
-    def ended(self, mark: Mark[ModelEnd | Closed]) -> Outcomes:
-        well = isinstance(mark.body, ModelEnd) and mark.body.completed
-        self._trouble = self._trouble or not well
+    def on_model_end_or_close(self, mark: Mark[ModelEnd | Closed]) -> Outcomes:
+        well = isinstance(mark.body, ModelEnd) and mark.body.is_complete
+        self._had_trouble = self._had_trouble or not well
         return None
 
     @on("item/completed")
     def on_item_completed(self, frame: Frame) -> Outcomes:
         if item_in(frame).get("status") not in (None, "completed"):
-            self._trouble = True
+            self._had_trouble = True
         return None
 
     def finish(self) -> Outcomes:
         turns = self.conversation.turns.values()
         failed = [turn for turn in turns if turn.errors or turn.status == FAILED]
-        for thread_id, frame in self._said.items():
+        for thread_id, frame in self._error_reports.items():
             thread = self.conversation.threads.get(thread_id)
-            if thread is None or thread.reply is None or self._several():
+            if thread is None or thread.reply is None or self._has_several_clients():
                 continue
             met = [turn for turn in failed if turn.thread_id == thread_id]
             if met:
-                seen = (met[0].errors or met[0].completed)[0]
-                yield Witness(thread.subject, (seen, frame))
-            elif not failed and not self._trouble:
+                evidence = (met[0].errors or met[0].completions)[0]
+                yield Witness(thread.subject, (evidence, frame))
+            elif not failed and not self._had_trouble:
                 expected = f"another than {SYSTEM_ERROR}, since nothing went wrong"
                 yield wrong(thread.subject, (frame,), _status_of(frame, thread_id), expected)
 
-    def _several(self) -> bool:
+    def _has_several_clients(self) -> bool:
         return len({frame.connection for frame in self.trace.frames}) > 1
 
 
 def _status_of(frame: Frame, thread_id: str) -> Member:
     """Return the member that has the status of a thread."""
-    for where in thread_members(frame):
-        if obj(where.value).get("id") == thread_id:
-            return where.part("status", "type")
+    for field in thread_members(frame):
+        if obj(field.value).get("id") == thread_id:
+            return field.part("status", "type")
     return member(frame, "status", "type")
 
 
-@rule("status.known-move", title="A status moves as in the table of moves", level=Level.INFO)
+@rule(
+    "status.known-move", title="A status changes as in the table of transitions", level=Level.INFO
+)
 class KnownMove(_Successive):
-    """Records a thread/status/changed that makes a move which the table of moves does not have.
+    """Records a thread/status/changed with a transition that is not in the table.
 
-    The text does not show the moves; the table has what follows from what the states mean, so this
-    is our own: INFO. A change of flags alone is no move. Left open: the first status of a thread
-    that was not started here, those on both sides of a request that can unload or load it, words
-    that are no status (shapes).
+    The text does not show the transitions; the table is derived from the meaning of the states:
+    INFO. A change of flags alone is not a transition. Left open: the first status of a thread that
+    was not started here, those on both sides of a request that can unload or load it, words that
+    are not a status (shapes).
     """
 
     once = True
@@ -259,11 +263,11 @@ class KnownMove(_Successive):
         if before is None or before[0] == status or before[0] not in THREAD_STATUS.states:
             return None
         frames, subject = (before[1], frame), f"move from {before[0]} to {status}"
-        if status in THREAD_STATUS.ways(before[0]):
+        if status in THREAD_STATUS.next_states(before[0]):
             return [Witness(f"thread {thread_id}", frames)]
-        known = ", ".join(THREAD_STATUS.ways(before[0])) or "none"
-        where, expected = (
+        next_states = ", ".join(THREAD_STATUS.next_states(before[0])) or "none"
+        field, expected = (
             member(frame, "status", "type"),
-            f"one of {known}, since {before[0]} was before",
+            f"one of {next_states}, since {before[0]} was before",
         )
-        return [wrong(subject, frames, where, expected)]
+        return [wrong(subject, frames, field, expected)]

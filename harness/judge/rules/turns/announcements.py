@@ -22,10 +22,10 @@ from harness.judge.rules.shared.state_tracking import (
 )
 from harness.judge.rules.shared.view_queries import (
     completed_on_unknown_thread,
-    failed,
+    connection_suffix,
+    describe_silence,
+    is_failure,
     is_own_turn,
-    never_came,
-    on_connection,
     resumed_between,
     thread_of,
     turn_in,
@@ -38,17 +38,17 @@ from harness.trace.correlation import Correlation
 from harness.trace.difference import literal
 from harness.trace.frame import Frame, Kind
 from harness.trace.order import came_before
-from harness.trace.owed import Obligation, Owes
-from harness.trace.views import OPENING, TurnView, turns_of
+from harness.trace.owed import Obligation, ObligationKind
+from harness.trace.views import OPENING_METHODS, TurnView, turns_of
 
 
 @rule("turn.start-reply", title="turn/start is answered with a turn in progress", level=Level.MUST)
 class StartReply(Monitor):
     """Judges the turn in a successful reply: status inProgress, items [], error null.
 
-    A reply that comes when the turn it tells of has ended is SHOULD: it shows as in progress what
-    was told to be over. Left open: an error that is left out, as null for what is absent; every
-    other member; a second turn/start that is answered with the turn that ran.
+    A reply that comes after the end of its turn is SHOULD: it shows the turn as in progress. Left
+    open: a missing error, which counts as null; every other member; a second turn/start that is
+    answered with the running turn.
     """
 
     @on_answer("turn/start")
@@ -68,12 +68,12 @@ class StartReply(Monitor):
         if broken:
             return [several(subject, (frame,), broken)]
         view, request = self.conversation.turn_of(frame), self.conversation.request_of(frame)
-        late = view is not None and view.reply is frame and view.completed
+        late = view is not None and view.reply is frame and view.completions
         if view is None or request is None or not late:
             return [Witness(subject, (frame,))]
-        if self.trace.before(view.completed[0], request) is True:
+        if self.trace.before(view.completions[0], request) is True:
             return None
-        end, expected = view.completed[0], "the answer to turn/start before the end of its turn"
+        end, expected = view.completions[0], "the answer to turn/start before the end of its turn"
         actual, places = "turn/completed came first", (_id_in(end), _id_in(frame))
         clauses, level = ("turn-start.answered-in-time",), Level.SHOULD
         return [
@@ -92,8 +92,8 @@ def _id_in(frame: Frame) -> Place:
 class StartedAnnounced(Monitor):
     """Judges that turn/start leads to turn/started with the id of the reply.
 
-    The notification may come before or after the reply. When a reply names a turn that had begun
-    before (a turn/start while it was running, on which the text is silent), that counts.
+    The notification may come before or after the reply. If a reply names a turn that had begun
+    before (a turn/start during the turn, which the text does not cover), that counts.
     """
 
     @on("turn/started")
@@ -105,25 +105,25 @@ class StartedAnnounced(Monitor):
         return self._witness(self.conversation.turn_of(frame))
 
     def finish(self) -> Outcomes:
-        for item in self.owed.open(Owes.TURN_STARTED):
-            where = on_connection(self.trace, item.frame)
-            expected, places = f"turn/started for {item.subject}{where}", (_id_in(item.frame),)
-            actual = never_came(self.trace)
+        for item in self.owed.open_obligations(ObligationKind.TURN_STARTED):
+            suffix = connection_suffix(self.trace, item.frame)
+            expected, places = f"turn/started for {item.subject}{suffix}", (_id_in(item.frame),)
+            actual = describe_silence(self.trace)
             yield Violation(item.subject, (item.frame,), expected, actual, places=places)
 
     def _witness(self, turn: TurnView | None) -> Outcomes:
-        if turn is None or turn.reply is None or not turn.started:
+        if turn is None or turn.reply is None or not turn.starts:
             return None
-        return [Witness(turn.subject, (turn.reply, turn.started[0]))]
+        return [Witness(turn.subject, (turn.reply, turn.starts[0]))]
 
 
 @rule("turn.started-once", title="A turn is announced once", level=Level.MUST)
 class StartedOnce(Monitor):
     """Judges that no second turn/started comes for a turn, for example after turn/steer.
 
-    SHOULD where the client had opened the thread again meanwhile: whether a turn that runs is
-    announced to who comes in then is not said. Left open: turns that are neither ours nor of a
-    thread that we opened.
+    SHOULD if the client had reopened the thread meanwhile: the text does not say whether a running
+    turn is announced to it. Left open: turns that neither belong to this client nor to a thread
+    that it opened.
     """
 
     @on("turn/started")
@@ -132,14 +132,14 @@ class StartedOnce(Monitor):
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
         begins = "turn/start"
-        state = state_after(TURN, [begins] * (len(turn.started) - 1))
-        if TURN.after(state, begins) is not None:
+        state = state_after(TURN, [begins] * (len(turn.starts) - 1))
+        if TURN.next_state(state, begins) is not None:
             return [Witness(turn.subject, (frame,))]
         expected = f"one turn/started for {turn.subject}"
-        frames = (turn.started[0], frame)
-        places, actual = tuple(map(_id_in, frames)), f"{len(turn.started)} of them"
+        frames = (turn.starts[0], frame)
+        places, actual = tuple(map(_id_in, frames)), f"{len(turn.starts)} of them"
         thread = thread_of(self.conversation, turn)
-        again = resumed_between(thread, turn.started[-2], frame)
+        again = resumed_between(thread, turn.starts[-2], frame)
         level = Level.SHOULD if again else None
         return [Violation(turn.subject, frames, expected, actual, level, places=places)]
 
@@ -152,9 +152,9 @@ class StartedOnce(Monitor):
 class StartedCarriesReply(Monitor):
     """Judges that the turn in turn/started is in progress, as the reply to turn/start showed it.
 
-    Derived from the two: both show the turn as it begins. That there is a turn/started with the id
-    of the reply is for turn.started-announced, items and error for the rules on turn objects. Left
-    open: turns that this client did not start, a status that is no string (shapes).
+    Derived: both show the turn as it begins. Whether there is a turn/started with the id of the
+    reply is for turn.started-announced, items and error for the rules on turn objects. Left open:
+    turns that this client did not start, a status that is not a string (shapes).
     """
 
     once = True
@@ -168,23 +168,23 @@ class StartedCarriesReply(Monitor):
         return self._judge(self.conversation.turn_of(frame))
 
     def _judge(self, turn: TurnView | None) -> Outcomes:
-        if turn is None or turn.reply is None or not turn.started:
+        if turn is None or turn.reply is None or not turn.starts:
             return None
-        status = turn_in(turn.started[0]).get("status")
+        status = turn_in(turn.starts[0]).get("status")
         if not isinstance(status, str):
             return None
-        frames = (turn.reply, turn.started[0])
+        frames = (turn.reply, turn.starts[0])
         if status == RUNNING:
             return [Witness(turn.subject, frames)]
-        where = member(turn.started[0], "turn", "status")
-        return [wrong(turn.subject, frames, where, f"{literal(RUNNING)}, as the turn begins")]
+        field = member(turn.starts[0], "turn", "status")
+        return [wrong(turn.subject, frames, field, f"{literal(RUNNING)}, as the turn begins")]
 
 
 @rule("turn.completed-once", title="A turn ends once", level=Level.MUST)
 class CompletedOnce(Monitor):
     """Judges that no second turn/completed comes for a turn, whatever its status.
 
-    Left open: turns that are neither ours nor of a thread that we opened.
+    Left open: turns that neither belong to this client nor to a thread that it opened.
     """
 
     @on("turn/completed")
@@ -192,25 +192,24 @@ class CompletedOnce(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
-        if TURN.ways(turn_state(turn, before=frame)):
+        if TURN.next_states(turn_state(turn, before=frame)):
             return [Witness(turn.subject, (frame,))]
-        actual = f"{len(turn.completed)} of them, the last with status {turn.status}"
-        frames = (turn.completed[0], frame)
-        places = tuple(member(one, "turn", "status").place for one in frames)
+        actual = f"{len(turn.completions)} of them, the last with status {turn.status}"
+        frames = (turn.completions[0], frame)
+        places = tuple(member(notification, "turn", "status").place for notification in frames)
         expected = f"one turn/completed for {turn.subject}"
         return [Violation(turn.subject, frames, expected, actual, places=places)]
 
 
 @rule("turn.completes", title="Every turn ends with turn/completed", level=Level.MUST)
 class Completes(Monitor):
-    """Judges, at the end of a quiescent trace, that no turn is without its turn/completed.
+    """Judges, at the end of a quiescent trace, that every turn has its turn/completed.
 
-    Owed, on each connection for itself, for turns that its turn/start began and for those announced
-    on threads that it opened and has not left. SHOULD where the thread was archived while the turn
-    ran, by any client: what becomes of the turn then is not said. SHOULD to who opened the thread
-    while the turn ran: that such a client hears of its end follows from its subscription alone.
-    Left open: traces that ended otherwise (closed, timed out, crashed), and a turn whose end is
-    told on a thread that does not exist (turn.known-thread).
+    Due on each connection for turns that its turn/start began and for those announced on threads
+    that it opened and has not left. SHOULD if any client archived the thread during the turn: the
+    text does not say what becomes of the turn. SHOULD for a client that opened the thread during
+    the turn: this follows from its subscription alone. Left open: traces that ended otherwise
+    (closed, timed out, crashed), and a turn whose end names an unknown thread (turn.known-thread).
     """
 
     @on("turn/completed")
@@ -221,13 +220,13 @@ class Completes(Monitor):
         return [Witness(turn.subject, (frame,))]
 
     def finish(self) -> Outcomes:
-        for item in self.owed.open(Owes.TURN_COMPLETED):
+        for item in self.owed.open_obligations(ObligationKind.TURN_COMPLETED):
             turn = self.conversation.turn_of(item.frame)
             if turn is not None and completed_on_unknown_thread(self.conversation, turn):
                 continue
-            where = on_connection(self.trace, item.frame)
-            expected = f"turn/completed for {item.subject}{where}"
-            actual, level, place = never_came(self.trace), None, _id_in(item.frame)
+            suffix = connection_suffix(self.trace, item.frame)
+            expected = f"turn/completed for {item.subject}{suffix}"
+            actual, level, place = describe_silence(self.trace), None, _id_in(item.frame)
             if self._came_in_later(item.frame):
                 level, place = Level.SHOULD, member(item.frame, "thread", "turns").place
             elif self._was_archived(item):
@@ -235,20 +234,18 @@ class Completes(Monitor):
             yield Violation(item.subject, (item.frame,), expected, actual, level, places=(place,))
 
     def _came_in_later(self, frame: Frame) -> bool:
-        """Return whether the turn is owed since this answer showed it as running."""
+        """Return whether the turn is due because this answer showed it as running."""
         request = self.conversation.request_of(frame)
-        return request is not None and request.method in OPENING
+        return request is not None and request.method in OPENING_METHODS
 
     def _was_archived(self, item: Obligation) -> bool:
-        """Return whether any client archived the thread after this one had been told of the
-        turn.
-        """
+        """Return whether any client archived the thread after this one had seen the turn."""
         answers = Correlation(self.trace.frames)
         for request in self.trace.frames:
             if request.kind is not Kind.REQUEST or request.method != "thread/archive":
                 continue
             answer = answers.answer_of(request)
-            if answer is None or failed(answer) or not came_before(item.frame, answer):
+            if answer is None or is_failure(answer) or not came_before(item.frame, answer):
                 continue
             if text(obj(request.params).get("threadId")) == item.thread:
                 return True
@@ -263,44 +260,44 @@ class TurnIdsUnique(Monitor):
     before the request was sent, or that the answer which opened the thread shows as ended; and an
     answer that shows two turns of one thread with one id. Left open: ids of turns of different
     threads, since the text names no scope, and each message names the thread too; a reply with the
-    id of a turn that may still have been running (the text does not say what turn/start does then),
-    and threads that were rolled back.
+    id of a turn that may still have been running (the text does not cover a turn/start then), and
+    threads that were rolled back.
     """
 
     def begin(self) -> None:
-        self._made: dict[tuple[str, str], Frame] = {}
-        self._kept: dict[tuple[str, str], Frame] = {}
+        self._first_answers: dict[tuple[str, str], Frame] = {}
+        self._stored_ids: dict[tuple[str, str], Frame] = {}
         self._rolled_back = False
 
     @on_sent("thread/rollback")
     def on_thread_rollback_sent(self, frame: Frame) -> Outcomes:
-        # Its parameters are not shown, so it may be of any thread.
+        # Its params are not shown, so it may concern any thread.
         self._rolled_back = True
         return None
 
     @on_answer("thread/resume", "thread/fork")
-    def opened(self, frame: Frame) -> Outcomes:
+    def on_thread_opened(self, frame: Frame) -> Outcomes:
         thread = obj(dig(frame.result, "thread"))
         for turn in turns_of(thread):
             if turn.get("status") in ENDINGS:
                 key = text(thread.get("id")), text(turn.get("id"))
-                self._kept.setdefault(key, frame)
+                self._stored_ids.setdefault(key, frame)
         return None
 
     @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
-    def shown(self, frame: Frame) -> Outcomes:
-        """Two turns of one id in one answer."""
+    def on_history(self, frame: Frame) -> Outcomes:
+        """Judge that no two turns in an answer have the same id."""
         thread = obj(dig(frame.result, "thread"))
         first: dict[str, int] = {}
-        for at, turn in enumerate(turns_of(thread)):
+        for index, turn in enumerate(turns_of(thread)):
             turn_id = text(turn.get("id"))
-            if turn_id and first.setdefault(turn_id, at) != at:
-                where = member(frame, "thread", "turns", at, "id")
+            if turn_id and first.setdefault(turn_id, index) != index:
+                field = member(frame, "thread", "turns", index, "id")
                 also = (member(frame, "thread", "turns", first[turn_id], "id"),)
                 view = self.conversation.turn_at(text(thread.get("id")), turn_id)
                 subject = f"turn {turn_id}" if view is None else view.subject
                 expected = "an id that no other turn of the thread has"
-                yield wrong(subject, (frame,), where, expected, also=also)
+                yield wrong(subject, (frame,), field, expected, also=also)
 
     @on_answer("turn/start")
     def on_turn_start_answer(self, frame: Frame) -> Outcomes:
@@ -309,21 +306,21 @@ class TurnIdsUnique(Monitor):
         if frame.kind is not Kind.RESPONSE or request is None or not turn_id:
             return None
         key = text(obj(request.params).get("threadId")), turn_id
-        first, kept = self._made.setdefault(key, frame), self._kept.get(key)
-        where, subject = member(frame, "turn", "id"), self._subject(frame)
-        if first is frame and kept is not None and not self._rolled_back:
-            if self.trace.before(kept, request) is not True:
+        first, stored = self._first_answers.setdefault(key, frame), self._stored_ids.get(key)
+        field, subject = member(frame, "turn", "id"), self._subject(frame)
+        if first is frame and stored is not None and not self._rolled_back:
+            if self.trace.before(stored, request) is not True:
                 return None
             expected = "a new id, since the thread had a turn of this one when it was opened"
-            return [wrong(subject, (kept, frame), where, expected)]
+            return [wrong(subject, (stored, frame), field, expected)]
         if first is frame:
-            return [Witness(subject, (frame,))] if len(self._made) > 1 else None
+            return [Witness(subject, (frame,))] if len(self._first_answers) > 1 else None
         turn = self.conversation.turn_at(*key)
         if turn is None or self.conversation.request_of(first) is request or self._rolled_back:
             return None
-        if any(self.trace.before(end, request) is True for end in turn.completed):
+        if any(self.trace.before(end, request) is True for end in turn.completions):
             expected = "a new id, since the turn of this one had ended before turn/start was sent"
-            return [wrong(subject, (first, frame), where, expected)]
+            return [wrong(subject, (first, frame), field, expected)]
         return None
 
     def _subject(self, frame: Frame) -> str:
@@ -338,11 +335,11 @@ class TurnIdsUnique(Monitor):
 class InterruptEnds(Monitor):
     """Judges the end of a turn whose turn/interrupt was answered with success.
 
-    The request takes effect somewhere between its sending and its answer, so an end that was seen
-    before the answer proves nothing unless it is `interrupted`. An end of any other status after a
+    The request takes effect somewhere between its sending and its answer, so an end before the
+    answer proves nothing unless it is `interrupted`. An end with any other status after a
     successful answer is a finding ("turn/interrupt": afterwards turn/completed, interrupted). Left
-    open: refused interrupts, turns that end interrupted for other reasons, and a request that names
-    another thread than the turn's: which turn it means is not said.
+    open: rejected interrupts, turns that end interrupted for other reasons, and a request with the
+    thread id of another turn, since its target is unclear.
     """
 
     def begin(self) -> None:
@@ -354,22 +351,22 @@ class InterruptEnds(Monitor):
         if frame.kind is not Kind.RESPONSE or request is None:
             return None
         params = obj(request.params)
-        named = text(params.get("threadId")), text(params.get("turnId"))
-        turn = self.conversation.turn_at(*named) if named[0] else None
+        ids = text(params.get("threadId")), text(params.get("turnId"))
+        turn = self.conversation.turn_at(*ids) if ids[0] else None
         if turn is None:
             return None
-        if not turn.completed:
+        if not turn.completions:
             self._accepted.setdefault(turn.key, frame)
             return None
-        crossed = self.trace.before(turn.completed[0], request) is not True
+        crossed = self.trace.before(turn.completions[0], request) is not True
         if turn.status == INTERRUPTED and crossed:
-            return [Witness(turn.subject, (request, turn.completed[0], frame))]
+            return [Witness(turn.subject, (request, turn.completions[0], frame))]
         return None
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or turn.key not in self._accepted:
+        if turn is None or len(turn.completions) > 1 or turn.key not in self._accepted:
             return None
         frames = (self._accepted[turn.key], frame)
         status = dig(turn_in(frame), "status")

@@ -1,6 +1,6 @@
-"""Rules on what the end of a failed turn says about its cause, by the scripted model's marks.
+"""Rules on the reported cause of a failed turn, by the scripted model's marks.
 
-The text lists the classes and does not say what each means, so findings are only recorded.
+The text lists the classes without their meanings, so findings are only recorded.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -21,7 +21,7 @@ from harness.trace.marks import CallEnd, MarkBody, ModelCall, ModelEnd, ModelLis
 from harness.trace.order import marked_before
 from harness.trace.trace import Mark
 
-# What the model's side did -> the given word that names it. A code says more than a status does.
+# The given word for each failure of the model. A code takes precedence over a status.
 CODES = {
     "context_length_exceeded": "ContextWindowExceeded",
     "usage_limit_reached": "UsageLimitExceeded",
@@ -49,8 +49,8 @@ CUT_OFF = "ResponseStreamDisconnected"
 UNREACHABLE = "HttpConnectionFailed"
 
 
-def named_by(end: ModelEnd) -> str | None:
-    """The given word for what became of a call, None where no word is given for it."""
+def word_for(end: ModelEnd) -> str | None:
+    """Return the given word for the outcome of a call, None if there is none."""
     if end.code in CODES:
         return CODES[end.code]
     if end.outcome is CallEnd.DISCONNECTED:
@@ -59,27 +59,27 @@ def named_by(end: ModelEnd) -> str | None:
 
 
 class _FailedTurns(Calls):
-    """Keeps the failed turns whose calls are known until every end of a call is known too."""
+    """Base of rules on failed turns, kept until the end of each model call is known."""
 
     def begin(self) -> None:
         super().begin()
-        self._failed: list[tuple[TurnCalls, Frame]] = []
+        self._failed_turns: list[tuple[TurnCalls, Frame]] = []
 
-    def ended(self, asked: TurnCalls, end: Frame) -> Iterable[Outcome]:
+    def on_turn_end(self, turn_calls: TurnCalls, end: Frame) -> Iterable[Outcome]:
         if dig(turn_in(end), "status") == FAILED:
-            self._failed.append((asked, end))
-            # With all its calls over, no late one can be taken for a call of the next turn.
-            self._unclear = len(asked.ends) < len(asked.calls)
+            self._failed_turns.append((turn_calls, end))
+            # All its calls have ended, so none can be mistaken for one of the next turn.
+            self._unclear = len(turn_calls.ends) < len(turn_calls.calls)
         return ()
 
     def finish(self) -> Outcomes:
-        for asked, end in self._failed:
-            if asked.ends:
-                yield from self.judge(asked, asked.ends[-1], end)
+        for turn_calls, end in self._failed_turns:
+            if turn_calls.ends:
+                yield from self.judge_failure(turn_calls, turn_calls.ends[-1], end)
 
     @abstractmethod
-    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
-        """Judge a failed turn by what became of its last call."""
+    def judge_failure(self, turn_calls: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
+        """Judge a failed turn by the outcome of its last call."""
 
 
 @rule(
@@ -88,95 +88,102 @@ class _FailedTurns(Calls):
     level=Level.INFO,
 )
 class InfoFits(_FailedTurns):
-    """Records whether agentErrorInfo of a failed turn is the given word for what its model did.
+    """Records whether agentErrorInfo of a failed turn is the given word for the model's failure.
 
-    The text gives the words and not their causes; which cause each names is our reading of them
-    (docs/failures.md has the table): INFO. The letters are compared, not the spelling. Left open:
-    causes for which no word is given, errors without a classification or with a word that is not
-    given, several threads or turns at once.
+    The text gives the words without their causes; the mapping is ours (docs/failures.md has the
+    table): INFO. The letters are compared, not the spelling. Left open: causes without a given
+    word, errors without a classification or with another word, several threads or turns at once.
     """
 
     def begin(self) -> None:
         super().begin()
-        self._shut: Mark[ModelListens] | None = None
-        self._opened: Mark[ModelListens] | None = None
-        self._unreached: list[tuple[str, Frame, Frame]] = []
+        self._refusing_since: Mark[ModelListens] | None = None
+        self._listening_since: Mark[ModelListens] | None = None
+        self._unreached_turns: list[tuple[str, Frame, Frame]] = []
 
     @on_mark(ModelListens)
     def on_model_listens(self, mark: Mark[ModelListens]) -> Outcomes:
         if mark.body.listening:
-            self._opened = self._opened or mark
+            self._listening_since = self._listening_since or mark
         else:
-            self._shut, self._opened = mark, None
+            self._refusing_since, self._listening_since = mark, None
         return None
 
     @on_mark(ModelCall)
     def on_model_call(self, mark: Mark[ModelCall]) -> Outcomes:
-        self._shut = None
+        self._refusing_since = None
         return None
 
-    def misses(self, mark: Mark[MarkBody]) -> None:
-        super().misses(mark)
-        self._shut = None
+    def on_missed_mark(self, mark: Mark[MarkBody]) -> None:
+        super().on_missed_mark(mark)
+        self._refusing_since = None
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
-        """Note a turn that began while the model's address refused connections, and called nobody.
+        """Note a turn that failed without a call while the model's address refused connections.
 
-        When the address takes connections again, the turn may have failed and not told it yet.
+        Once the address accepts connections again, the turn may have failed and not reported it
+        yet.
         """
         turn = self.conversation.turn_of(frame)
-        if self._shut is None or turn is None or turn.request is None or turn.status != FAILED:
+        if (
+            self._refusing_since is None
+            or turn is None
+            or turn.request is None
+            or turn.status != FAILED
+        ):
             return
-        opened_before = self._opened is not None and marked_before(self._opened, turn.request)
-        if marked_before(self._shut, turn.request) and not opened_before:
-            self._unreached.append((turn.subject, turn.request, frame))
+        opened_before = self._listening_since is not None and marked_before(
+            self._listening_since, turn.request
+        )
+        if marked_before(self._refusing_since, turn.request) and not opened_before:
+            self._unreached_turns.append((turn.subject, turn.request, frame))
 
-    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
-        word = named_by(last)
+    def judge_failure(self, turn_calls: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
+        word = word_for(last)
         if word is not None:
-            yield from _compare(asked.subject, word, asked.request, end)
+            yield from _compare(turn_calls.subject, word, turn_calls.request, end)
 
     def finish(self) -> Outcomes:
         yield from super().finish() or ()
-        for subject, request, end in self._unreached:
+        for subject, request, end in self._unreached_turns:
             yield from _compare(subject, UNREACHABLE, request, end)
 
 
 def _compare(subject: str, word: str, request: Frame, end: Frame) -> Iterator[Outcome]:
     name = info_name(dig(turn_in(end), "error", "agentErrorInfo"))
-    given = given_word(name)
-    if given is None:
+    listed_word = given_word(name)
+    if listed_word is None:
         return
-    if given == word:
+    if listed_word == word:
         yield Witness(subject, (request, end))
     else:
-        where = member(end, "turn", "error", "agentErrorInfo")
+        field = member(end, "turn", "error", "agentErrorInfo")
         expected = f"{literal(word)}, the word for what the model's side did"
-        yield wrong(subject, (request, end), where, expected)
+        yield wrong(subject, (request, end), field, expected)
 
 
 @rule(
     "turn-error.tells-cause",
-    title="What the model's side said of a failure is told",
+    title="The model's error text is reported",
     level=Level.INFO,
 )
 class TellsCause(_FailedTurns):
-    """Records whether the error of a failed turn holds the words in which its model failed.
+    """Records whether the error of a failed turn has the text of the model's failure.
 
-    In the message or in additionalDetails, which the text calls additional context and no more:
-    INFO. Left open: calls that failed without words, several threads or turns at once.
+    In the message or in additionalDetails, which the text only calls additional context: INFO. Left
+    open: calls that failed without a text, several threads or turns at once.
     """
 
-    def judge(self, asked: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
-        said = last.said
-        if not said:
+    def judge_failure(self, turn_calls: TurnCalls, last: ModelEnd, end: Frame) -> Iterator[Outcome]:
+        words = last.said
+        if not words:
             return
-        keys, frames = ("message", "additionalDetails"), (asked.request, end)
-        told = [member(end, "turn", "error", key) for key in keys]
-        if any(said in text(one.value) for one in told):
-            yield Witness(asked.subject, frames)
+        keys, frames = ("message", "additionalDetails"), (turn_calls.request, end)
+        fields = [member(end, "turn", "error", key) for key in keys]
+        if any(words in text(field.value) for field in fields):
+            yield Witness(turn_calls.subject, frames)
         else:
-            expected = f"the words of the model's side, {literal(said)}, in one of these members"
-            actual, places = "; ".join(map(str, told)), tuple(one.place for one in told)
-            yield Violation(asked.subject, frames, expected, actual, places=places)
+            expected = f"the words of the model's side, {literal(words)}, in one of these members"
+            actual, places = "; ".join(map(str, fields)), tuple(field.place for field in fields)
+            yield Violation(turn_calls.subject, frames, expected, actual, places=places)

@@ -1,4 +1,4 @@
-"""Rules on what turn objects hold, wherever they stand."""
+"""Rules on turn objects in any message."""
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
 import re
@@ -17,32 +17,32 @@ _TURN_ID = re.compile(r"turn_\d+")
 
 
 def _turns(frame: Frame) -> Iterator[tuple[Member, dict[str, Any]]]:
-    """Every turn object of a frame, its own and those of its threads, and where it stands."""
+    """Yield every turn object of a frame with its member, including those of its threads."""
     own = turn_in(frame)
     if own:
         yield member(frame, "turn"), own
-    for where in thread_members(frame):
-        for index, turn in enumerate(arr(obj(where.value).get("turns"))):
+    for field in thread_members(frame):
+        for index, turn in enumerate(arr(obj(field.value).get("turns"))):
             if isinstance(turn, dict):
-                yield where.part("turns", index), obj(turn)
+                yield field.part("turns", index), obj(turn)
 
 
-@rule("turn.items-empty", title="Turns are without items outside history", level=Level.MUST)
+@rule("turn.items-empty", title="Turns have no items outside the history", level=Level.MUST)
 class ItemsEmpty(Monitor):
-    """Judges that turn objects carry no items where they must not ("Turn", items).
+    """Judges that turn objects have no items outside the history ("Turn", items).
 
     Filled in thread/resume and thread/fork; there, and in thread/read with includeTurns and in
     thread/rollback (where the specific clause beats the general one, reading 1), either is right.
-    Left open: the turn/start reply (turn.start-reply speaks of it), a missing or null member
-    (shapes), and messages whose method the text does not name.
+    Left open: the turn/start reply (turn.start-reply), a missing or null member (shapes), and
+    messages whose method the text does not name.
     """
 
     @on("turn/started", "turn/completed", "thread/started")
-    def notification(self, frame: Frame) -> Outcomes:
+    def on_notification(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer("thread/start", "thread/list", "thread/unarchive")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_thread_answer(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer("thread/read")
@@ -53,35 +53,35 @@ class ItemsEmpty(Monitor):
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for where, turn in _turns(frame):
+        for field, turn in _turns(frame):
             items, subject = turn.get("items"), f"turn {text(turn.get('id'))}"
             if not isinstance(items, list):
                 continue
             if items:
                 expected = f"[], since {frame.method or 'this answer'} is no history"
-                yield wrong(subject, (frame,), where.part("items"), expected)
+                yield wrong(subject, (frame,), field.part("items"), expected)
             else:
                 yield Witness(subject, (frame,))
 
 
 @rule("turn.error-iff-failed", title="A turn has an error exactly when failed", level=Level.MUST)
 class ErrorIffFailed(Monitor):
-    """Judges that `error` is filled when the status is failed, and only then ("Turn", error).
+    """Judges that `error` is filled if the status is failed, and only then ("Turn", error).
 
-    Wherever turn objects stand, stored ones too. Left open: the turn/start reply (its own rule), an
-    error left out where it would be null, and a status of another type (shapes).
+    For every turn object, stored ones too. Left open: the turn/start reply (its own rule), a
+    missing error instead of null, and a status of another type (shapes).
     """
 
     @on("turn/started", "turn/completed", "thread/started")
-    def notification(self, frame: Frame) -> Outcomes:
+    def on_notification(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     @on_answer("thread/read", "thread/resume", "thread/fork", "thread/rollback")
-    def answer(self, frame: Frame) -> Outcomes:
+    def on_history(self, frame: Frame) -> Outcomes:
         return self._judge(frame)
 
     def _judge(self, frame: Frame) -> Outcomes:
-        for where, turn in _turns(frame):
+        for field, turn in _turns(frame):
             status, error = turn.get("status"), turn.get("error")
             if not isinstance(status, str):
                 continue
@@ -94,9 +94,9 @@ class ErrorIffFailed(Monitor):
             yield wrong(
                 subject,
                 (frame,),
-                where.part("error"),
+                field.part("error"),
                 "an error" if failed else "null",
-                also=(where.part("status"),),
+                also=(field.part("status"),),
                 clauses=clauses if failed else ("turn.error-only-failed",),
             )
 
@@ -105,7 +105,7 @@ class ErrorIffFailed(Monitor):
 class TerminalStatus(Monitor):
     """Judges that the turn in turn/completed is completed, interrupted or failed ("Turn status").
 
-    Left open: which of the three (other rules), and a status that is no string (shapes).
+    Left open: which of the three (other rules), and a status that is not a string (shapes).
     """
 
     @on("turn/completed")
@@ -125,7 +125,7 @@ class TerminalStatus(Monitor):
 class TurnIdShape(Monitor):
     """Judges ids of turns that this client started; one finding per trace.
 
-    The shape stands only in a note on the field, and ids are opaque to clients: SHOULD.
+    The shape is only in a note on the field, and ids are opaque to clients: SHOULD.
     """
 
     once = True

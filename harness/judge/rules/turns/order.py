@@ -1,7 +1,7 @@
 """Rules on the order of a turn's messages, within one connection.
 
-The text gives no other order: the place of errors, status changes, diffs, plans and token counts is
-open, and so is the place of the turn/start reply.
+The text gives no other order: the position of errors, status changes, diffs, plans, token counts
+and of the turn/start reply is open.
 """
 # ruff: noqa: D102 - a rule is described at its class; handlers are its parts
 
@@ -19,11 +19,11 @@ from harness.judge.rules.shared.view_queries import (
     DELTAS,
     began_here,
     completed_on_unknown_thread,
+    is_named_by_turns_only,
     is_own_turn,
-    named_by_answer,
-    named_by_turns_only,
     thread_began_here,
     turn_id_of,
+    turn_ids_in_answer,
 )
 from harness.judge.rules.shared.violations import Member, member, wrong
 from harness.judge.verdict import Level
@@ -33,7 +33,7 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.order import earliest
 from harness.trace.views import TurnView
 
-# Notices about a turn whose place among its other messages the text does not give.
+# Notifications about a turn whose position the text does not give.
 NOTICES = ("turn/diff/updated", "turn/plan/updated", "model/rerouted")
 COMPACTION = "contextCompaction"
 ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/progress")
@@ -45,14 +45,14 @@ ITEM_EVENTS = ("item/started", "item/completed", *DELTAS, "item/mcpToolCall/prog
 class StartedFirst(Monitor):
     """Judges that no item/* notification and no turn/completed of a turn precedes turn/started.
 
-    A finding needs a turn/started that came too late, or the end of a turn that never had one on a
-    thread that was started within the trace (a client that resumed a thread may have come in the
-    middle of a turn). Left open: the place of the turn/start reply and of other notifications, and
-    turns of our own turn/start that are never announced (turn.started-announced).
+    A finding needs a late turn/started, or the end of a turn without one on a thread that was
+    started in the trace (a client that resumed a thread may have attached to a running turn). Left
+    open: the position of the turn/start reply and of other notifications, and turns of this client
+    that are never announced (turn.started-announced).
     """
 
     def begin(self) -> None:
-        self._early: dict[str, Frame] = {}
+        self._early_messages: dict[str, Frame] = {}
         self._announced: set[str] = set()
 
     @on("turn/started")
@@ -61,7 +61,7 @@ class StartedFirst(Monitor):
         if turn is None:
             return None
         self._announced.add(turn.key)
-        early = self._early.pop(turn.key, None)
+        early = self._early_messages.pop(turn.key, None)
         if early is None or not is_own_turn(self.conversation, turn):
             return None
         expected = f"turn/started of {turn.subject} before {early.method}"
@@ -73,19 +73,19 @@ class StartedFirst(Monitor):
     def on_item_event(self, frame: Frame) -> Outcomes:
         turn = self.conversation.key_of(frame)
         if turn and turn not in self._announced:
-            self._early.setdefault(turn, frame)
+            self._early_messages.setdefault(turn, frame)
         return None
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or len(turn.completed) > 1 or not is_own_turn(self.conversation, turn):
+        if turn is None or len(turn.completions) > 1 or not is_own_turn(self.conversation, turn):
             return None
-        if turn.started:
-            early = turn.key in self._early or not began_here(self.conversation, turn)
-            return None if early else [Witness(turn.subject, (turn.started[0], frame))]
+        if turn.starts:
+            early = turn.key in self._early_messages or not began_here(self.conversation, turn)
+            return None if early else [Witness(turn.subject, (turn.starts[0], frame))]
         if turn.reply is not None or not thread_began_here(self.conversation, turn):
-            self._early.setdefault(turn.key, frame)
+            self._early_messages.setdefault(turn.key, frame)
             return None
         actual = "turn/completed, and no turn/started before it"
         expected, places = (
@@ -103,15 +103,15 @@ class StartedFirst(Monitor):
 class CompletedLast(Monitor):
     """Judges that no item/* notification of a turn comes after its turn/completed.
 
-    One finding per item. A contextCompaction item has no turn of its own to name when the history
-    is compacted between turns: on a thread for which a compaction was asked it is left open, and it
-    is SHOULD where the server compacts by itself. Left open also: other notifications, whose place
-    the text does not give, and server requests, which are no notifications.
+    One finding per item. A contextCompaction item has no turn of its own if the history is
+    compacted between turns: it is left open on a thread with a requested compaction, and SHOULD if
+    the server compacts by itself. Left open: other notifications, whose position the text does not
+    give, and server requests, which are not notifications.
     """
 
     def begin(self) -> None:
-        self._ended: dict[str, Frame] = {}
-        self._late: set[tuple[str, str]] = set()
+        self._turn_ends: dict[str, Frame] = {}
+        self._late_items: set[tuple[str, str]] = set()
         self._compacting: set[str] = set()
 
     @on_sent("thread/compact/start")
@@ -124,24 +124,24 @@ class CompletedLast(Monitor):
         turn = self.conversation.turn_of(frame)
         if turn is None or not is_own_turn(self.conversation, turn):
             return None
-        self._ended.setdefault(turn.key, frame)
+        self._turn_ends.setdefault(turn.key, frame)
         return [Witness(turn.subject, (frame,))] if turn.items else None
 
     @on(*ITEM_EVENTS)
     def on_item_event(self, frame: Frame) -> Outcomes:
         params = obj(frame.params)
         turn = self.conversation.turn_of(frame)
-        if turn is None or turn.key not in self._ended:
+        if turn is None or turn.key not in self._turn_ends:
             return None
         item_id = text(params.get("itemId")) or text(dig(params, "item", "id"))
-        if (turn.key, item_id) in self._late:
+        if (turn.key, item_id) in self._late_items:
             return None
         item = turn.items.get(item_id)
         compaction = item is not None and item.type == COMPACTION
         if compaction and {turn.thread_id, ""} & self._compacting:
             return None
-        self._late.add((turn.key, item_id))
-        end, actual = self._ended[turn.key], f"{frame.method} of item {item_id} after it"
+        self._late_items.add((turn.key, item_id))
+        end, actual = self._turn_ends[turn.key], f"{frame.method} of item {item_id} after it"
         expected = f"turn/completed as the last about the items of {turn.subject}"
         places = (member(end, "turn", "id").place, _turn_id(frame).place)
         level = Level.SHOULD if compaction else None
@@ -150,30 +150,29 @@ class CompletedLast(Monitor):
 
 @rule("turn.known-thread", title="A turn's messages name its thread", level=Level.MUST)
 class KnownThread(Monitor):
-    """Judges that what names a turn names its thread too.
+    """Judges that a message about a turn names the turn's thread.
 
-    Two turns of two threads may have one id, so a message on a thread that has no such turn is
-    judged only where it shows which turn it is of. A finding: one about an open item of a turn, and
-    one on a thread that nothing else names, where the only turn of that id is running: at MUST the
-    end of a turn that never ends otherwise (at the end of a quiescent trace), at SHOULD others
-    about the turn, since a late message of another client's thread would look the same. One
-    finding per turn and wrong id. Left open: threads that this client opened (item.known-turn,
-    turn.started-first and others say that they have no such turn), turns of others, several
-    connections, missing ids (shapes).
+    Two turns of two threads may have one id, so a message on a thread without such a turn is judged
+    only if it shows which turn it belongs to. A finding: one about an open item of a turn, and one
+    on an otherwise unknown thread while the only turn with that id is running: MUST for the end of
+    a turn that never ends otherwise (at the end of a quiescent trace), SHOULD for other messages,
+    since a late message of another client's thread would look the same. One finding per turn and
+    wrong id. Left open: threads that this client opened (item.known-turn, turn.started-first and
+    others judge those), turns of others, several connections, missing ids (shapes).
     """
 
     def begin(self) -> None:
-        self._found: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     @on("turn/started", "turn/completed", "error", *ITEM_EVENTS, *NOTICES)
-    def named(self, frame: Frame) -> Outcomes:
+    def on_turn_message(self, frame: Frame) -> Outcomes:
         turn, thread_id = self.conversation.turn_of(frame), obj(frame.params).get("threadId")
         if not isinstance(thread_id, str):
             return None
         if turn is not None and turn.thread_id != thread_id:
             return self._wrong(turn, thread_id, frame)
         if frame.method == "error" or frame.method in NOTICES:
-            meant = self._meant(frame, thread_id)
+            meant = self._running_turn(frame, thread_id)
             if meant is not None:
                 return self._wrong(meant, thread_id, frame, Level.SHOULD)
         if turn is None or frame.method != "turn/completed":
@@ -183,68 +182,70 @@ class KnownThread(Monitor):
     def finish(self) -> Outcomes:
         for turn in self.conversation.turns.values():
             end = completed_on_unknown_thread(self.conversation, turn)
-            if end is not None and (turn.reply or turn.started):
+            if end is not None and (turn.reply or turn.starts):
                 yield from self._wrong(turn, text(obj(end.params).get("threadId")), end) or ()
 
-    def _meant(self, frame: Frame, thread_id: str) -> TurnView | None:
-        """The one running turn of that id, where nothing else names the thread."""
+    def _running_turn(self, frame: Frame, thread_id: str) -> TurnView | None:
+        """Return the only running turn with that id, if the thread is otherwise unknown."""
         turn_id = turn_id_of(frame)
-        begun = [
+        running = [
             turn
             for turn in self.conversation.turns.values()
-            if turn.id == turn_id and (turn.started or turn.reply)
+            if turn.id == turn_id and (turn.starts or turn.reply)
         ]
         if (
-            len(begun) != 1
-            or begun[0].completed
-            or not named_by_turns_only(self.conversation, thread_id)
+            len(running) != 1
+            or running[0].completions
+            or not is_named_by_turns_only(self.conversation, thread_id)
         ):
             return None
         crowd = any(other.connection != frame.connection for other in self.trace.frames)
-        return None if crowd else begun[0]
+        return None if crowd else running[0]
 
     def _wrong(
         self, turn: TurnView, thread_id: str, frame: Frame, level: Level | None = None
     ) -> Outcomes:
-        if (turn.key, thread_id) in self._found or not is_own_turn(self.conversation, turn):
+        if (turn.key, thread_id) in self._reported or not is_own_turn(self.conversation, turn):
             return None
-        self._found.add((turn.key, thread_id))
+        self._reported.add((turn.key, thread_id))
         expected = f"{literal(turn.thread_id)}, the thread of {turn.subject}"
-        where, also = member(frame, "threadId"), (_turn_id(frame),)
-        return [wrong(turn.subject, (frame,), where, expected, also=also, level=level)]
+        field, also = member(frame, "threadId"), (_turn_id(frame),)
+        return [wrong(turn.subject, (frame,), field, expected, also=also, level=level)]
 
 
 @rule("item.known-turn", title="Items belong to a turn that was announced", level=Level.MUST)
 class KnownTurn(Monitor):
     """Judges that item/* notifications name a turn that turn/started or an answer has named.
 
-    A finding, at the end of a quiescent trace: a turn on a thread that was started within the
-    trace, of which nothing but item notifications ever came. Whether it was named in time is for
-    turn.started-first, and so is a turn that only ended. Left open: a compaction that is no turn,
-    of which nothing but contextCompaction items comes; threads that were resumed or
-    forked (their turns may have begun before), turns of others, missing ids (shapes).
+    A finding, at the end of a quiescent trace: a turn on a thread that was started in the trace, of
+    which only item notifications came. The order is judged by turn.started-first, and so is a turn
+    that only ended. Left open: a compaction outside turns, with contextCompaction items only;
+    threads that were resumed or forked (their turns may have begun before), turns of others,
+    missing ids (shapes).
     """
 
     def begin(self) -> None:
-        self._answered: set[str] = set()
+        self._answered_ids: set[str] = set()
 
     @on_kind(Kind.RESPONSE)
     def on_response(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(self.conversation, frame))
+        self._answered_ids.update(turn_ids_in_answer(self.conversation, frame))
         return None
 
     @on("turn/completed")
     def on_turn_completed(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not turn.started or not is_own_turn(self.conversation, turn):
+        if turn is None or not turn.starts or not is_own_turn(self.conversation, turn):
             return None
         first = _first_of_items(turn)
-        return None if first is None else [Witness(turn.subject, (turn.started[0], first))]
+        return None if first is None else [Witness(turn.subject, (turn.starts[0], first))]
 
     def finish(self) -> Outcomes:
         for turn in self.conversation.turns.values():
-            named = turn.reply or turn.started or turn.completed or turn.id in self._answered
-            first = None if named else _first_of_items(turn)
+            evidence = (
+                turn.reply or turn.starts or turn.completions or turn.id in self._answered_ids
+            )
+            first = None if evidence else _first_of_items(turn)
             if all(item.type == COMPACTION for item in turn.items.values()):
                 continue
             if first is None or not thread_began_here(self.conversation, turn):
@@ -262,39 +263,39 @@ class KnownTurn(Monitor):
 class NoticeKnownTurn(Monitor):
     """Judges that turn/diff/updated, turn/plan/updated and model/rerouted name an announced turn.
 
-    Their place is open, so what names no turn is judged at the end of a quiescent trace, and only
-    on threads that were started within the trace. Left open: turns that item messages alone name
-    (item.known-turn), missing ids (shapes), whether the turn was running (its place is open).
+    Their position is open, so they are judged at the end of a quiescent trace, and only on threads
+    that were started in the trace. Left open: turns that only item messages name (item.known-turn),
+    missing ids (shapes), whether the turn was running.
     """
 
     once = True
 
     def begin(self) -> None:
-        self._answered: set[str] = set()
-        self._strange: list[Frame] = []
+        self._answered_ids: set[str] = set()
+        self._unknown_notices: list[Frame] = []
 
     @on_kind(Kind.RESPONSE)
     def on_response(self, frame: Frame) -> Outcomes:
-        self._answered.update(named_by_answer(self.conversation, frame))
+        self._answered_ids.update(turn_ids_in_answer(self.conversation, frame))
         return None
 
     @on(*NOTICES)
     def on_notice(self, frame: Frame) -> Outcomes:
         turn = self.conversation.turn_of(frame)
-        if turn is None or not turn.started:
-            self._strange.append(frame)
+        if turn is None or not turn.starts:
+            self._unknown_notices.append(frame)
             return None
         if not is_own_turn(self.conversation, turn):
             return None
-        return [Witness(turn.subject, (turn.started[0], frame))]
+        return [Witness(turn.subject, (turn.starts[0], frame))]
 
     def finish(self) -> Outcomes:
-        for frame in self._strange:
+        for frame in self._unknown_notices:
             turn_id, turn = turn_id_of(frame), self.conversation.turn_of(frame)
             thread = self.conversation.threads.get(text(obj(frame.params).get("threadId")))
             if not turn_id or thread is None or thread.reply is None:
                 continue
-            if turn_id in self._answered or (turn is not None and _named(turn)):
+            if turn_id in self._answered_ids or (turn is not None and _is_named(turn)):
                 continue
             expected = "the id of a turn that turn/started or an answer has named"
             yield wrong(f"turn {turn_id}", (frame,), _turn_id(frame), expected)
@@ -307,16 +308,16 @@ def _turn_id(frame: Frame) -> Member:
     return member(frame, "turn", "id")
 
 
-def _named(turn: TurnView) -> bool:
-    return bool(turn.reply or turn.started or turn.completed or turn.items)
+def _is_named(turn: TurnView) -> bool:
+    return bool(turn.reply or turn.starts or turn.completions or turn.items)
 
 
 def _first_of_items(turn: TurnView) -> Frame | None:
-    """The first message about an item of the turn, None where there was none."""
+    """Return the first message about an item of the turn, None if there is none."""
     firsts = [
         frame
         for item in turn.items.values()
-        for frame in (*item.started[:1], *item.completed[:1], item.first_delta)
+        for frame in (*item.starts[:1], *item.completions[:1], item.first_delta)
         if frame is not None
     ]
     return earliest(firsts)

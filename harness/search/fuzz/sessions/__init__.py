@@ -1,9 +1,8 @@
 """Whole sessions, generated: threads, turns, approvals, faults of the model, in any order.
 
-A case is a scenario document: the plain value of a `*.scenario.yaml` file. So playing it again,
-making it smaller and keeping it as a file are the ordinary play of a scenario. What lives where:
-`turns` (what the model says in a generated turn), `plan` (what is known of the session while its
-steps are drawn), `session` (which step comes next), `actions` (the steps), `chains` (several
-in a row), `play` (one document played and judged), `habits` and `looks` (what no rule judges),
-`shrinking`, `search` (many documents from one seed).
+A case is a scenario document: the plain value of a `*.scenario.yaml` file, so that replaying,
+shrinking and storing it need nothing else. Modules: `turns` (the model's side of a turn), `plan`
+(the state of a session while its steps are drawn), `session` (the choice of the next step),
+`actions` (the steps), `chains` (several in a row), `play` (one document played and judged),
+`habits` and `looks` (checks beyond the rules), `shrinking`, `search` (documents from one seed).
 """

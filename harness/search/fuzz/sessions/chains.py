@@ -1,4 +1,4 @@
-"""Steps that users do one right after another, and that chance alone seldom puts in a row."""
+"""Chains of actions that users do in a row, and that chance alone seldom draws."""
 
 from harness.search.fuzz.sessions.actions import (
     ACTIONS,
@@ -12,17 +12,17 @@ from harness.search.fuzz.sessions.actions import (
     wait_for_it,
 )
 from harness.search.fuzz.sessions.chooser import Chooser
-from harness.search.fuzz.sessions.novelty import Drawn
+from harness.search.fuzz.sessions.novelty import DrawnSession
 from harness.search.fuzz.sessions.plan import PlannedThread
 from harness.search.fuzz.sessions.session import MAX_STEPS, Action, Offers, Session
 from harness.search.fuzz.sessions.situations import ask, ask_again, begin
 from harness.search.fuzz.sessions.turns import Json
 
 
-def steered(session: Session, thread: PlannedThread) -> None:
-    """Input for a turn that runs; then an answer to its question, or its end and a turn."""
+def steer_then_end(session: Session, thread: PlannedThread) -> None:
+    """Steer the running turn; then answer its question, or interrupt it and start another."""
     steer(session, thread)
-    turn = thread.running
+    turn = thread.running_turn
     if turn is not None and turn.asks and not thread.doubtful and session.choose.chance(50):
         answer(session, thread)
         return
@@ -31,89 +31,93 @@ def steered(session: Session, thread: PlannedThread) -> None:
         start_turn(session, thread)
 
 
-def cut_short(session: Session, thread: PlannedThread) -> None:
-    """An answer to a question, and the end of its turn: before its work is done, or right after."""
+def approve_then_interrupt(session: Session, thread: PlannedThread) -> None:
+    """Answer a question, and interrupt its turn before its work is done or right after."""
     answer(session, thread)
-    turn = thread.running
+    turn = thread.running_turn
     if turn is None or thread.doubtful:
         return
     if session.choose.chance(60):
-        # Once the model holds in its next reply, what was accepted is over.
+        # Once the model holds in its next reply, the accepted command has ended.
         answer_all(session, thread)
         wait_for_it(session, thread, turn)
     interrupt(session, thread)
 
 
-def begun_again(session: Session, thread: PlannedThread) -> None:
-    """The end of the turn that runs, and what was accepted for the session once more."""
+def interrupt_then_ask(session: Session, thread: PlannedThread) -> None:
+    """Interrupt the running turn, and repeat a command that was accepted for the session."""
     interrupt(session, thread)
     session.plan.settle(thread)
     ask_again(session, thread)
 
 
-def summed_up(session: Session, thread: PlannedThread) -> None:
-    """The history is summed up, and its last turns are dropped."""
+def compact_then_rollback(session: Session, thread: PlannedThread) -> None:
+    """Compact the history, and roll back its last turns."""
     compact(session, thread)
     rollback(session, thread)
 
 
-def followed_twice(session: Session, thread: PlannedThread) -> None:
-    """A client takes up a thread that it follows, once more or twice, and leaves it once."""
+def resume_twice(session: Session, thread: PlannedThread) -> None:
+    """Resume a followed thread once or twice more, and unsubscribe from it once."""
     on, params = thread.home, {"threadId": thread.reference}
-    for _ in range(session.choose.one((1, 2))):
-        session.plan.request("thread/resume", params=params, on=on)
-    thread.changed = True
-    session.plan.request("thread/unsubscribe", params=params, on=on)
-    thread.left_on(on)
+    for _ in range(session.choose.pick((1, 2))):
+        session.plan.add_request("thread/resume", params=params, on=on)
+    thread.lost_settings = True
+    session.plan.add_request("thread/unsubscribe", params=params, on=on)
+    thread.remove_follower(on)
 
 
-def reconnected(session: Session, thread: PlannedThread) -> None:
-    """The second client is gone and back, mostly in a turn that it followed from its beginning."""
+def reconnect(session: Session, thread: PlannedThread) -> None:
+    """Reconnect the second client, mostly in a turn that it followed from its beginning."""
     plan = session.plan
     if "b" not in plan.connections:
         return
     if "b" not in thread.followers:
         plan.settle(thread)
-        plan.request("thread/resume", params={"threadId": thread.reference}, on="b")
-        thread.followed_on("b")
-        thread.changed = True
+        plan.add_request("thread/resume", params={"threadId": thread.reference}, on="b")
+        thread.add_follower("b")
+        thread.lost_settings = True
     if session.choose.chance(60):
         ask(session, thread)
-    turn = thread.running
+    turn = thread.running_turn
     if turn is not None and turn.asks_now and not (turn.script.faulty or thread.doubtful):
-        plan.meet(thread, turn)
+        plan.wait_for_question(thread, turn)
     session.leave(thread)
 
 
-def _runs(thread: PlannedThread) -> bool:
-    return thread.running is not None
+def _is_running(thread: PlannedThread) -> bool:
+    return thread.running_turn is not None
 
 
 def _asks(thread: PlannedThread) -> bool:
-    turn = thread.running
+    turn = thread.running_turn
     return turn is not None and turn.asks_now and not thread.doubtful
 
 
 def _follows(thread: PlannedThread) -> bool:
-    return thread.loaded and not thread.archived
+    return thread.is_followed and not thread.is_archived
 
 
-# The names of the actions that a chain takes for granted, with a "+" in between.
+# The names list the actions that a chain requires, separated by "+".
 CHAINS = (
-    Action("steer+interrupt", 8, steered, _runs),
-    Action("approvals+interrupt", 10, cut_short, _asks),
-    Action("interrupt+start_turn", 12, begun_again, _runs),
-    Action("compact+rollback", 2, summed_up, lambda thread: bool(thread.turns)),
-    Action("resume+unsubscribe", 2, followed_twice, _follows),
-    Action("several+resume", 8, reconnected, _follows),
+    Action("steer+interrupt", 8, steer_then_end, _is_running),
+    Action("approvals+interrupt", 10, approve_then_interrupt, _asks),
+    Action("interrupt+start_turn", 12, interrupt_then_ask, _is_running),
+    Action("compact+rollback", 2, compact_then_rollback, lambda thread: bool(thread.turns)),
+    Action("resume+unsubscribe", 2, resume_twice, _follows),
+    Action("several+resume", 8, reconnect, _follows),
 )
 
 
-def drawn(chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS) -> Drawn:
-    """One generated session."""
+def draw_session(
+    chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS
+) -> DrawnSession:
+    """Draw one session."""
     return Session(chooser, (*ACTIONS, *CHAINS), offers, begin, ask_again).draw(length)
 
 
-def generated(chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS) -> Json:
-    """One generated scenario document."""
-    return drawn(chooser, offers, length).document()
+def generate_document(
+    chooser: Chooser, offers: Offers | None = None, length: int = MAX_STEPS
+) -> Json:
+    """Generate one scenario document."""
+    return draw_session(chooser, offers, length).document()

@@ -1,4 +1,4 @@
-"""Sources of the choices of a generated session: hypothesis, or a seeded generator in tests."""
+"""Source of the choices of a generated session: hypothesis, or a seeded generator."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -8,26 +8,26 @@ T = TypeVar("T")
 
 
 class Chooser:
-    """Makes every choice from one function that gives a whole number from 0 to n - 1.
+    """Makes every choice with one function that returns an integer from 0 to n - 1.
 
-    0 is always the plainest choice, so that what shrinks numbers makes sessions plainer. `made` are
-    the choices so far, where somebody notes them.
+    0 is always the plainest choice, so that shrinking numbers makes sessions plainer. `choices` are
+    those so far, if they are recorded.
     """
 
-    def __init__(self, below: Callable[[int], int], made: Sequence[int] = ()) -> None:
+    def __init__(self, below: Callable[[int], int], choices: Sequence[int] = ()) -> None:
         self.below = below
-        self.made = made
+        self.choices = choices
 
     def chance(self, percent: int) -> bool:
-        """True in so many of a hundred cases."""
+        """Return True with this probability."""
         return self.below(100) >= 100 - percent
 
-    def one(self, values: Sequence[T]) -> T:
-        """One of the values."""
+    def pick(self, values: Sequence[T]) -> T:
+        """Return one of the values."""
         return values[self.below(len(values))]
 
-    def weighted(self, values: Sequence[tuple[T, int]]) -> T:
-        """One of the values, each as often as its weight says."""
+    def pick_weighted(self, values: Sequence[tuple[T, int]]) -> T:
+        """Return one of the values, with probabilities by weight."""
         place = self.below(sum(weight for _, weight in values))
         for value, weight in values:
             place -= weight
@@ -35,11 +35,11 @@ class Chooser:
                 return value
         return values[-1][0]
 
-    def some(self, values: Sequence[T], percent: int) -> list[T]:
-        """Each of the values with this chance."""
+    def pick_some(self, values: Sequence[T], percent: int) -> list[T]:
+        """Return a selection, each value with this probability."""
         return [value for value in values if self.chance(percent)]
 
 
-def seeded(seed: int) -> Chooser:
-    """A chooser that makes the same choices for the same seed."""
+def seeded_chooser(seed: int) -> Chooser:
+    """Return a chooser that makes the same choices for the same seed."""
     return Chooser(random.Random(seed).randrange)

@@ -1,6 +1,6 @@
-"""Edits that make a generated document smaller, or plainer.
+"""Edits that make a generated document smaller or plainer.
 
-A step goes with all that speak of what it began, so that the loader takes what is left.
+A step is removed with all that refer to what it began, so that the rest is a valid scenario.
 """
 
 import copy
@@ -10,58 +10,58 @@ from typing import Any, cast
 
 from harness.protocol.values import arr, obj, text
 from harness.scenario.loader import load_text
-from harness.scenario.written import as_text
+from harness.scenario.written import scenario_text
 from harness.scenario.yaml12 import ScenarioError
 from harness.search.fuzz import smaller_params
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 
-# What tells a turn from others in its text, as `plan` writes it.
+# Identifies a turn in its texts, as `plan` writes it.
 _NONCE = re.compile(r"\bq\d\d\b")
 
 
-def steps_of(document: Json) -> int:
+def step_count(document: Json) -> int:
     """Return the number of steps of the client's side."""
     return len(document["client"])
 
 
 def _method(step: Json) -> str:
-    return text(obj(only(step)[1]).get("method"))
+    return text(obj(split_step(step)[1]).get("method"))
 
 
-def kinds(document: Json) -> list[list[int]]:
-    """The places of the requests of each method, of several that belong together, and of all.
+def kind_places(document: Json) -> list[list[int]]:
+    """Return the indexes of the requests of each method, of each method group, and of all.
 
-    What shows that something is wrong mostly is the last step, and is not among all.
+    The last step is not among all: it mostly shows the failure.
     """
     steps = document["client"]
     methods = [_method(step) for step in steps]
     groups: list[Collection[str]] = [{method} for method in dict.fromkeys(methods) if method]
-    groups += [group for group in _TOGETHER if len(group.intersection(methods)) > 1]
+    groups += [group for group in _METHOD_GROUPS if len(group.intersection(methods)) > 1]
     places = [
         [index for index, method in enumerate(methods) if method in group] for group in groups
     ]
-    alone = [index for index, step in enumerate(steps[:-1]) if "as" not in obj(only(step)[1])]
+    alone = [index for index, step in enumerate(steps[:-1]) if "as" not in obj(split_step(step)[1])]
     return [*places, [index for index in alone if methods[index]]]
 
 
-# What undoes one of them is another one.
-_TOGETHER = (
+# Methods of a group undo each other.
+_METHOD_GROUPS = (
     frozenset({"thread/archive", "thread/unarchive"}),
     frozenset({"thread/archive", "thread/unarchive", "thread/resume"}),
     frozenset({"thread/unsubscribe", "thread/resume"}),
 )
 
 
-def without_kind(document: Json, at: int) -> Json:
-    """Without the requests of one of the groups (`kinds`)."""
-    return without_steps(document, kinds(document)[at])
+def without_kind(document: Json, index: int) -> Json:
+    """Remove the requests of one of the groups (`kind_places`)."""
+    return without_steps(document, kind_places(document)[index])
 
 
-def since(document: Json, at: int) -> Json:
-    """Without what was done before a step, but for threads, forks and connections."""
+def without_earlier(document: Json, index: int) -> Json:
+    """Remove the steps before a step, except threads, forks and connections."""
     built = ("start_thread", "connect", "disconnect")
-    early = [(number, only(step)) for number, step in enumerate(document["client"][:at])]
+    early = [(number, split_step(step)) for number, step in enumerate(document["client"][:index])]
     gone = [
         number
         for number, (kind, body) in early
@@ -71,56 +71,61 @@ def since(document: Json, at: int) -> Json:
 
 
 def with_one_client(document: Json) -> Json | None:
-    """With one client that does what all of them did."""
-    steps = [step for step in document["client"] if only(step)[0] not in ("connect", "disconnect")]
+    """Merge all clients into one."""
+    steps = [
+        step for step in document["client"] if split_step(step)[0] not in ("connect", "disconnect")
+    ]
     if len(steps) == len(document["client"]):
         return None
     candidate = copy.deepcopy({**document, "client": steps})
     for step in candidate["client"]:
-        obj(only(step)[1]).pop("on", None)
-    return tidied(candidate)
+        obj(split_step(step)[1]).pop("on", None)
+    return tidy(candidate)
 
 
-def without_fork(document: Json, at: int) -> Json | None:
-    """Without a fork: what was done to it is done to the thread that it was made of."""
-    kind, body = only(document["client"][at])
+def without_fork(document: Json, index: int) -> Json | None:
+    """Remove a fork; its steps apply to its origin instead."""
+    kind, body = split_step(document["client"][index])
     origin = text(obj(obj(body).get("params")).get("threadId"))[1:].split(".")[0]
-    if kind != "request" or _method(document["client"][at]) != "thread/fork" or "as" not in body:
+    if kind != "request" or _method(document["client"][index]) != "thread/fork" or "as" not in body:
         return None
     forked = body["as"]
-    steps = [step for number, step in enumerate(document["client"]) if number != at]
-    candidate: Json = {**document, "client": [_about(step, forked, origin) for step in steps]}
+    steps = [step for number, step in enumerate(document["client"]) if number != index]
+    candidate: Json = {
+        **document,
+        "client": [_about_origin(step, forked, origin) for step in steps],
+    }
     scripts = dict(obj(document.get("model")))
     merged_script = [*arr(scripts.get(origin)), *arr(scripts.pop(forked, None))]
     candidate["model"] = {**scripts, origin: merged_script} if merged_script else scripts
-    return tidied(copy.deepcopy(candidate))
+    return tidy(copy.deepcopy(candidate))
 
 
-def _about(value: Any, made: str, origin: str) -> Any:
-    """A step that speaks of the origin of a fork instead of the fork."""
+def _about_origin(value: Any, forked: str, origin: str) -> Any:
+    """Return a step that refers to the origin of a fork instead of the fork."""
     if isinstance(value, dict):
         return {
             name: origin
-            if name in ("thread", "idle") and inner == made
-            else _about(inner, made, origin)
+            if name in ("thread", "idle") and inner == forked
+            else _about_origin(inner, forked, origin)
             for name, inner in cast(Json, value).items()
         }
     if isinstance(value, list):
-        return [_about(inner, made, origin) for inner in cast("list[Any]", value)]
-    return f"${origin}.thread.id" if value == f"${made}.thread.id" else value
+        return [_about_origin(inner, forked, origin) for inner in cast("list[Any]", value)]
+    return f"${origin}.thread.id" if value == f"${forked}.thread.id" else value
 
 
-def without_whole(whole: str, document: Json, at: int) -> Json | None:
-    """Without a thread, a connection, a fork or a turn, each with all that is about it."""
-    kind, body = only(document["client"][at])
-    if kind != whole or not (kind == "connect" or "as" in obj(body)):
+def without_object(step_kind: str, document: Json, index: int) -> Json | None:
+    """Remove a thread, a connection, a fork or a turn, with all steps about it."""
+    kind, body = split_step(document["client"][index])
+    if kind != step_kind or not (kind == "connect" or "as" in obj(body)):
         return None
-    return without_steps(document, range(at, at + 1))
+    return without_steps(document, range(index, index + 1))
 
 
-def with_plain_turn(document: Json, at: int) -> Json | None:
-    """With a turn in which the model says one thing, and nobody answers or waits for more."""
-    kind, body = only(document["client"][at])
+def with_plain_turn(document: Json, index: int) -> Json | None:
+    """Reduce a turn to one message of the model, without answers and other waits."""
+    kind, body = split_step(document["client"][index])
     nonces: list[str] = _NONCE.findall(text(obj(body).get("text")))
     if kind != "start_turn" or not nonces:
         return None
@@ -129,46 +134,46 @@ def with_plain_turn(document: Json, at: int) -> Json | None:
     candidate["client"] = [
         step
         for step in candidate["client"]
-        if only(step)[0] not in ("answer", "wait")
-        or obj(obj(only(step)[1]).get("where")).get("turnId") != turn_id
+        if split_step(step)[0] not in ("answer", "wait")
+        or obj(obj(split_step(step)[1]).get("where")).get("turnId") != turn_id
     ]
     for alias, steps in obj(candidate.get("model")).items():
         script = [obj(step) for step in arr(steps)]
-        turn_steps = [step for step in script if set(nonces).intersection(_wanted(step))]
+        turn_steps = [step for step in script if set(nonces).intersection(_condition_texts(step))]
         if turn_steps:
             turn_steps[-1].pop("fail", None)
             turn_steps[-1]["reply"] = [{"message": f"{min(nonces)} is done."}]
         candidate["model"][alias] = [
             step for step in script if not any(step is x for x in turn_steps[:-1])
         ]
-    return tidied(candidate)
+    return tidy(candidate)
 
 
 def one_after_another(document: Json) -> Iterator[Json]:
-    """The documents in which requests that overlap wait for their answers: as sent, and reversed.
+    """Yield documents in which overlapping requests are sequential: as sent, and reversed.
 
-    Of two requests under way at once a server may carry out either first.
+    A server may carry out either of two overlapping requests first.
     """
     steps: list[Json] = document["client"]
     overlapping = [
-        index for index, step in enumerate(steps) if obj(only(step)[1]).get("wait") is False
+        index for index, step in enumerate(steps) if obj(split_step(step)[1]).get("wait") is False
     ]
     if not overlapping:
         return
     for places in (overlapping, overlapping[::-1]):
         order = dict(zip(overlapping, places, strict=True))
         changed = [steps[order.get(index, index)] for index in range(len(steps))]
-        yield tidied(
+        yield tidy(
             {
                 **document,
-                "client": [waiting_step for step in changed for waiting_step in _awaited(step)],
+                "client": [waiting_step for step in changed for waiting_step in _with_wait(step)],
             }
         )
 
 
-def _awaited(step: Json) -> list[Json]:
-    """A request that waits for its answer; nothing for a step that waited for that alone."""
-    kind, body_value = only(step)
+def _with_wait(step: Json) -> list[Json]:
+    """Make a request wait for its answer; drop a step that only waited for it."""
+    kind, body_value = split_step(step)
     body = obj(body_value)
     if kind == "wait" and "answer" in body:
         return []
@@ -176,33 +181,37 @@ def _awaited(step: Json) -> list[Json]:
     return [{kind: kept_members}] if body.get("wait") is False else [step]
 
 
-def others(document: Json) -> list[int]:
-    """The places of the steps on which most others do not depend, nor the order of any."""
-    kinds = [only(step)[0] for step in document["client"]]
+def other_places(document: Json) -> list[int]:
+    """Return the indexes of steps that neither begin nor order others."""
+    kinds = [split_step(step)[0] for step in document["client"]]
     return [
         index
         for index, kind in enumerate(kinds)
-        if kind not in ("start_thread", "connect", *_ORDER)
+        if kind not in ("start_thread", "connect", *_ORDERING_STEPS)
     ]
 
 
-# What is waited for and answered, once what it is about is begun, says when the rest is done.
-_ORDER = ("wait", "answer")
+# These steps order others: they wait for something, or answer it.
+_ORDERING_STEPS = ("wait", "answer")
 
 
-def ordering(document: Json) -> list[int]:
-    """The places of the steps that wait for something, or answer it."""
-    return [index for index, step in enumerate(document["client"]) if only(step)[0] in _ORDER]
+def ordering_places(document: Json) -> list[int]:
+    """Return the indexes of the steps that wait for something, or answer it."""
+    return [
+        index
+        for index, step in enumerate(document["client"])
+        if split_step(step)[0] in _ORDERING_STEPS
+    ]
 
 
-def pieces(size: int, document: Json) -> int:
-    """Return the number of pieces of so many steps."""
-    return -(-len(others(document)) // size)
+def piece_count(size: int, document: Json) -> int:
+    """Return the number of pieces with `size` steps."""
+    return -(-len(other_places(document)) // size)
 
 
-def without_piece(size: int, document: Json, at: int) -> Json:
-    """Without one of these pieces."""
-    return without_steps(document, others(document)[at * size : (at + 1) * size])
+def without_piece(size: int, document: Json, index: int) -> Json:
+    """Remove one of these pieces."""
+    return without_steps(document, other_places(document)[index * size : (index + 1) * size])
 
 
 def _model_step_places(document: Json) -> list[tuple[str, int]]:
@@ -210,44 +219,44 @@ def _model_step_places(document: Json) -> list[tuple[str, int]]:
     return [(alias, index) for alias, steps in scripts.items() for index in range(len(arr(steps)))]
 
 
-def model_steps(document: Json) -> int:
+def model_step_count(document: Json) -> int:
     """Return the number of steps of the model's side."""
     return len(_model_step_places(document))
 
 
-def without_model_step(document: Json, at: int) -> Json:
-    """Without one of them."""
+def without_model_step(document: Json, index: int) -> Json:
+    """Remove a step of the model's side."""
     candidate = copy.deepcopy(document)
-    alias, place = _model_step_places(document)[at]
+    alias, place = _model_step_places(document)[index]
     del candidate["model"][alias][place]
-    return tidied(candidate)
+    return tidy(candidate)
 
 
-def without_element(document: Json, at: int) -> Json:
-    """Without a part of a reply, a delta of a message, or a parameter of a step."""
+def without_element(document: Json, index: int) -> Json:
+    """Remove a part of a reply, a delta of a message, or a parameter of a step."""
     candidate = copy.deepcopy(document)
-    place = list(elements(document))[at]
+    place = list(removable_paths(document))[index]
     holder: Any = candidate
     for key in place[:-1]:
         holder = holder[key]
     del holder[place[-1]]
-    return tidied(candidate)
+    return tidy(candidate)
 
 
-def with_smaller_params(mark: Mark, document: Json, at: int) -> Json | None:
-    """With the params at one of their places made smaller (`smaller_params`)."""
-    candidate = smaller_params.smaller(document, at, mark)
-    return None if candidate is None else tidied(candidate)
+def with_smaller_params(mark: Mark, document: Json, index: int) -> Json | None:
+    """Shrink the params at one of their places (`smaller_params`)."""
+    candidate = smaller_params.shrink_params(document, index, mark)
+    return None if candidate is None else tidy(candidate)
 
 
-def conditions(document: Json) -> list[tuple[str, int]]:
-    """The places of the model steps that are for some calls only."""
+def condition_places(document: Json) -> list[tuple[str, int]]:
+    """Return the places of the model steps with a condition."""
     model = obj(document.get("model"))
     return [place for place in _model_step_places(document) if "when" in model[place[0]][place[1]]]
 
 
-def unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
-    """With the model steps at these places for any call."""
+def without_conditions(document: Json, places: Sequence[tuple[str, int]]) -> Json | None:
+    """Remove the conditions of the model steps at these places."""
     if not places:
         return None
     candidate = copy.deepcopy(document)
@@ -256,29 +265,27 @@ def unconditioned(document: Json, places: Sequence[tuple[str, int]]) -> Json | N
     return candidate
 
 
-def sound(document: Json) -> bool:
-    """Return whether the loader takes a document."""
+def is_loadable(document: Json) -> bool:
+    """Return whether a document is a valid scenario."""
     if not document["client"]:
         return False
     try:
-        load_text(as_text(document, "tried"))
+        load_text(scenario_text(document, "tried"))
     except ScenarioError:
         return False
     return True
 
 
 def without_steps(document: Json, left_out: Collection[int]) -> Json:
-    """The document without these steps, nor any that speaks of what they began."""
+    """Remove these steps, and all that refer to what they began."""
     candidate = copy.deepcopy(document)
     gone: set[str] = set()
     closed: set[str] = set()
     kept_steps: list[Json] = []
     for index, step in enumerate(candidate["client"]):
-        kind, body_value = only(step)
+        kind, body_value = split_step(step)
         body = obj(body_value)
-        leave = (
-            index in left_out and kind != "open"
-        )  # An open gate holds nobody up; a shut one does.
+        leave = index in left_out and kind != "open"  # Only a closed gate blocks.
         if leave or _uses(kind, body) & gone or text(body.get("on")) in closed:
             gone |= {text(body["as"])} if "as" in body else set()
             closed |= {text(body_value)} if kind == "connect" else set()
@@ -289,16 +296,16 @@ def without_steps(document: Json, left_out: Collection[int]) -> Json:
             closed.discard(text(body_value))
         kept_steps.append(step)
     candidate["client"] = kept_steps
-    return tidied(candidate)
+    return tidy(candidate)
 
 
-def only(step: Json) -> tuple[str, Any]:
-    """The one key of a step, and what it holds."""
+def split_step(step: Json) -> tuple[str, Any]:
+    """Return the only key of a step, and its value."""
     return next(iter(step.items()))
 
 
 def _uses(kind: str, body: Json) -> set[str]:
-    """The aliases that a step speaks of."""
+    """Return the aliases that a step refers to."""
     names = ("thread", "turn", "idle", *(["answer"] if kind == "wait" else []))
     aliases = {text(body.get(name)) for name in names}
     members = [*obj(body.get("params")).values(), *obj(body.get("where")).values()]
@@ -306,8 +313,8 @@ def _uses(kind: str, body: Json) -> set[str]:
     return aliases | {value[1:].split(".")[0] for value in values if value.startswith("$")}
 
 
-def elements(document: Json) -> Iterator[tuple[str | int, ...]]:
-    """The path of everything that a reply, or a step, can do without."""
+def removable_paths(document: Json) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of each removable element of a reply, or a step."""
     for alias, steps in obj(document.get("model")).items():
         for index, step in enumerate(arr(steps)):
             reply = arr(obj(step).get("reply"))
@@ -319,29 +326,29 @@ def elements(document: Json) -> Iterator[tuple[str | int, ...]]:
                 for place in range(len(deltas) if len(deltas) > 1 else 0):
                     yield (*path, "message", "deltas", place)
     for index, step in enumerate(document["client"]):
-        kind, body = only(step)
+        kind, body = split_step(step)
         for name in ("on", "params") if kind == "start_thread" else ("on", "where"):
             if name in obj(body):
                 yield ("client", index, kind, name)
 
 
-def tidied(document: Json) -> Json:
-    """Without gates at which nobody holds, scripts of no thread, files and pipes without use."""
-    started = {text(obj(only(step)[1]).get("as")) for step in document["client"]}
+def tidy(document: Json) -> Json:
+    """Remove unused gates, scripts, files and pipes."""
+    started = {text(obj(split_step(step)[1]).get("as")) for step in document["client"]}
     turns = {nonce for step in document["client"] for nonce in _NONCE.findall(repr(step))}
     model: Json = {}
     for alias, script in obj(document.get("model")).items():
-        steps = [_spoken(step, turns) for step in script if _is_for(step, turns)]
+        steps = [_without_other_turns(step, turns) for step in script if _is_for(step, turns)]
         model |= {alias: steps} if steps and alias in started else {}
     model_text, workspace = repr(model), obj(document.get("workspace"))
     pipes = [pipe for pipe in arr(workspace.get("pipes")) if pipe in model_text]
     files = {
         name: content for name, content in obj(workspace.get("files")).items() if name in model_text
     }
-    gates = {*_gates(model), *pipes}
+    gates = {*_gates_in(model), *pipes}
 
     def useless(step: Json) -> bool:
-        kind, body = only(step)
+        kind, body = split_step(step)
         gate = obj(body).get("gate") if kind == "wait" else body if kind == "open" else None
         return gate is not None and gate not in gates
 
@@ -355,18 +362,18 @@ def tidied(document: Json) -> Json:
 
 
 def _is_for(step: Json, turns: set[str]) -> bool:
-    """Return whether a model step is for a call of one of these turns, or for any."""
-    texts = _wanted(step)
+    """Return whether a model step is for one of these turns, or for any."""
+    texts = _condition_texts(step)
     return not texts or any(nonce in turns for nonce in texts)
 
 
-def _wanted(step: Json) -> list[str]:
-    """Return the texts that a call must contain for a model step to be for it."""
+def _condition_texts(step: Json) -> list[str]:
+    """Return the texts that a call must contain to match a model step."""
     return [text(nonce) for nonce in arr(obj(step.get("when")).get("input_contains"))]
 
 
-def _spoken(step: Json, turns: set[str]) -> Json:
-    """A model step that speaks of no other turns."""
+def _without_other_turns(step: Json, turns: set[str]) -> Json:
+    """Return a model step whose condition names only these turns."""
     when = obj(step.get("when"))
     if not when:
         return step
@@ -375,12 +382,12 @@ def _spoken(step: Json, turns: set[str]) -> Json:
     return {**step, "when": conditions | ({"input_lacks": lacks} if lacks else {})}
 
 
-def _gates(value: Any) -> Iterator[str]:
+def _gates_in(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in cast(Json, value).items():
             if key == "hold":
                 yield inner
-            yield from _gates(inner)
+            yield from _gates_in(inner)
     elif isinstance(value, list):
         for inner in cast("list[Any]", value):
-            yield from _gates(inner)
+            yield from _gates_in(inner)

@@ -1,29 +1,29 @@
-"""A document that demands what did not come, so that it fails in an ordinary run for its cause.
+"""Expectations added to a document, so that an ordinary run fails for the same cause.
 
-A rule judges every run. What only the search could see is written into the document: what an answer
-must show (`where`), that a request must be granted, what a model call or an item must hold.
+Rules judge every run. Problems that only the search can see are written as expectations: values of
+an answer (`where`), a granted request, contents of a model call or an item.
 """
 
 import copy
 
 from harness.protocol.spec.book import Book
 from harness.protocol.values import arr, obj
-from harness.search.fuzz.sessions.cuts import only
+from harness.search.fuzz.sessions.cuts import split_step
 from harness.search.fuzz.sessions.looks import REFUSED
-from harness.search.fuzz.sessions.play import Problem, needed
+from harness.search.fuzz.sessions.play import Problem, needed_capabilities
 from harness.search.fuzz.sessions.turns import Json
 
 
-def demanding(document: Json, problem: Problem, book: Book) -> Json:
-    """A copy with a title that names the cause, and with what the problem says was missing."""
+def add_demands(document: Json, problem: Problem, book: Book) -> Json:
+    """Return a copy with the cause as title, and expectations for what was missing."""
     new_document: Json = {"title": f"Found by fuzzing: {problem.cause}"}
-    needs = needed(document, book)
+    needs = needed_capabilities(document, book)
     new_document |= {"needs": needs} if needs else {}
     new_document |= {
         name: value for name, value in copy.deepcopy(document).items() if name != "title"
     }
     if (problem.where or problem.cause == REFUSED) and problem.step:
-        _answer(new_document, problem)
+        _demand_answer(new_document, problem)
     output = problem.output
     if output is not None and output.index < 0 and output.thread is None:
         item = {"commandExecution": {"aggregatedOutput": {"contains": output.nonce}}}
@@ -36,12 +36,12 @@ def demanding(document: Json, problem: Problem, book: Book) -> Json:
     return new_document
 
 
-def _answer(document: Json, problem: Problem) -> None:
-    """Demand that the request of a step is granted, and what its answer shows."""
+def _demand_answer(document: Json, problem: Problem) -> None:
+    """Expect that the request of a step is granted, and the values of its answer."""
     steps = document["client"]
     if problem.step > len(steps):
         return
-    kind, body = only(steps[problem.step - 1])
+    kind, body = split_step(steps[problem.step - 1])
     if kind != "request" or body.get("wait") is False:
         return
     body.pop("expect", None)

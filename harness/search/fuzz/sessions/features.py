@@ -1,12 +1,12 @@
-"""The name of what a step of a session needs of the server, as `Offers` has it."""
+"""Names of the features that the steps of a session need, as in `Offers`."""
 
 from harness.play.run import Run
 from harness.protocol.values import obj, text
-from harness.search.fuzz.sessions.cuts import only
+from harness.search.fuzz.sessions.cuts import split_step
 from harness.search.fuzz.sessions.session import FEATURES
 from harness.search.fuzz.sessions.turns import Json
 
-# That a question is put again to who takes its thread up while it is open: no text says so.
+# An open question is asked again to a client that resumes its thread: the text does not say so.
 ASKED_AGAIN = "asked-again"
 _BY_CAPABILITY = {
     "command-execution": "run",
@@ -16,8 +16,8 @@ _BY_CAPABILITY = {
 }
 
 
-def blamed(document: Json, run: Run) -> str:
-    """Return the feature to blame for a script that did not end, "" for one that did."""
+def blamed_feature(document: Json, run: Run) -> str:
+    """Return the feature to blame if a script did not end, else ""."""
     unmet = run.unmet
     if unmet is None:
         return ""
@@ -27,28 +27,28 @@ def blamed(document: Json, run: Run) -> str:
     return feature_at(steps, min(unmet.line, len(steps)) - 1)
 
 
-def feature_at(steps: list[Json], at: int) -> str:
-    """The action, or part of a turn, that the step at this place belongs to."""
-    return ASKED_AGAIN if asked_again(steps, at) else feature_of(steps[at])
+def feature_at(steps: list[Json], index: int) -> str:
+    """Return the feature of the step at an index."""
+    return ASKED_AGAIN if answers_repeated_question(steps, index) else feature_of(steps[index])
 
 
-def asked_again(steps: list[Json], at: int) -> bool:
-    """Return whether a step answers a question that must have been put again.
+def answers_repeated_question(steps: list[Json], index: int) -> bool:
+    """Return whether a step answers a question that must have been asked again.
 
-    A client left while its turn ran, and this one took the thread up after that.
+    A client left while its turn ran, and this one resumed the thread after that.
     """
-    kind, body = only(steps[at])
+    kind, body = split_step(steps[index])
     if kind != "answer":
         return False
     turn = text(obj(body.get("where")).get("turnId")).removeprefix("$").split(".")[0]
     since = [
         number
-        for number, step in enumerate(steps[:at])
-        if only(step)[0] == "start_turn" and only(step)[1].get("as") == turn
+        for number, step in enumerate(steps[:index])
+        if split_step(step)[0] == "start_turn" and split_step(step)[1].get("as") == turn
     ]
-    kinds = [only(step) for step in steps[since[-1] if since else 0 : at]]
+    kinds = [split_step(step) for step in steps[since[-1] if since else 0 : index]]
     disconnected_at = next(
-        (number for number, step in enumerate(kinds) if step[0] == "disconnect"), at
+        (number for number, step in enumerate(kinds) if step[0] == "disconnect"), index
     )
     return any(
         step[0] == "request"
@@ -59,8 +59,8 @@ def asked_again(steps: list[Json], at: int) -> bool:
 
 
 def feature_of(step: Json) -> str:
-    """The action, or part of a turn, that a step belongs to, as `Offers` has it."""
-    kind, body = only(step)
+    """Return the action, or part of a turn, of a step, as in `Offers`."""
+    kind, body = split_step(step)
     match kind:
         case "answer":
             return "approvals"

@@ -1,4 +1,4 @@
-"""Beginnings of new sessions: nothing, or one that reached what few others did."""
+"""Guidance of the search: new sessions begin like earlier ones that reached something rare."""
 
 import random
 from collections import Counter
@@ -10,19 +10,18 @@ from harness.search.fuzz.sessions.play import Played
 from harness.trace.frame import Frame
 
 Mark = tuple[str, ...]
-# Of so many sessions that reached something new, the last ones, one is gone on from.
-KEPT = 40
-# In so many of a hundred cases.
-FROM_ANOTHER = 25
-# What so few sessions reached is rare.
-RARE = 2
+# Recent sessions with something new that are kept as beginnings.
+MAX_KEPT_SESSIONS = 40
+# Sessions that begin like a kept one, in percent.
+MUTATION_PERCENT = 25
+# A mark that fewer sessions reached is rare.
+MAX_RARE_COUNT = 2
 
 
 class Corpus:
-    """The choices of sessions that reached something rare, and the next session's choices.
+    """The choices of sessions that reached something rare, and of the next session.
 
-    The same seed gives the same choices as long as the same things are reached; unguided ones,
-    always.
+    The same seed gives the same choices as long as the same marks are reached; always if unguided.
     """
 
     def __init__(self, seed: int, *, guided: bool = True) -> None:
@@ -37,11 +36,11 @@ class Corpus:
         return len(self._seen)
 
     def chooser(self) -> Chooser:
-        """The choices of the next session."""
+        """Return the chooser of the next session."""
         choices: list[int] = []
         source = random.Random(self._random.getrandbits(64))
         replayed: list[int] = []
-        if self._guided and self._kept and source.randrange(100) < FROM_ANOTHER:
+        if self._guided and self._kept and source.randrange(100) < MUTATION_PERCENT:
             other = source.choice(self._kept)
             replayed = list(other[: source.randrange(len(other))])[::-1]
 
@@ -51,19 +50,19 @@ class Corpus:
 
         return Chooser(below, choices)
 
-    def reached(self, played: Played, chooser: Chooser) -> int:
-        """Note what the session of these choices reached; gives how much of it is rare."""
+    def note_play(self, played: Played, chooser: Chooser) -> int:
+        """Note the marks of a session with these choices; return the number of rare ones."""
         marks = marks_of(played)
-        rare = sum(self._seen[mark] < RARE for mark in marks)
+        rare = sum(self._seen[mark] < MAX_RARE_COUNT for mark in marks)
         self._seen.update(marks)
-        if rare and chooser.made and not played.unmet:
-            self._kept.append(chooser.made)
-            del self._kept[:-KEPT]
+        if rare and chooser.choices and not played.unmet:
+            self._kept.append(chooser.choices)
+            del self._kept[:-MAX_KEPT_SESSIONS]
         return rare
 
 
 def marks_of(played: Played) -> set[Mark]:
-    """Return the rules that a session gave something to judge, and its messages in a row."""
+    """Return the rules exercised by a session, and its pairs of consecutive messages."""
     rule_marks: set[Mark] = {("rule", row.rule, str(row.verdict)) for row in played.outcome.rows}
     names = [_name(frame) for frame in played.run.trace.frames]
     return rule_marks | set(pairwise(names))

@@ -1,8 +1,8 @@
-"""Problems that count: breaches of the text, and of what this server does in other cases.
+"""Problems that count: broken MUST rules, and deviations from the server's own habits.
 
-A SHOULD rule may be broken by a correct server, but a server that keeps it again and again, and
-breaks it once, in a rare combination, has most likely a defect. Such a rule is a habit of the
-server once it was kept often and never broken.
+A correct server may break a SHOULD rule, but one that keeps it again and again, and breaks it once
+in a rare combination, most likely has a defect. A rule is a habit of the server once it was kept
+often and never broken.
 """
 
 from collections import Counter
@@ -10,14 +10,14 @@ from collections import Counter
 from harness.judge.verdict import Level
 from harness.search.fuzz.sessions.play import Played, Problem
 
-# So often a rule has to be kept before breaking it is news.
-OFTEN = 12
-# So often the same choice has to be seen before the other one is.
-SEEN = 2
+# Times that a rule has to be kept before breaking it counts.
+MIN_TIMES_KEPT = 12
+# Times that a choice has to be seen before the other one counts.
+MIN_TIMES_SEEN = 2
 
 
 class Habits:
-    """Rules that a server was seen to keep and to break in the sessions so far."""
+    """Rules that the server kept and broke in the sessions so far."""
 
     def __init__(self) -> None:
         self._kept: Counter[str] = Counter()
@@ -25,34 +25,34 @@ class Habits:
         self._news: set[str] = set()
         self._done: dict[str, Counter[str]] = {}
 
-    def serious(self, played: Played) -> list[Problem]:
-        """The problems of a session that count, one for each occasion of a cause."""
+    def serious_problems(self, played: Played) -> list[Problem]:
+        """Return the problems of a session that count, one per cause and occasion."""
         problems: dict[tuple[str, str], Problem] = {}
         for problem in played.problems:
             if problem.habit:
-                if self._unusual(problem.cause, problem.habit) and problem.where:
+                if self._is_unusual(problem.cause, problem.habit) and problem.where:
                     problems.setdefault((problem.cause, problem.occasion), problem)
-            elif problem.level is Level.MUST or self._habit(problem.cause):
+            elif problem.level is Level.MUST or self._is_habit(problem.cause):
                 problems.setdefault((problem.cause, problem.occasion), problem)
-        self._kept.update(played.kept)
+        self._kept.update(played.kept_rules)
         return list(problems.values())
 
-    def _unusual(self, cause: str, done: str) -> bool:
-        """Return whether the server mostly does otherwise where it has this choice."""
+    def _is_unusual(self, cause: str, done: str) -> bool:
+        """Return whether the server mostly chooses otherwise."""
         if f"{cause} {done}" in self._news:
-            return True  # It is being tried again.
+            return True  # It is being followed up.
         counts = self._done.setdefault(cause, Counter())
         counts[done] += 1
         other_count = sum(counts.values()) - counts[done]
-        if other_count < SEEN or other_count <= counts[done]:
+        if other_count < MIN_TIMES_SEEN or other_count <= counts[done]:
             return False
         self._news.add(f"{cause} {done}")
         return True
 
-    def _habit(self, rule: str) -> bool:
+    def _is_habit(self, rule: str) -> bool:
         if rule in self._news:
             return True
-        if rule in self._broken or self._kept[rule] < OFTEN:
+        if rule in self._broken or self._kept[rule] < MIN_TIMES_KEPT:
             self._broken.add(rule)
             return False
         self._news.add(rule)

@@ -1,8 +1,4 @@
-"""Several servers of one target side by side, so that one works while another is waited for.
-
-Most of a session's time nobody computes: a process starts, a command runs, a silence is listened
-to.
-"""
+"""Several servers of one target side by side: sessions mostly wait, so several run at once."""
 
 import os
 import time
@@ -19,15 +15,15 @@ from harness.play.session.servers import SetupFailed
 from harness.search.fuzz.sessions.play import Played, play
 from harness.search.fuzz.sessions.turns import Json
 
-# Two more than can compute at the same time, and no more: each is a server and a model.
-LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
+# Two more than there are processors; each lane has a server and a model.
+MAX_LANES = max(2, min(6, (os.cpu_count() or 1) + 2))
 
 
 class Lanes:
-    """Benches that play documents at the same time. The first one is the one that must work.
+    """Benches that play documents at the same time. Only the first one must work.
 
-    A server of which only one can run (it has a fixed port, or a lock) is played on the first
-    alone, once a further one could not be started.
+    If a server cannot run several times (because of a fixed port, or a lock), the benches that
+    could not start it are removed.
     """
 
     def __init__(self, config: Config, benches: Sequence[Bench]) -> None:
@@ -49,11 +45,11 @@ class Lanes:
         fresh: bool = False,
         bound: float | None = None,
     ) -> list[Played | None]:
-        """Play documents, each on the lane that is free; None for those not begun by `end`.
+        """Play documents on free lanes; None for those not begun by `end` (`time.monotonic`).
 
-        `end` is a moment of `time.monotonic`. A process on which something went wrong (`spoils`) is
-        used no more; with `fresh` none is used twice. `bound` is that of each step, in seconds.
-        Raises `SetupFailed` where the server cannot be used at all.
+        A process on which something went wrong (`spoils`) is not used again; with `fresh` none is
+        used twice. `bound` limits each step, in seconds. Raises `SetupFailed` if the server cannot
+        be used at all.
         """
         results: list[Played | None] = [None] * len(documents)
         waiting, gone = deque(enumerate(documents)), list[SetupFailed]()
@@ -85,7 +81,7 @@ class Lanes:
             for bench in self._benches[: len(waiting)]:
                 tasks.start_soon(work, bench)
         if waiting and not gone:
-            # A lane gave one back after the first one had seen that none was left.
+            # A lane returned its document after the first one had finished.
             await work(self._benches[0])
         if gone:
             raise gone[0]
@@ -96,7 +92,7 @@ class Lanes:
 def further_benches(
     portal: BlockingPortal, config: Config, first: Bench, worker: str
 ) -> Generator[Lanes]:
-    """Lanes beside the first bench, for as long as the block runs."""
+    """Open lanes beside the first bench for the duration of the block."""
     with ExitStack() as stack:
         more = [
             stack.enter_context(
@@ -110,6 +106,6 @@ def further_benches(
                     )
                 )
             )
-            for number in range(2, LANES + 1)
+            for number in range(2, MAX_LANES + 1)
         ]
         yield Lanes(config, [first, *more])

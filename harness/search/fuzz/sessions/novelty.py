@@ -1,7 +1,7 @@
-"""A choice among many drawn sessions: those that bring together what none did before.
+"""Choice among many drawn sessions: those with new combinations of steps and states.
 
-To draw a session takes a millisecond and to play it half a second, and a bug that needs three
-things at once shows in one of hundreds that chance alone draws.
+Drawing a session takes a millisecond and playing it half a second; random sessions alone show a bug
+that needs a combination of three only once in hundreds.
 """
 
 import heapq
@@ -11,57 +11,61 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from harness.protocol.values import obj, text
-from harness.scenario.client_steps import MAIN
+from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.turns import Json
 
-# Things that come together in a session: what is done, and what its effect may depend on.
+# A combination in a session: a step, and the state that its effect may depend on.
 Meeting: TypeAlias = tuple[Any, ...]
-# So many sessions are drawn for each that is played.
-DRAWN_FOR_ONE = 12
-# What a meeting is worth by how often it came up.
-_WORTH = (1.0, 0.3)
-# A session takes, beside its steps, the time of so many: a workspace, a silence, the judgement.
+# Sessions drawn for each one that is played.
+DRAWN_PER_PLAYED = 12
+# The worth of a meeting by the number of times that it came up before.
+_NOVELTY = (1.0, 0.3)
+# The fixed cost of a session in steps: a workspace, a silence, the judgement.
 _FIXED_COST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A session that may be played: how many steps it has, what meets in it, and its document."""
+class DrawnSession:
+    """A candidate session: its number of steps, its meetings, and its document."""
 
     steps: int
     meetings: Collection[Meeting]
     document: Callable[[], Json]
 
-    def worth(self, seen: Counter[Meeting]) -> float:
-        """Weigh what is seldom seen in it against the time that it takes."""
+    def worth(self, meeting_counts: Counter[Meeting]) -> float:
+        """Return the worth of its rare meetings per time."""
         news = sum(
-            _WORTH[seen[meeting]] for meeting in self.meetings if seen[meeting] < len(_WORTH)
+            _NOVELTY[meeting_counts[meeting]]
+            for meeting in self.meetings
+            if meeting_counts[meeting] < len(_NOVELTY)
         )
         return news / (self.steps + _FIXED_COST)
 
 
-def chosen(drawn: Sequence[Drawn], number: int, seen: Counter[Meeting]) -> list[int]:
-    """The places of so many sessions, the most worthwhile first; `seen` is added to.
+def choose_novel(
+    sessions: Sequence[DrawnSession], number: int, meeting_counts: Counter[Meeting]
+) -> list[int]:
+    """Return the indexes of the most worthwhile sessions; `meeting_counts` is updated.
 
-    What one of them brings together is no news in the next. Since a session is never worth more
-    after another was chosen, only the foremost is weighed again (Minoux's lazy greedy choice).
+    Choosing a session never makes another worth more, so only the foremost is weighed again
+    (Minoux's lazy greedy algorithm).
     """
-    waiting = [(-session.worth(seen), place) for place, session in enumerate(drawn)]
+    waiting = [(-session.worth(meeting_counts), place) for place, session in enumerate(sessions)]
     heapq.heapify(waiting)
     places: list[int] = []
     while waiting and len(places) < number:
         _, place = heapq.heappop(waiting)
-        now = -drawn[place].worth(seen)
+        now = -sessions[place].worth(meeting_counts)
         if waiting and now > waiting[0][0]:
             heapq.heappush(waiting, (now, place))
             continue
         places.append(place)
-        seen.update(drawn[place].meetings)
+        meeting_counts.update(sessions[place].meetings)
     return places
 
 
 class Meetings:
-    """Things that meet in one session, noted step by step while it is planned."""
+    """The meetings of one session, noted step by step while it is planned."""
 
     def __init__(self) -> None:
         self.found: set[Meeting] = set()
@@ -70,21 +74,27 @@ class Meetings:
         self._asked: dict[str, str] = {}
 
     def note(
-        self, kind: str, body: Json, thread: str, moment: str, others: Collection[str], follows: int
+        self,
+        kind: str,
+        body: Json,
+        thread: str,
+        moment: str,
+        other_moments: Collection[str],
+        follows: int,
     ) -> None:
         """Note a step.
 
-        `thread` is the alias of the one that it is about, "" for none, and `moment` where that is;
-        `others` are the moments of the other threads with a turn. `follows` counts the followers
-        of the thread, below zero where the step is of another client.
+        `thread` is the alias of its thread, "" for none, and `moment` the state of that;
+        `other_moments` are those of other threads with a turn. `follows` is the number of followers
+        of the thread, negative if the step's client is not one of them.
         """
         if kind == "wait":
             return
-        on = text(body.get("on")) or MAIN
+        on = text(body.get("on")) or MAIN_CONNECTION
         last, before = self._last
         step_name = text(body.get("method")) or f"{kind} {_decision(kind, body)}"
         where_from = "here" if before == thread else "elsewhere"
-        around = tuple(sorted(set(others)))
+        around = tuple(sorted(set(other_moments)))
         self.found.add(("next", self._asked.get(on, ""), step_name, where_from, moment, around))
         self.found.add(("after", last, step_name, moment, around))
         if thread:

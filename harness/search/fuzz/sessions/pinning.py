@@ -1,7 +1,7 @@
-"""The order in which a play went wrong, written into its document.
+"""The order of questions and steps in a failing play, fixed by waits in its document.
 
-A step that is sent while a question is open may meet it, or come before it: that is chance, unless
-a step waits for the question.
+Whether a step is sent before or after a question arrives is chance, unless a step waits for the
+question.
 """
 
 import math
@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from harness.protocol.values import dig, obj, text
-from harness.scenario.player import UnmetKind
-from harness.search.fuzz.sessions.cuts import only
+from harness.scenario.player import FailureKind
+from harness.search.fuzz.sessions.cuts import split_step
 from harness.search.fuzz.sessions.play import Played
 from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
 from harness.trace.correlation import Correlation
@@ -18,21 +18,21 @@ from harness.trace.frame import Frame, Kind
 from harness.trace.marks import EndingBegins, StepBegins
 
 # The steps that can begin a turn and give it an alias.
-BEGINNING = ("start_turn", "request")
+TURN_STEPS = ("start_turn", "request")
 
 
-def pinned(played: Played) -> Json:
-    """The document, with a wait for each question that came before a step, where none waits yet.
+def pin_order(played: Played) -> Json:
+    """Return the document with a wait for each question that came before a step without one.
 
-    What comes after the last step counts too: questions are refused when the script is over. A step
-    that waited in vain is left out with all after it.
+    Questions after the last step count too, since they are refused at the end. A step that timed
+    out is removed with all after it.
     """
     document, trace = played.document, played.run.trace
     steps = _played_steps(played)
     begun = [(mark.after, mark.body.line) for mark in trace.marks_of(StepBegins)]
     waits: defaultdict[int, list[Json]] = defaultdict(list)
     come: defaultdict[tuple[str, str], int] = defaultdict(int)
-    # Answers of the harness itself, once the script is over, come after what is looked at here.
+    # The harness's own answers at the end are ignored.
     ends_after = next((mark.after for mark in trace.marks_of(EndingBegins)), math.inf)
     for alias, frame in _questions(played):
         if frame.seq > ends_after:
@@ -42,7 +42,7 @@ def pinned(played: Played) -> Json:
         index = next((line - 1 for after, line in begun if after >= frame.seq), len(steps))
         index = min(index, len(steps))
         wait = _wait(played, *name)
-        if wait is not None and not _awaited(steps[: index + 1], *name, come[name]):
+        if wait is not None and not _is_awaited(steps[: index + 1], *name, come[name]):
             waits[index].append(wait)
     client = [inner for index, step in enumerate(steps) for inner in (*waits.get(index, ()), step)]
     client += waits.get(len(steps), ())
@@ -50,17 +50,17 @@ def pinned(played: Played) -> Json:
 
 
 def _played_steps(played: Played) -> list[Json]:
-    """The steps, but for one that waited in vain, and those after it."""
+    """Return the steps before one that timed out."""
     steps: list[Json] = played.document["client"]
     unmet = played.run.unmet
-    if unmet is None or unmet.kind is not UnmetKind.TIMEOUT:
+    if unmet is None or unmet.kind is not FailureKind.TIMEOUT:
         return steps
     index = min(unmet.line, len(steps)) - 1
-    return steps[:index] if only(steps[index])[0] in ("wait", "answer") else steps
+    return steps[:index] if split_step(steps[index])[0] in ("wait", "answer") else steps
 
 
 def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
-    """The questions of turns that a step began, as they came to who began them; with its alias."""
+    """Yield the questions to clients about turns that they began, with the turn's alias."""
     frames, turns = played.run.trace.frames, played.run.cast.turns
     exchanges = Correlation(frames)
     beginners: dict[str, str] = {}
@@ -77,17 +77,15 @@ def _questions(played: Played) -> Iterator[tuple[str, Frame]]:
             yield aliases[turn], frame
 
 
-def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
-    """Return whether one of these steps waits for the question of that number of a turn, or answers
-    it.
-    """
+def _is_awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> bool:
+    """Return whether one of these steps awaits or answers question `number` of a turn."""
     answers, waits, begun = 0, False, False
     for step in steps:
-        kind, body_value = only(step)
+        kind, body_value = split_step(step)
         body = obj(body_value)
-        begun = begun or (kind in BEGINNING and body.get("as") == alias)
+        begun = begun or (kind in TURN_STEPS and body.get("as") == alias)
         question = text(body.get("to") if kind == "answer" else body.get("request"))
-        # Without `where` it may be a question of any turn that has begun.
+        # Without `where` it may be a question of any turn begun so far.
         turn_reference = obj(body.get("where")).get("turnId", f"${alias}.turn.id")
         if question != method or turn_reference != f"${alias}.turn.id" or not begun:
             continue
@@ -99,9 +97,9 @@ def _awaited(steps: Sequence[Json], method: str, alias: str, number: int) -> boo
 
 
 def _wait(played: Played, method: str, alias: str) -> Json | None:
-    """A step of who began the turn, that waits for the question; None where no step names it."""
-    steps = [only(step) for step in played.document["client"]]
-    beginnings = (body for kind, body in steps if kind in BEGINNING and body.get("as") == alias)
+    """Return a step that waits for the question; None if no step names the turn."""
+    steps = [split_step(step) for step in played.document["client"]]
+    beginnings = (body for kind, body in steps if kind in TURN_STEPS and body.get("as") == alias)
     began = next(beginnings, None)
     if began is None:
         return None

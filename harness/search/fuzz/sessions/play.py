@@ -1,4 +1,4 @@
-"""One generated document played on a server and judged: the causes of what went wrong."""
+"""Play and judge one generated document on a server."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,25 +16,24 @@ from harness.scenario.client_steps import RestartStep
 from harness.scenario.loader import Loaded
 from harness.scenario.model import Scenario
 from harness.scenario.yaml12 import Document, Loc, Place
-from harness.search.fuzz.sessions.looks import Output, looked_at, step_at
+from harness.search.fuzz.sessions.looks import Output, find_observations, step_at
 from harness.search.fuzz.sessions.turns import COMMAND, FILE, Json
 from harness.trace.correlation import Correlation
 from harness.trace.surfaces import SESSION
 
 IDENTITY = "fuzz/session"
-# Findings that are no rule's and that a client cannot be the cause of.
-_SERIOUS = ("scenario.crash", "liveness.")
+# Findings without a rule that a client cannot cause.
+_COUNTED_FINDINGS = ("scenario.crash", "liveness.")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that went wrong: its cause (a rule, or the id of a finding), told in a line.
+    """A problem of a play: its cause (a rule, or the id of a finding), and a line of text.
 
-    `step` is the number of the step during which it showed, 0 for none; `where` are values that the
-    answer to that step should have had. With `habit` it is only what the server did where it has a
-    choice; `output` is what a command or a model call should have had. `occasion` is what was going
-    on when a MUST was broken: the method that it is about, or what was sent last and how the server
-    ended; "" for unknown.
+    `step` is the number of the step that shows it, 0 for none; `where` are the expected values of
+    its answer. With `habit` it is the server's choice where the text leaves one; `output` is the
+    missing output of a command or a model call. `occasion` of a broken MUST is its method, or the
+    last message sent and how the server ended; "" for unknown.
     """
 
     cause: str
@@ -49,13 +48,13 @@ class Problem:
 
 @dataclass(slots=True)
 class Played:
-    """The result of a document. `kept` are the SHOULD rules that were kept, with how often."""
+    """The result of a document. `kept_rules` counts the SHOULD rules that were kept."""
 
     document: Json
     run: Run = field(repr=False)
     outcome: ScenarioOutcome = field(repr=False)
     problems: list[Problem]
-    kept: dict[str, int]
+    kept_rules: dict[str, int]
 
     @property
     def unmet(self) -> str:
@@ -63,8 +62,8 @@ class Played:
         return f"step {self.run.unmet.line}: {self.run.unmet.message}" if self.run.unmet else ""
 
 
-def loaded_from(document: Json) -> Loaded:
-    """The document as the loader would give it; the line of a step is its number."""
+def load_document(document: Json) -> Loaded:
+    """Return the document as the loader would; the line of a step is its number."""
     steps = range(len(document["client"]))
     places: dict[Loc, Place] = {("client", index): (index + 1, 1) for index in steps}
     places["client",] = (1, 1)
@@ -80,15 +79,15 @@ async def play(
     looks: bool = True,
     bound: float | None = None,
 ) -> Played:
-    """Play and judge a document. Raises `SetupFailed` where the server cannot be used at all.
+    """Play and judge a document. Raises `SetupFailed` if the server cannot be used at all.
 
-    `looks` is for documents that send nothing wrong: what no rule judges is looked at too. With a
-    `bound` for each step, in seconds, a script that cannot go on costs little, and the process is
-    used on: for the many tries of shrinking.
+    `looks` adds the extra checks, for documents without invalid messages. With a `bound` for each
+    step, in seconds, a blocked script costs little and the process is reused, for the many tries
+    of shrinking.
     """
-    # What sends anything at all needs nothing that a server may lack.
-    needs = {"needs": needed(document, config.book)} if looks else {}
-    loaded = loaded_from({**document, **needs})
+    # Invalid messages do not need any capability.
+    needs = {"needs": needed_capabilities(document, config.book)} if looks else {}
+    loaded = load_document({**document, **needs})
     return await play_loaded(bench, config, loaded, document, looks=looks, bound=bound)
 
 
@@ -101,12 +100,12 @@ async def play_loaded(
     looks: bool,
     bound: float | None = None,
 ) -> Played:
-    """The same for a document that was read from a file."""
+    """Do the same with a document that was read from a file."""
     restarts = any(isinstance(step, RestartStep) for step in loaded.scenario.steps)
-    if bound is None or loaded.scenario.fresh or restarts:
+    if bound is None or loaded.scenario.needs_fresh_server or restarts:
         run = await bench.run(loaded)
     else:
-        run = await _hurried(bench, loaded, bound)
+        run = await _run_hurried(bench, loaded, bound)
     rules = {name: rule for name, rule in config.rules.items() if rule.surface == SESSION}
     outcome = outcome_of(run, loaded, config.book, config.profile, config.entries, rules)
     kept_rules: dict[str, int] = {}
@@ -116,8 +115,8 @@ async def play_loaded(
     return Played(document, run, outcome, list(_problems(run, outcome, looks)), kept_rules)
 
 
-def needed(document: Json, book: Book) -> list[str]:
-    """The capabilities that a document uses: a server without them has not to be judged by it."""
+def needed_capabilities(document: Json, book: Book) -> list[str]:
+    """Return the capabilities that a document uses: servers without them are not judged by it."""
     capabilities: set[str] = set()
     for kind, body in (next(iter(step.items())) for step in document["client"]):
         if kind == "request":
@@ -138,10 +137,10 @@ _OF_QUESTION = {COMMAND: "command-approval", FILE: "file-change-approval"}
 _OF_PART = {"run": "command-execution", "patch": "file-change", "update_plan": "plan-update"}
 
 
-async def _hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
+async def _run_hurried(bench: Bench, loaded: Loaded, bound: float) -> Run:
     bounds = bench.bounds.model_copy(update={"step": bound})
     async with bench.conversation_of(loaded) as stage:
-        # Not told to the conversation: its end lets everything go on, and the process is good.
+        # The conversation is not told of timeouts, so its end lets the process be reused.
         await bench.player(loaded, stage, bounds=bounds).play()
     return stage.run
 
@@ -153,11 +152,11 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
             level = Level.MUST if row.verdict is Verdict.ERROR else row.level
             step = step_at(run, max(row.frames, default=0))
             occasion = _method_of(run, row.frames) if level is Level.MUST else ""
-            yield Problem(row.rule, told(row), level, step, occasion=occasion)
+            yield Problem(row.rule, violation_line(row), level, step, occasion=occasion)
     for finding in outcome.findings:
-        if finding.id.startswith(_SERIOUS) and not finding.known:
+        if finding.id.startswith(_COUNTED_FINDINGS) and not finding.known:
             yield Problem(finding.id, finding.message, occasion=_end_of(run))
-    for check in looked_at(run) if looks else ():
+    for check in find_observations(run) if looks else ():
         level = Level.INFO if check.habit else Level.MUST
         yield Problem(
             check.cause, check.text, level, check.step, check.habit, check.where, check.output
@@ -165,7 +164,7 @@ def _problems(run: Run, outcome: ScenarioOutcome, looks: bool) -> Iterator[Probl
 
 
 def _method_of(run: Run, seqs: Collection[int]) -> str:
-    """The method of the first of these messages; of an answer, that of its request."""
+    """Return the method of the first of these messages; of an answer, that of its request."""
     exchanges = Correlation()
     for frame in run.trace.frames:
         request = exchanges.feed(frame)
@@ -175,12 +174,12 @@ def _method_of(run: Run, seqs: Collection[int]) -> str:
 
 
 def _end_of(run: Run) -> str:
-    """Return the end of the server, if it ended, and what it was sent last."""
+    """Return the last message sent, with the server's exit status if it ended."""
     sent_frames = [frame for frame in run.trace.frames if not frame.from_target]
     last = (sent_frames[-1].method or "a message without a method") if sent_frames else "its start"
     return f"{last}, exit status {run.status}" if run.has_died else last
 
 
-def told(row: Row) -> str:
-    """A violation in one line."""
+def violation_line(row: Row) -> str:
+    """Return a violation in one line."""
     return f"{row.rule}: {row.subject}: expected {row.expected}; actual {row.actual}"

@@ -1,4 +1,4 @@
-"""Many generated sessions from one seed, on one server, and what goes wrong in them, made small."""
+"""Search with generated sessions from one seed, on one server; failures are shrunk."""
 
 import math
 import time
@@ -18,49 +18,54 @@ from harness.play.interruption import Interrupted, Interruption
 from harness.play.session.servers import SetupFailed
 from harness.protocol.values import obj
 from harness.search.fuzz.causes import Causes
-from harness.search.fuzz.sessions.chains import drawn
+from harness.search.fuzz.sessions.chains import draw_session
 from harness.search.fuzz.sessions.chooser import Chooser
-from harness.search.fuzz.sessions.cuts import only
-from harness.search.fuzz.sessions.demands import demanding
-from harness.search.fuzz.sessions.features import blamed, feature_at
+from harness.search.fuzz.sessions.cuts import split_step
+from harness.search.fuzz.sessions.demands import add_demands
+from harness.search.fuzz.sessions.features import blamed_feature, feature_at
 from harness.search.fuzz.sessions.following import (
+    MAX_SHRINK_SECONDS,
+    MAX_STEP_SECONDS,
     MIN_SHRINK_SECONDS,
-    SHRINKING,
-    STEP_BOUND,
     Small,
-    made_small,
+    make_small,
     shrinking_within,
 )
 from harness.search.fuzz.sessions.guidance import Corpus
 from harness.search.fuzz.sessions.habits import Habits
-from harness.search.fuzz.sessions.lacking import policy_at, shown, tells, unasked
+from harness.search.fuzz.sessions.lacking import (
+    policy_at,
+    proves_missing,
+    shown_features,
+    unasked_policy,
+)
 from harness.search.fuzz.sessions.lanes import Lanes, further_benches
-from harness.search.fuzz.sessions.novelty import DRAWN_FOR_ONE, Meeting, chosen
+from harness.search.fuzz.sessions.novelty import DRAWN_PER_PLAYED, Meeting, choose_novel
 from harness.search.fuzz.sessions.play import Played, Problem, play
 from harness.search.fuzz.sessions.session import FEATURES, Offers, approvals_under
-from harness.search.fuzz.sessions.shrinking import SMALL
+from harness.search.fuzz.sessions.shrinking import SMALL_CASE_STEPS
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 from harness.trace.correlation import Correlation
 from harness.trace.frame import Kind
 from harness.trace.trace import Trace
 
-# So many sessions are drawn before what they showed is learnt.
-AT_ONCE = 24
-# The first ones show what the server does not offer.
-AT_FIRST = 4
-# So many cases of one kind in vain, and none with success: the server does not offer it.
-GIVEN_UP = 3
-# What is refused so often, and was never granted, is not asked for again.
-REFUSED_ALWAYS = 12
+# Sessions drawn before their results are learnt from.
+SESSIONS_PER_ROUND = 24
+# The first sessions show what the server does not offer.
+SESSIONS_OF_FIRST_ROUND = 4
+# A feature that failed this often, and never worked, is considered unsupported.
+MAX_FAILED_TRIES = 3
+# A request that was refused this often, and never granted, is not sent again.
+MAX_REFUSALS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A failure: the document that shows it, its cause, a line that tells it, its trace.
+class FoundFailure:
+    """A failure: the document that shows it, its cause, a line of text, its trace.
 
-    `instead_of` is what was found before of the same defect: a longer case, or a flaky one.
-    `played` is the document as it was played, without what a server must offer for it.
+    `instead_of` is a longer or flaky case of the same defect that it replaces. `played_document` is
+    the document as it was played, without the needed capabilities.
     """
 
     document: Json
@@ -69,25 +74,25 @@ class Found:
     trace: Trace = field(repr=False)
     flaky: bool = False
     occasion: str = ""
-    instead_of: "Found | None" = field(default=None, repr=False)
-    played: Json = field(default_factory=dict[str, Any], repr=False)
+    instead_of: "FoundFailure | None" = field(default=None, repr=False)
+    played_document: Json = field(default_factory=dict[str, Any], repr=False)
 
 
 @dataclass(slots=True)
 class SessionCampaign:
-    """The result of a search. `unmet` counts the scripts that did not end, by reason."""
+    """The result of a search. `unmet` counts the unfinished scripts by reason."""
 
     seed: int
     cases: int = 0
     results: int = 0
     errors: int = 0
     seconds: float = 0.0
-    found: list[Found] = field(default_factory=list[Found])
+    failures: list[FoundFailure] = field(default_factory=list[FoundFailure])
     unsteady: list[str] = field(default_factory=list[str])
     unmet: Counter[str] = field(default_factory=Counter[str])
     lacks: list[str] = field(default_factory=list[str])
     rules: set[str] = field(default_factory=set[str])
-    interrupted: str = ""
+    interrupted_by: str = ""
 
     @property
     def requests(self) -> int:
@@ -96,11 +101,11 @@ class SessionCampaign:
 
     @property
     def only_errors(self) -> bool:
-        """Return whether most requests reached nothing but a refusal."""
+        """Return whether most requests were refused."""
         return self.requests >= 20 and self.errors > 0.8 * self.requests
 
 
-OnFound = Callable[[Found], None]
+OnFound = Callable[[FoundFailure], None]
 # A session to play: the choices that it was drawn by, and its document.
 Planned = tuple[Chooser, Json]
 
@@ -113,21 +118,20 @@ def search(
     on_found: OnFound | None = None,
     *,
     cases: int | None = None,
-    known: Causes | None = None,
+    known_causes: Causes | None = None,
     worker: str = "fuzz-sessions",
 ) -> SessionCampaign:
-    """Play generated sessions for so long, or so many; each new cause is told and made small.
+    """Play generated sessions for `seconds`, or `cases` of them; each new cause is shrunk.
 
-    `known` are causes that are not looked for, nor are the rules that the profile says this server
-    breaks, in whichever scenario. With `cases` the same seed plays the same sessions.
-    Raises `SetupFailed` where the server cannot be used at all.
+    `known_causes` and the profile's known deviations are ignored. With `cases` the same seed plays
+    the same sessions. Raises `SetupFailed` if the server cannot be used at all.
     """
     watch = interruption or Interruption(config.base)
     with (
-        opened(config, worker) as (portal, bench),
+        open_search_bench(config, worker) as (portal, bench),
         further_benches(portal, config, bench, worker) as lanes,
     ):
-        searcher = Searcher(config, portal, bench, watch, seed, on_found, known)
+        searcher = Searcher(config, portal, bench, watch, seed, on_found, known_causes)
         try:
             searcher.run(lanes, seconds, cases)
         except SetupFailed as failed:
@@ -138,10 +142,10 @@ def search(
 
 
 @contextmanager
-def opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
-    """A bench with short steps, for as long as the block runs."""
+def open_search_bench(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench]]:
+    """Open a bench with short step bounds for the duration of the block."""
     bounds = config.profile.bounds
-    short = bounds.model_copy(update={"step": min(bounds.step, STEP_BOUND)})
+    short = bounds.model_copy(update={"step": min(bounds.step, MAX_STEP_SECONDS)})
     profile = config.profile.model_copy(update={"bounds": short})
     with (
         start_blocking_portal() as portal,
@@ -153,10 +157,10 @@ def opened(config: Config, worker: str) -> Generator[tuple[BlockingPortal, Bench
 
 
 class Searcher:
-    """One search on an open bench."""
+    """A search on an open bench."""
 
-    # Sessions do several things at once: what was sent last says little of why a server ended.
-    most_occasions = 1
+    # Sessions overlap requests: the last message sent says little about why a server ended.
+    max_occasions = 1
 
     def __init__(
         self,
@@ -166,7 +170,7 @@ class Searcher:
         interruption: Interruption,
         seed: int,
         on_found: OnFound | None = None,
-        known: Causes | None = None,
+        known_causes: Causes | None = None,
     ) -> None:
         self.campaign = SessionCampaign(seed)
         self._config = config
@@ -175,8 +179,8 @@ class Searcher:
         self._lanes: Lanes | None = None
         self._interruption = interruption
         self._on_found = on_found
-        # Generated sessions come to what the profile knows of a bundled scenario in other ways.
-        self._causes = Causes() if known is None else known
+        # Generated sessions reach the profile's known deviations in other scenarios.
+        self._causes = Causes() if known_causes is None else known_causes
         for entry in config.entries:
             self._causes.set_aside(entry.rule)
         self._offers = Offers()
@@ -186,15 +190,15 @@ class Searcher:
         self._habits = Habits()
         self._met: Counter[Meeting] = Counter()
         self._unsteady: dict[str, str] = {}
-        self._poor: dict[str, Found] = {}
+        self._poor: dict[str, FoundFailure] = {}
         self._end = math.inf
-        self.shrinking = SHRINKING
+        self.shrinking = MAX_SHRINK_SECONDS
 
     def run(self, lanes: Lanes, seconds: float, cases: int | None) -> None:
-        """Search until the time is over, or so many sessions were played.
+        """Search until the time is over, or `cases` sessions were played.
 
-        Sessions are drawn some at a time, and what is learnt of them is learnt in their order, so
-        that it does not depend on which of them was over first.
+        Sessions are drawn in rounds and learnt from in order, so that the result does not depend on
+        which of them ended first.
         """
         campaign, self._lanes = self.campaign, lanes
         began = time.monotonic()
@@ -211,8 +215,8 @@ class Searcher:
                         began + seconds,
                         self._spoils,
                     )
-                    # While the first ones are played it is still open what the server offers.
-                    offers_known = campaign.cases >= AT_ONCE
+                    # While the first ones are played the server's features are still unknown.
+                    offers_known = campaign.cases >= SESSIONS_PER_ROUND
                     ahead = (
                         self._draw(corpus, campaign.cases + len(some), cases)
                         if offers_known
@@ -222,35 +226,35 @@ class Searcher:
                     for (chooser, _), played in zip(some, plays, strict=True):
                         if played is not None:
                             self._judge(played)
-                            corpus.reached(played, chooser)
+                            corpus.note_play(played, chooser)
                 if cases is None:
                     self._polish()
         except Interrupted as signal:
-            campaign.interrupted = str(signal)
+            campaign.interrupted_by = str(signal)
         campaign.seconds = time.monotonic() - began
         campaign.lacks = sorted(self._offers.lacks)
 
     def _draw(self, corpus: Corpus, before: int, cases: int | None) -> list[Planned]:
-        """The sessions to play after so many, the best of many that are drawn."""
-        number = min(AT_ONCE, AT_FIRST + before)
+        """Draw many sessions, and return the best to play next."""
+        number = min(SESSIONS_PER_ROUND, SESSIONS_OF_FIRST_ROUND + before)
         number = number if cases is None else min(number, cases - before)
-        choosers = [corpus.chooser() for _ in range(number * DRAWN_FOR_ONE)]
-        sessions = [drawn(chooser, self._offers) for chooser in choosers]
-        places = chosen(sessions, number, self._met)
+        choosers = [corpus.chooser() for _ in range(number * DRAWN_PER_PLAYED)]
+        sessions = [draw_session(chooser, self._offers) for chooser in choosers]
+        places = choose_novel(sessions, number, self._met)
         return [(choosers[place], sessions[place].document()) for place in places]
 
     def play(self, document: Json, *, fresh: bool = False, bound: float | None = None) -> Played:
         """Play a document, on the shared process or on one of its own. Raises `Interrupted`.
 
-        `bound` is that of each step, in seconds, where a script that cannot go on tells nothing.
+        `bound` limits each step, in seconds, if timeouts are of no interest.
         """
         if fresh:
             self._portal.call(self._bench.servers.retire_all)
 
-        async def played() -> Played:
+        async def play_once() -> Played:
             return await play(self._bench, self._config, document, bound=bound)
 
-        return self._interruption.wait(self._portal.start_task_soon(played))
+        return self._interruption.wait(self._portal.start_task_soon(play_once))
 
     @property
     def at_once(self) -> int:
@@ -261,7 +265,7 @@ class Searcher:
         """Play some documents side by side. Raises `Interrupted`."""
         if self._lanes is None:
             return [self.play(document, fresh=fresh, bound=bound) for document in documents]
-        # A process on which something went wrong may go on to do so, whatever it is asked.
+        # A process on which something went wrong may keep failing.
         once = partial(
             self._lanes.play_all, documents, math.inf, _went_wrong, fresh=fresh, bound=bound
         )
@@ -269,65 +273,64 @@ class Searcher:
         return [played for played in plays if played is not None]
 
     def _shows(self, cause: str, occasion: str, played: Played) -> Problem | None:
-        """The problem of this cause in a play, on that occasion; None for none.
+        """Return the problem of this cause and occasion in a play, or None.
 
-        Else, in sessions, any other that is news: one defect shows in many ways, in a script that
-        is cut and hurried in others than before.
+        In sessions any other new problem counts too: one defect shows in many ways, and in a
+        shrunk and hurried script in other ways than before.
         """
         problems = [
             problem
-            for problem in self._habits.serious(played)
+            for problem in self._habits.serious_problems(played)
             if occasion in ("", problem.occasion)
         ]
         matching = [problem for problem in problems if problem.cause == cause]
-        if not matching and self.most_occasions == 1:
+        if not matching and self.max_occasions == 1:
             matching = [
                 problem
                 for problem in problems
-                if problem.level is Level.MUST and self._is_news(problem)
+                if problem.level is Level.MUST and self._is_new(problem)
             ]
         return matching[0] if matching else None
 
     def _mark(self) -> Mark | None:
-        """Return the mark of a request whose params are made smaller; None if there is none."""
+        """Return the marker of requests whose params are shrunk; None to leave params alone."""
         return None
 
-    def _is_news(self, problem: Problem) -> bool:
+    def _is_new(self, problem: Problem) -> bool:
         if self._causes.was_lost(problem.cause) and time.monotonic() > self._end:
             return False
-        return self._causes.is_news(problem.cause, problem.occasion, self.most_occasions)
+        return self._causes.is_new(problem.cause, problem.occasion, self.max_occasions)
 
     def _attempt(self, document: Json) -> Played:
-        """Play a generated document; what goes wrong is followed up."""
+        """Play a generated document, and follow up its problems."""
         played = self.play(document)
         if self._judge(played):
             self._portal.call(self._bench.servers.retire_all)
         return played
 
     def _judge(self, played: Played) -> bool:
-        """Learn from a play, and follow up what goes wrong in it, if anything."""
+        """Learn from a play, and follow up its problems; return whether it has any."""
         self.campaign.cases += 1
         self._count(played)
         self._learn(played)
-        problems = self._habits.serious(played)
+        problems = self._habits.serious_problems(played)
         for problem in problems:
-            if self._is_news(problem):
+            if self._is_new(problem):
                 occasion = self._causes.follow(problem.cause, problem.occasion)
                 self._follow(played.document, problem, occasion)
-                if self.most_occasions == 1:
-                    # What else goes wrong here is most likely the same defect; if not, it comes up
-                    # in another session.
+                if self.max_occasions == 1:
+                    # Other problems are most likely the same defect, or recur in another session.
                     return True
         self._improve(played.document, problems)
         return bool(problems)
 
     def _spoils(self, played: Played) -> bool:
-        """Return whether nothing more should be played on the process of this play."""
-        new = (problem for problem in played.problems if self._is_news(problem))
+        """Return whether the process of this play should not be used again."""
+        new = (problem for problem in played.problems if self._is_new(problem))
         return any(problem.level is not Level.INFO for problem in new)
 
     def _count(self, played: Played) -> None:
-        """Count the requests that were granted, and note methods that never were."""
+        """Count granted and refused requests, and note methods that were never granted."""
         exchanges = Correlation()
         for frame in played.run.trace.frames:
             request = exchanges.feed(frame)
@@ -338,38 +341,38 @@ class Searcher:
             elif frame.from_target and frame.kind is Kind.ERROR:
                 self.campaign.errors += 1
                 self._refusals[feature] += 1
-        never = {refused for refused, times in self._refusals.items() if times >= REFUSED_ALWAYS}
-        # Steers and interrupts come too late, again and again, where turns are short.
+        never = {refused for refused, times in self._refusals.items() if times >= MAX_REFUSALS}
+        # Steers and interrupts often come too late if turns are short.
         self._offers.lacks |= never - self._works - {"", "steer", "interrupt"}
         self.campaign.rules |= {row.rule for row in played.outcome.rows}
 
     def _learn(self, played: Played) -> None:
-        """Stop planning what the server does not offer."""
-        self._works |= shown(played.run.trace)
+        """Stop planning features that the server does not offer."""
+        self._works |= shown_features(played.run.trace)
         document, run = played.document, played.run
-        policy = unasked(document, run)
+        policy = unasked_policy(document, run)
         feature = approvals_under(policy) if policy else ""
-        if tells(document, run):
-            feature = blamed(document, run)
+        if proves_missing(document, run):
+            feature = blamed_feature(document, run)
         if played.run.unmet is not None:
             self.campaign.unmet[played.run.unmet.message[:100]] += 1
         if feature:
             self._failures[feature] += 1
-            if self._failures[feature] >= GIVEN_UP and feature not in self._works:
+            if self._failures[feature] >= MAX_FAILED_TRIES and feature not in self._works:
                 self._offers.lacks.add(feature)
         number = played.run.unmet.line - 1 if played.run.unmet else len(played.document["client"])
         steps = played.document["client"]
         for index, step in enumerate(steps[:number]):
-            if obj(only(step)[1]).get("expect") != "any":
+            if obj(split_step(step)[1]).get("expect") != "any":
                 self._works.add(feature_at(steps, index))
                 self._works.add(approvals_under(policy_at(steps, index)))
 
     def _follow(self, document: Json, problem: Problem, occasion: str) -> None:
-        """Confirm a problem, make its document small, tell it.
+        """Confirm a problem, shrink its document, and report it.
 
         `occasion` is the one on which it must show, "" for any.
         """
-        small = self._small(document, partial(self._shows, problem.cause, occasion))
+        small = self._make_small(document, partial(self._shows, problem.cause, occasion))
         if small is None:
             self._causes.lose(problem.cause, problem.occasion)
             self._unsteady.setdefault(problem.cause, problem.text)
@@ -378,15 +381,15 @@ class Searcher:
         shown_problem = small.problem
         if shown_problem.cause != problem.cause:
             self._causes.follow(shown_problem.cause, shown_problem.occasion)
-        failure = self._tell(small)
+        failure = self._add_failure(small)
         for cause in (problem.cause, shown_problem.cause):
             self._unsteady.pop(cause, None)
-            if self.most_occasions == 1 and _is_poor(failure):
+            if self.max_occasions == 1 and _is_poor(failure):
                 self._poor[cause] = failure
         self.campaign.unsteady = list(self._unsteady.values())
 
     def _improve(self, document: Json, problems: list[Problem]) -> None:
-        """Follow up once more what was found flaky, or as a long case, now that it came again."""
+        """Follow up again a flaky or long case that recurred."""
         earlier = next(
             (self._poor[problem.cause] for problem in problems if problem.cause in self._poor), None
         )
@@ -396,60 +399,62 @@ class Searcher:
         self._poor = {
             cause: failure for cause, failure in self._poor.items() if failure is not earlier
         }
-        self._better(earlier, document, causes)
+        self._keep_better(earlier, document, causes)
 
     def _polish(self) -> None:
-        """Follow up once more what is flaky, or a long case, when the time is over."""
-        for failure in [failure for failure in self.campaign.found if _is_poor(failure)]:
+        """Follow up flaky and long cases again when the time is over."""
+        for failure in [failure for failure in self.campaign.failures if _is_poor(failure)]:
             if time.monotonic() < self._end + self.shrinking:
-                self._better(failure, failure.played, {failure.cause})
+                self._keep_better(failure, failure.played_document, {failure.cause})
 
-    def _better(self, earlier: Found, document: Json, causes: set[str]) -> None:
-        """Make a document small that shows what was found before; the better case is kept."""
+    def _keep_better(self, earlier: FoundFailure, document: Json, causes: set[str]) -> None:
+        """Shrink a document that shows an earlier failure, and keep the better case."""
 
         def shows(played: Played) -> Problem | None:
-            serious = self._habits.serious(played)
+            serious = self._habits.serious_problems(played)
             return next((problem for problem in serious if problem.cause in causes), None)
 
-        small = self._small(document, shows)
+        small = self._make_small(document, shows)
         if small is not None and _rank(small.flaky, small.document) < _rank(
             earlier.flaky, earlier.document
         ):
-            self.campaign.found.remove(earlier)
-            self._tell(small, earlier)
+            self.campaign.failures.remove(earlier)
+            self._add_failure(small, earlier)
 
-    def _small(self, document: Json, shows: Callable[[Played], Problem | None]) -> Small | None:
-        # What is found at the very end has as much time as any other; what is found later, less.
+    def _make_small(
+        self, document: Json, shows: Callable[[Played], Problem | None]
+    ) -> Small | None:
+        # A failure at the very end has as much time as any other; a later one has less.
         seconds_left = max(MIN_SHRINK_SECONDS, self._end + self.shrinking - time.monotonic())
-        return made_small(self, document, shows, min(self.shrinking, seconds_left), self._mark())
+        return make_small(self, document, shows, min(self.shrinking, seconds_left), self._mark())
 
-    def _tell(self, small: Small, instead_of: Found | None = None) -> Found:
-        """Tell a failure, in the place of another one if so."""
+    def _add_failure(self, small: Small, instead_of: FoundFailure | None = None) -> FoundFailure:
+        """Add and report a failure, possibly in place of another."""
         problem = small.problem
-        self._causes.tell(problem.cause, problem.occasion)
-        failure = Found(
-            demanding(small.document, problem, self._config.book),
+        self._causes.confirm(problem.cause, problem.occasion)
+        failure = FoundFailure(
+            add_demands(small.document, problem, self._config.book),
             problem.cause,
             problem.text,
-            small.played.run.trace,
+            small.result.run.trace,
             small.flaky,
             problem.occasion,
             instead_of,
             small.document,
         )
-        self.campaign.found.append(failure)
+        self.campaign.failures.append(failure)
         if self._on_found is not None:
             self._on_found(failure)
         return failure
 
 
-def _is_poor(found: Found) -> bool:
-    """Return whether a case does not go wrong each time, or has many steps."""
-    return found.flaky or len(found.document["client"]) > SMALL
+def _is_poor(failure: FoundFailure) -> bool:
+    """Return whether a case is flaky, or has many steps."""
+    return failure.flaky or len(failure.document["client"]) > SMALL_CASE_STEPS
 
 
 def _rank(flaky: bool, document: Json) -> tuple[bool, int]:
-    """The less the better: a case that goes wrong each time, with few steps."""
+    """Return a sort key: steady and short cases first."""
     return flaky, len(document["client"])
 
 

@@ -1,29 +1,28 @@
-"""One generated session being drawn: which action comes next, on which thread."""
+"""Drawing of one generated session: the next action, and its thread."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from harness.scenario.client_steps import MAIN
+from harness.scenario.client_steps import MAIN_CONNECTION
 from harness.search.fuzz.sessions.chooser import Chooser
-from harness.search.fuzz.sessions.novelty import Drawn
+from harness.search.fuzz.sessions.novelty import DrawnSession
 from harness.search.fuzz.sessions.plan import Plan, PlannedThread
 from harness.search.fuzz.sessions.turns import FAULTS, PARTS, UNTRUSTED, Json, TurnWriter
 
 MAX_THREADS = 3
-# The policies of threads whose commands and patches are asked about.
+# The policies of threads whose commands and patches need approval.
 ASKING = ("on-request", UNTRUSTED, UNTRUSTED)
 MAX_STEPS = 48
-# Each costs as much time as a whole session without.
+# Each costs as much time as a session.
 MAX_RESTARTS = 2
-# Most of the sessions are short: they are played and shrunk faster, and what is judged at the end
-# of a trace sees more of them.
-SHORT = range(6, 19)
-# So many of a hundred sessions go from one situation to another; the others just go on.
-IN_SITUATIONS = 70
-# The threads of this session alone, of all that the process knows.
-HERE: Json = {"cwd": "{cwd}"}
-_ALWAYS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
+# Most sessions are short: they are faster to play and shrink, and more ends of traces are judged.
+SHORT_LENGTHS = range(6, 19)
+# Sessions that go from one situation to another, in percent.
+SITUATION_PERCENT = 70
+# Selects the threads of this session, of all that the process knows.
+IN_WORKSPACE: Json = {"cwd": "{cwd}"}
+_REQUIRED_ACTIONS: Collection[str] = ("start_turn", "settle", "answer", "open", "look")
 # The action of a request, as `Offers` names it.
 FEATURES = {
     "thread/fork": "fork",
@@ -60,22 +59,22 @@ _PAIRS = [
 
 @dataclass(slots=True)
 class Offers:
-    """Features of the server under test: what it was seen not to do is planned no more.
+    """Features of the server under test; those in `lacks` are not planned any more.
 
-    `lacks` are names of actions, of parts of a turn, `approvals`, and those under a policy.
+    They are names of actions, of parts of a turn, `approvals`, and approvals under a policy.
     """
 
     lacks: set[str] = field(default_factory=set[str])
 
 
 def approvals_under(policy: str) -> str:
-    """The name of what a server does not offer that asks nothing under this policy."""
+    """Return the name of the feature that a server asks for approval under this policy."""
     return f"approvals under {policy}"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing to do to a thread: its weight, and when it makes sense."""
+    """An action on a thread: its weight, and when it makes sense."""
 
     name: str
     weight: int
@@ -86,8 +85,7 @@ class Action:
 class Session:
     """Draws one session.
 
-    `begins` brings its threads into a situation to act in, `ends` asks of each what only a turn can
-    show.
+    `begins` brings its threads into a situation to act in; `ends` checks each at the end.
     """
 
     def __init__(
@@ -102,39 +100,41 @@ class Session:
         self._begins, self._ends = begins, ends
         self.plan = Plan()
         self.lacks = lacks = (offers or Offers()).lacks
-        self._on = MAIN
+        self._on = MAIN_CONNECTION
         self._restarts = 0
-        parts = set(chooser.some([part for part in PARTS if part not in lacks], 65))
-        faults = set(chooser.some([fault for fault in FAULTS if fault not in lacks], 35))
+        parts = set(chooser.pick_some([part for part in PARTS if part not in lacks], 65))
+        faults = set(chooser.pick_some([fault for fault in FAULTS if fault not in lacks], 35))
         self.writer = TurnWriter(chooser, parts, faults)
         self.asking = "approvals" not in lacks and chooser.chance(80)
         offered = [action for action in actions if not lacks.intersection(action.name.split("+"))]
         kept_actions = [
-            action for action in offered if action.name in _ALWAYS or chooser.chance(70)
+            action for action in offered if action.name in _REQUIRED_ACTIONS or chooser.chance(70)
         ]
         self.pairs = [pair for pair in _PAIRS if not lacks.intersection(map(FEATURES.get, pair))]
         self._weights = [
-            (action, action.weight * chooser.one((1, 1, 2, 4))) for action in kept_actions
+            (action, action.weight * chooser.pick((1, 1, 2, 4))) for action in kept_actions
         ]
-        self._apart = chooser.weighted([("", 48), ("several", 45), ("restart", 7)])
-        self._most = chooser.weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
+        self._apart = chooser.pick_weighted([("", 48), ("several", 45), ("restart", 7)])
+        self._most = chooser.pick_weighted([(1, 4), (2, 4), (MAX_THREADS, 2)])
 
-    def draw(self, longest: int = MAX_STEPS) -> Drawn:
-        """A whole session, most of them short, with at most so many steps and a final look."""
+    def draw(self, longest: int = MAX_STEPS) -> DrawnSession:
+        """Draw a whole session with at most `longest` steps; most are short."""
         long = self.choose.chance(40)
-        length = longest if long else min(longest, self.choose.one(SHORT))
+        length = longest if long else min(longest, self.choose.pick(SHORT_LENGTHS))
         if self._apart == "several" and "several" not in self.lacks:
-            self.plan.bare("connect", "b")
+            self.plan.add_bare_step("connect", "b")
             self.plan.connections.append("b")
         self.start_thread()
-        if self._begins is not None and self.choose.chance(IN_SITUATIONS):
+        if self._begins is not None and self.choose.chance(SITUATION_PERCENT):
             while len(self.plan.client) < length:
-                self._restarted()
+                self._maybe_restart()
                 self._begins(self)
-                for _ in range(self.choose.one((1, 2, 2, 3))):
-                    running = [thread for thread in self.plan.threads if thread.running is not None]
+                for _ in range(self.choose.pick((1, 2, 2, 3))):
+                    running = [
+                        thread for thread in self.plan.threads if thread.running_turn is not None
+                    ]
                     some = running if running and self.choose.chance(80) else self.plan.threads
-                    self._act(self.choose.one(some))
+                    self._act(self.choose.pick(some))
         if self.choose.chance(85):
             next(action for action, _ in self._weights if action.name == "start_turn").do(
                 self, self.plan.threads[0]
@@ -147,43 +147,43 @@ class Session:
                 self._ends(self, thread)
         self._look_at_all()
         document = partial(self.plan.document, "A generated session")
-        return Drawn(len(self.plan.client), self.plan.meetings.found, document)
+        return DrawnSession(len(self.plan.client), self.plan.meetings.found, document)
 
     def _any(self) -> None:
-        """Something that belongs to no thread, or an action on any of them."""
+        """Start a thread, restart, or act on any thread."""
         plan, choose = self.plan, self.choose
-        if self.room and choose.chance(15):
+        if self.has_room and choose.chance(15):
             self.start_thread()
             return
-        if self._restarted():
+        if self._maybe_restart():
             return
-        self._act(choose.one(plan.threads))
+        self._act(choose.pick(plan.threads))
 
     def _act(self, thread: PlannedThread) -> None:
-        self.acts(thread)
+        self.choose_actor(thread)
         possible = [(action, weight) for action, weight in self._weights if action.sensible(thread)]
-        self.choose.weighted(possible).do(self, thread)
+        self.choose.pick_weighted(possible).do(self, thread)
 
     def start_thread(self) -> None:
-        """A new thread; every second one asks about each command, where the session does that."""
+        """Start a thread, mostly with an approval policy if the session uses approvals."""
         asks = self.asking and self.choose.chance(85)
         policies = [policy for policy in ASKING if approvals_under(policy) not in self.lacks]
-        thread = self.plan.thread(self.choose.one(policies) if asks else "never")
+        thread = self.plan.add_thread(self.choose.pick(policies) if asks else "never")
         params = {"approvalPolicy": thread.policy} if asks else None
         on = self._on = self.any_connection()
-        thread.followed_on(on)
-        self.plan.step("start_thread", **{"as": thread.alias}, on=on, params=params)
+        thread.add_follower(on)
+        self.plan.add_step("start_thread", **{"as": thread.alias}, on=on, params=params)
         other_connections = [connection for connection in self.plan.connections if connection != on]
         if other_connections and self.choose.chance(40):
-            self.plan.request(
+            self.plan.add_request(
                 "thread/resume", params={"threadId": thread.reference}, on=other_connections[0]
             )
-            thread.followed_on(other_connections[0])
-            thread.changed = True
+            thread.add_follower(other_connections[0])
+            thread.lost_settings = True
 
     @property
-    def room(self) -> bool:
-        """Return whether this session wants another thread."""
+    def has_room(self) -> bool:
+        """Return whether this session may start another thread."""
         return len(self.plan.threads) < self._most
 
     @property
@@ -191,21 +191,21 @@ class Session:
         """Return whether the model's side has to tell the threads apart."""
         return len(self.plan.threads) > 1 or self._most > 1
 
-    def acts(self, thread: PlannedThread) -> None:
-        """Choose who acts on a thread, mostly one that follows it."""
+    def choose_actor(self, thread: PlannedThread) -> None:
+        """Choose the connection that acts on a thread, mostly one that follows it."""
         choose, plan = self.choose, self.plan
-        self._on = thread.home if choose.chance(60) else choose.one(plan.connections)
+        self._on = thread.home if choose.chance(60) else choose.pick(plan.connections)
 
     def connection(self) -> str:
-        """The connection that acts."""
-        return self._on if self._on in self.plan.connections else MAIN
+        """Return the acting connection."""
+        return self._on if self._on in self.plan.connections else MAIN_CONNECTION
 
     def any_connection(self) -> str:
-        """Any of the connections."""
-        return self.choose.one(self.plan.connections)
+        """Choose any connection."""
+        return self.choose.pick(self.plan.connections)
 
-    def _restarted(self) -> bool:
-        """In some sessions, now and then."""
+    def _maybe_restart(self) -> bool:
+        """Restart the server in some sessions, now and then; return whether it was."""
         possible = self._apart == "restart" and "restart" not in self.lacks
         if not possible or self._restarts == MAX_RESTARTS or not self.choose.chance(15):
             return False
@@ -213,54 +213,54 @@ class Session:
         return True
 
     def _restart(self) -> None:
-        self.plan.bare("restart", True)
-        self.plan.connections = [MAIN]
+        self.plan.add_bare_step("restart", True)
+        self.plan.connections = [MAIN_CONNECTION]
         self._restarts += 1
         for thread in self.plan.threads:
-            thread.running, thread.doubtful = None, False
-            thread.put_away()
+            thread.running_turn, thread.doubtful = None, False
+            thread.drop_followers()
 
     def leave(self, thread: PlannedThread) -> None:
-        """The second client goes, and mostly comes back; what it followed is taken up again.
+        """Disconnect the second client, mostly reconnect it, and resume its threads.
 
-        So is `thread`, by the first client where the second one stays away.
+        `thread` is resumed too, by the first client if the second one stays away.
         """
         plan, back = self.plan, self.choose.chance(70)
-        plan.bare("disconnect", "b")
+        plan.add_bare_step("disconnect", "b")
         followed = [other for other in plan.threads if "b" in other.followers]
         if back:
-            plan.bare("connect", "b")
+            plan.add_bare_step("connect", "b")
         else:
             plan.connections.remove("b")
-        on = "b" if back else MAIN
+        on = "b" if back else MAIN_CONNECTION
         for followed_thread in followed:
-            # An open question is put again; else the turn may end while nobody follows it.
+            # An open question is asked again; else the turn may end while nobody follows it.
             asks_again = (
-                followed_thread.running is not None
-                and followed_thread.running.asks
+                followed_thread.running_turn is not None
+                and followed_thread.running_turn.asks
                 and not followed_thread.doubtful
             )
-            followed_thread.left_on("b")
+            followed_thread.remove_follower("b")
             followed_thread.doubtful = followed_thread.doubtful and (
                 not asks_again or "asked-again" in self.lacks
             )
         for followed_thread in followed if thread in followed else [*followed, thread]:
-            if followed_thread.archived:
+            if followed_thread.is_archived:
                 continue
-            plan.request("thread/resume", params={"threadId": followed_thread.reference}, on=on)
-            followed_thread.followed_on(on)
-            followed_thread.changed = True
+            plan.add_request("thread/resume", params={"threadId": followed_thread.reference}, on=on)
+            followed_thread.add_follower(on)
+            followed_thread.lost_settings = True
 
     def look(self, thread: PlannedThread) -> None:
-        """Look at the stored files of a thread."""
+        """Read a thread with its turns."""
         params = {"threadId": thread.reference, "includeTurns": True}
-        self.plan.request("thread/read", params=params, on=self.connection())
+        self.plan.add_request("thread/read", params=params, on=self.connection())
 
     def search(self, thread: PlannedThread) -> None:
-        """The thread is looked for by its name."""
-        params: Json = {"searchTerm": thread.names[-1], **HERE}
-        params |= {"archived": True} if thread.archived else {}
-        self.plan.request("thread/list", params=params, on=self.connection())
+        """Search for the thread by its name."""
+        params: Json = {"searchTerm": thread.names[-1], **IN_WORKSPACE}
+        params |= {"archived": True} if thread.is_archived else {}
+        self.plan.add_request("thread/list", params=params, on=self.connection())
 
     def _look_at_all(self) -> None:
         for thread in self.plan.threads:
@@ -269,7 +269,7 @@ class Session:
                 self.search(thread)
         if "search" in self.lacks:
             return
-        self.plan.request("thread/list", params=HERE, on=self.connection())
-        if any(thread.archived for thread in self.plan.threads):
-            archived: Json = {"archived": True, **HERE}
-            self.plan.request("thread/list", params=archived, on=self.connection())
+        self.plan.add_request("thread/list", params=IN_WORKSPACE, on=self.connection())
+        if any(thread.is_archived for thread in self.plan.threads):
+            archived: Json = {"archived": True, **IN_WORKSPACE}
+            self.plan.add_request("thread/list", params=archived, on=self.connection())

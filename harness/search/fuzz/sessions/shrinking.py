@@ -1,9 +1,8 @@
-"""A document that goes wrong, made smaller: fewer steps, a shorter model's side, fewer files.
+"""Shrinking of a failing document: fewer steps, a shorter model's side, fewer files.
 
-Steps are left out in this order: what comes after it went wrong, what was done long before,
-threads, turns and connections, what happens within turns, other steps, half of them at once and
-fewer and fewer, steps that only order others, then the model's side. Whether the rest still goes
-wrong is asked of a function, of several documents at once.
+Steps are removed in this order: those after the failure, those long before it, threads, turns and
+connections, steps within turns, other steps, half of them at once and then fewer, steps that only
+order others, then the model's side. A function tells for several documents which still fail.
 """
 
 import copy
@@ -16,25 +15,25 @@ from harness.search.fuzz.sessions import cuts
 from harness.search.fuzz.sessions.turns import Json
 from harness.search.fuzz.smaller_params import Mark
 
-# A case of so many steps is small enough; that it goes wrong each time is worth more.
-SMALL = 10
-# So many times in a row something goes wrong that is not called chance.
-STEADY = 3
-# When each of some documents went wrong, None for one that did not.
-Fails = Callable[[list[Json]], list["Wrong | None"]]
+# A case with this many steps is small enough; being steady is worth more.
+SMALL_CASE_STEPS = 10
+# Failures in a row that are not considered chance.
+STEADY_PLAYS = 3
+# Returns the failure point of each document, None if it did not fail.
+Fails = Callable[[list[Json]], list["FailurePoint | None"]]
 Stop = Callable[[], bool]
-# An edit of a document at the given one of its places; None where it changes nothing.
+# An edit of a document at one of its places, by index; None if it changes nothing.
 Edit = Callable[[Json, int], Json | None]
 
 
-class Wrong(NamedTuple):
-    """The steps begun when it went wrong, and the step at which it showed, 0 for unknown."""
+class FailurePoint(NamedTuple):
+    """The number of steps begun at a failure, and the step that shows it, 0 for unknown."""
 
-    begun: int
+    begun_steps: int
     shows: int = 0
 
 
-def shrunk(
+def shrink_document(
     document: Json,
     fails: Fails,
     stop: Stop = lambda: False,
@@ -43,10 +42,10 @@ def shrunk(
     at_once: int = 1,
     mark: Mark | None = None,
 ) -> Json:
-    """The smallest document found that `fails`; `stop` ends the search for a smaller one.
+    """Return the smallest document found that `fails`; `stop` ends the search.
 
-    `fails` is given up to `at_once` documents. `shows` is the number of the step at which it showed
-    that something is wrong, 0 for unknown. With `mark` the params of requests are made smaller too.
+    `fails` gets up to `at_once` documents. `shows` is the number of the step that shows the
+    failure, 0 for unknown. With `mark` the params of requests are shrunk too.
     """
     return _Shrinker(copy.deepcopy(document), fails, stop, at_once, mark).shrink(shows)
 
@@ -64,105 +63,112 @@ class _Shrinker:
         self._shows = 0
 
     def shrink(self, shows: int) -> Json:
-        """Pass after pass, until none helps."""
-        self._any([cuts.tidied(self._best)])
+        """Run pass after pass until none helps."""
+        self._try_any([cuts.tidy(self._best)])
         self._shows = shows
-        self._earlier()
+        self._drop_after()
         while not self._stop():
             before = repr(self._best)
-            self._later()
-            self._earlier()
-            self._any([cuts.with_one_client(self._best)])
-            self._each(lambda document: len(cuts.kinds(document)), cuts.without_kind)
-            self._each(cuts.steps_of, cuts.without_fork)
+            self._drop_before()
+            self._drop_after()
+            self._try_any([cuts.with_one_client(self._best)])
+            self._try_each(lambda document: len(cuts.kind_places(document)), cuts.without_kind)
+            self._try_each(cuts.step_count, cuts.without_fork)
             for kind in ("start_thread", "connect", "request", "start_turn"):
-                self._each(cuts.steps_of, partial(cuts.without_whole, kind))
-            self._earlier()
-            self._each(cuts.steps_of, cuts.with_plain_turn)
-            size = max(1, len(cuts.others(self._best)) // 2)
+                self._try_each(cuts.step_count, partial(cuts.without_object, kind))
+            self._drop_after()
+            self._try_each(cuts.step_count, cuts.with_plain_turn)
+            size = max(1, len(cuts.other_places(self._best)) // 2)
             while size and not self._stop():
-                self._each(partial(cuts.pieces, size), partial(cuts.without_piece, size))
+                self._try_each(partial(cuts.piece_count, size), partial(cuts.without_piece, size))
                 size //= 2
-            self._less_order()
+            self._drop_order()
             for candidate in cuts.one_after_another(self._best):
-                self._steadily(candidate)
-            self._each(cuts.model_steps, cuts.without_model_step)
-            self._each(lambda document: len(list(cuts.elements(document))), cuts.without_element)
-            self._no_conditions()
+                self._try_steadily(candidate)
+            self._try_each(cuts.model_step_count, cuts.without_model_step)
+            self._try_each(
+                lambda document: len(list(cuts.removable_paths(document))), cuts.without_element
+            )
+            self._drop_conditions()
             if self._mark is not None:
                 edit = partial(cuts.with_smaller_params, self._mark)
-                self._each(lambda document: len(smaller_params.places(document)), edit)
+                self._try_each(
+                    lambda document: len(smaller_params.shrinkable_places(document)), edit
+                )
             if repr(self._best) == before:
                 break
         return self._best
 
-    def _earlier(self) -> None:
-        """Leave out what was done after it showed."""
-        end = cuts.steps_of(self._best)
+    def _drop_after(self) -> None:
+        """Drop the steps after the failure."""
+        end = cuts.step_count(self._best)
         if 0 < self._shows < end:
-            self._any([cuts.without_steps(self._best, range(self._shows, end))])
+            self._try_any([cuts.without_steps(self._best, range(self._shows, end))])
 
-    def _later(self) -> None:
-        """Leave out what was done long before: what goes wrong mostly has its cause close by."""
+    def _drop_before(self) -> None:
+        """Drop the steps long before: a failure mostly has its cause close by."""
         number, hit = 0, True
-        while hit and not self._stop() and number != cuts.steps_of(self._best):
-            number = cuts.steps_of(self._best)
+        while hit and not self._stop() and number != cuts.step_count(self._best):
+            number = cuts.step_count(self._best)
             places = [number - number // part for part in (8, 4, 2)] + [number // 4]
-            hit = self._any([cuts.since(self._best, index) for index in places])
+            hit = self._try_any([cuts.without_earlier(self._best, index) for index in places])
 
-    def _less_order(self) -> None:
-        """Leave out waits and answers of the client, where it then goes wrong each time.
+    def _drop_order(self) -> None:
+        """Drop waits and answers of the client, if the document then still fails each time.
 
-        They say what comes before what, and without one of them it may well go wrong by chance: a
-        small case keeps all that it has.
+        They order the steps, and without one it may become flaky, so a small case keeps them.
         """
-        index = len(cuts.ordering(self._best))
-        while index and cuts.steps_of(self._best) > SMALL and not self._stop():
+        index = len(cuts.ordering_places(self._best))
+        while index and cuts.step_count(self._best) > SMALL_CASE_STEPS and not self._stop():
             index -= 1
-            self._steadily(cuts.without_steps(self._best, [cuts.ordering(self._best)[index]]))
-            index = min(index, len(cuts.ordering(self._best)))
+            self._try_steadily(
+                cuts.without_steps(self._best, [cuts.ordering_places(self._best)[index]])
+            )
+            index = min(index, len(cuts.ordering_places(self._best)))
 
-    def _steadily(self, candidate: Json) -> None:
-        """Play a candidate several times; if it goes wrong each time, go on with it."""
+    def _try_steadily(self, candidate: Json) -> None:
+        """Play a candidate several times; if it fails each time, go on with it."""
         if self._stop() or not self._is_new(candidate):
             return
-        plays = self._fails([candidate] * STEADY)
+        plays = self._fails([candidate] * STEADY_PLAYS)
         if all(played is not None for played in plays):
             self._take(candidate, max(played for played in plays if played is not None))
 
-    def _take(self, candidate: Json, wrong: Wrong) -> None:
-        """Go on with a candidate; what was not begun has no part in it."""
-        self._best = {**candidate, "client": candidate["client"][: wrong.begun]}
+    def _take(self, candidate: Json, wrong: FailurePoint) -> None:
+        """Go on with a candidate, without the steps that were not begun."""
+        self._best = {**candidate, "client": candidate["client"][: wrong.begun_steps]}
         self._shows = wrong.shows
         self._tried.add(repr(self._best))
 
-    def _no_conditions(self) -> None:
-        """Model steps that are for any call, all at once or one by one."""
-        if not self._any([cuts.unconditioned(self._best, cuts.conditions(self._best))]):
-            self._each(
-                lambda document: len(cuts.conditions(document)),
-                lambda document, index: cuts.unconditioned(
-                    document, cuts.conditions(document)[index : index + 1]
+    def _drop_conditions(self) -> None:
+        """Drop the conditions of model steps, all at once or one by one."""
+        if not self._try_any(
+            [cuts.without_conditions(self._best, cuts.condition_places(self._best))]
+        ):
+            self._try_each(
+                lambda document: len(cuts.condition_places(document)),
+                lambda document, index: cuts.without_conditions(
+                    document, cuts.condition_places(document)[index : index + 1]
                 ),
             )
 
-    def _any(self, candidates: Sequence[Json | None]) -> bool:
-        """Play candidates; the first one that goes wrong is the best from now on."""
-        return self._first((0, candidate) for candidate in candidates) is not None
+    def _try_any(self, candidates: Sequence[Json | None]) -> bool:
+        """Play candidates; the first failing one becomes the best. Return whether there is one."""
+        return self._first_failing((0, candidate) for candidate in candidates) is not None
 
-    def _each(self, count: Callable[[Json], int], edit: Edit) -> None:
-        """Try an edit at each of so many places of the best document, the last ones before."""
+    def _try_each(self, count: Callable[[Json], int], edit: Edit) -> None:
+        """Try an edit at each of its places in the best document, from the last to the first."""
         end = count(self._best)
         while end > 0 and not self._stop():
             document = self._best
             places = range(end - 1, -1, -1)
-            hit = self._first((index, edit(document, index)) for index in places)
+            hit = self._first_failing((index, edit(document, index)) for index in places)
             if hit is None:
                 return
             end = min(hit, count(self._best))
 
-    def _first(self, candidates: Iterator[tuple[int, Json | None]]) -> int | None:
-        """Play candidates, some at once, until one goes wrong; its place, None for none."""
+    def _first_failing(self, candidates: Iterator[tuple[int, Json | None]]) -> int | None:
+        """Play candidates, some at once, until one fails; return its place or None."""
         waiting = True
         while waiting and not self._stop():
             some: list[tuple[int, Json]] = []
@@ -180,9 +186,9 @@ class _Shrinker:
         return None
 
     def _is_new(self, candidate: Json) -> bool:
-        """Return whether it was not tried, and the loader takes it."""
+        """Return whether it was not tried yet, and is a valid scenario."""
         key = repr(candidate)
         if key in self._tried or key == repr(self._best):
             return False
         self._tried.add(key)
-        return cuts.sound(candidate)
+        return cuts.is_loadable(candidate)

@@ -1,14 +1,13 @@
-"""Situations in which the actions of a session are tried, one after the other.
+"""Situations in which the actions of a session are tried.
 
-Chance alone seldom brings two threads to an open question at the same time, and what goes wrong
-mostly goes wrong there.
+Most defects show with open questions on two threads at once, where chance alone seldom leads.
 """
 
 from harness.search.fuzz.sessions.actions import (
     answer_all,
     archive,
     compact,
-    resume_one,
+    resume,
     take_turn,
     unarchive,
     unsubscribe,
@@ -17,7 +16,7 @@ from harness.search.fuzz.sessions.actions import (
 from harness.search.fuzz.sessions.plan import PlannedThread, PlannedTurn
 from harness.search.fuzz.sessions.session import Session
 
-# Each with its weight: where a thread is before something is done to it.
+# The situations of a thread before an action, each with its weight.
 _SITUATIONS = [
     ("run", 7),
     ("patch", 7),
@@ -31,51 +30,59 @@ _SITUATIONS = [
     ("archived", 1),
     ("back from the archive", 1),
 ]
-# Of a thread that asks about nothing: the same, where its turns can be met while they run.
-_UNASKED = [("hold", 8), ("pipe", 6), *_SITUATIONS[5:]]
-# The part of a turn that a server has to offer for it.
+# The same for a thread without approvals, with turns that stay open at a gate.
+_SITUATIONS_WITHOUT_QUESTIONS = [("hold", 8), ("pipe", 6), *_SITUATIONS[5:]]
+# The part of a turn that a situation needs.
 _TOOL = {"pipe": "run", "approved": "run"}
 
 
 def begin(session: Session) -> None:
     """Bring one thread into a situation, and often another one into the same or another."""
     plan, choose = session.plan, session.choose
-    if session.room and (len(plan.threads) == 1 or choose.chance(20)):
+    if session.has_room and (len(plan.threads) == 1 or choose.chance(20)):
         session.start_thread()
     number = 2 if len(plan.threads) > 1 and choose.chance(75) else 1
     first = choose.below(len(plan.threads))
     for offset in range(number):
         thread = plan.threads[(first + offset) % len(plan.threads)]
-        session.acts(thread)
-        _bring(session, thread, choose.weighted(_SITUATIONS if thread.asks else _UNASKED))
+        session.choose_actor(thread)
+        _bring(
+            session,
+            thread,
+            choose.pick_weighted(_SITUATIONS if thread.asks else _SITUATIONS_WITHOUT_QUESTIONS),
+        )
 
 
 def ask(session: Session, thread: PlannedThread) -> None:
-    """A turn that asks about a command or a patch, where none asks yet and the thread takes one."""
+    """Start a turn that asks for approval, if the thread is ready for one."""
     tools = [tool for tool in ("run", "patch") if tool not in session.lacks]
     if tools and thread.asks and thread.ready and not thread.plain:
-        _turn(session, thread, session.choose.one(tools))
+        _turn(session, thread, session.choose.pick(tools))
 
 
 def ask_again(session: Session, thread: PlannedThread) -> None:
-    """Run once more what was accepted for the session: whether that still holds shows only so."""
+    """Repeat a command accepted for the session, to see whether the approval still holds."""
     plan = session.plan
-    allowed = [command for command in thread.commands if command in thread.allowed]
+    allowed = [command for command in thread.commands if command in thread.allowed_commands]
     if allowed and thread.ready and not thread.plain and "run" not in session.lacks:
-        take_turn(session, thread, session.writer.again(plan.nonce(), session.choose.one(allowed)))
+        take_turn(
+            session,
+            thread,
+            session.writer.repeat_turn(plan.next_nonce(), session.choose.pick(allowed)),
+        )
         plan.settle(thread)
 
 
 def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
-    """Bring a thread into a situation, as far as it can be."""
+    """Bring a thread into a situation, as far as possible."""
     plan, choose = session.plan, session.choose
     plan.settle(thread)
     if choose.chance(80):
         ask_again(session, thread)
-    if thread.archived:
+    if thread.is_archived:
         unarchive(session, thread)
-    elif not thread.loaded:
-        resume_one(session, thread)
+    elif not thread.is_followed:
+        resume(session, thread)
     if situation in ("run", "patch", "approved", "pipe", "hold"):
         lacks = thread.plain or _TOOL.get(situation, situation) in session.lacks
         turn = _turn(session, thread, "" if lacks else situation)
@@ -85,7 +92,7 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
             wait_for_it(session, thread, turn)
         return
     if not thread.turns and choose.chance(80):
-        take_turn(session, thread, session.writer.plain(plan.nonce()))
+        take_turn(session, thread, session.writer.plain_turn(plan.next_nonce()))
         plan.settle(thread)
     doing = {
         "summed up": ("compact", compact),
@@ -99,15 +106,15 @@ def _bring(session: Session, thread: PlannedThread, situation: str) -> None:
         return
     do(session, thread)
     if situation == "taken up again":
-        resume_one(session, thread)
+        resume(session, thread)
     elif situation == "back from the archive":
         unarchive(session, thread)
 
 
 def _turn(session: Session, thread: PlannedThread, part: str) -> PlannedTurn:
-    """A turn that begins with this part, "" for one that only says something."""
-    writer, nonce = session.writer, session.plan.nonce()
+    """Start a turn that begins with this part, "" for one that only says something."""
+    writer, nonce = session.writer, session.plan.next_nonce()
     if not part:
-        return take_turn(session, thread, writer.plain(nonce))
-    script = writer.wanted(nonce, part, policy=thread.policy, before=thread.commands)
+        return take_turn(session, thread, writer.plain_turn(nonce))
+    script = writer.turn_with(nonce, part, policy=thread.policy, before=thread.commands)
     return take_turn(session, thread, script)

@@ -1,7 +1,7 @@
-"""The model's words in one generated turn, as steps of a scenario's model side.
+"""The model's side of one generated turn, as steps of a scenario.
 
-Each text, command and file has the nonce of its turn and a number, so that what turns up in the
-wrong place can be told; a command may be run again in a later turn.
+Each text, command and file has the nonce of its turn and a number, so that misplaced ones are
+recognised; a command may be repeated in a later turn.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,23 @@ from harness.search.fuzz.sessions.chooser import Chooser
 
 Json = dict[str, Any]
 COMMAND, FILE = "item/commandExecution/requestApproval", "item/fileChange/requestApproval"
-# What a model call can hold beside its last message, and what can go wrong with it.
+# Parts of model calls beside their last message.
 PARTS = ("run", "patch", "plan", "reasoning", "hold", "message", "two", "pipe", "failing")
 TOOLS = ("run", "patch", "plan")
-# The policy under which a server asks about what it does not trust, and remembers the answer.
+# The policy under which a server asks about untrusted commands, and remembers the answer.
 UNTRUSTED = "untrusted"
 FAULTS = ("status", "overload", "disconnect", "malformed", "error-event")
-# Model calls that nobody planned: after a steer, for example.
-SPARE = 2
+# Steps for unplanned model calls, for example after a steer.
+SPARE_CALLS = 2
 
 
 @dataclass(slots=True)
 class ModelTurn:
     """The model calls of one turn, without the conditions under which they are played.
 
-    `gates` are those at which it holds, in order, pipes of commands among them; `asks` the server
-    requests that come of it where everything is asked about, in order; `commands` has for each of
-    these the command that can be run again, "" for none. `asks_first`: its first question comes
-    before all gates.
+    `gates` are those at which it holds, in order, including pipes of commands; `asks` the server
+    requests that it causes if everything needs approval, in order; `commands` has for each of these
+    the command that can be repeated, "" for none. `asks_first`: a question comes before all gates.
     """
 
     nonce: str
@@ -44,7 +43,7 @@ class ModelTurn:
 
 
 class TurnWriter:
-    """Writes the model's side of turns; `parts` and `faults` are those of this session."""
+    """Writes the model's side of turns, with the parts and faults of this session."""
 
     def __init__(self, chooser: Chooser, parts: set[str], faults: set[str]) -> None:
         self._chooser = chooser
@@ -54,71 +53,73 @@ class TurnWriter:
         self._before: Sequence[str] = ()
         self._writes = False
 
-    def plain(self, nonce: str) -> ModelTurn:
-        """A turn that says one thing."""
+    def plain_turn(self, nonce: str) -> ModelTurn:
+        """Return a turn that says one thing."""
         turn = ModelTurn(nonce)
         turn.steps.append({"reply": [self._message(turn, hold=False)]})
-        return self._spared(turn)
+        return self._add_spare_calls(turn)
 
-    def turn(self, nonce: str, *, policy: str = "never", before: Sequence[str] = ()) -> ModelTurn:
-        """Any turn; under a policy that asks, one that mostly has something to ask about.
+    def any_turn(
+        self, nonce: str, *, policy: str = "never", before: Sequence[str] = ()
+    ) -> ModelTurn:
+        """Return any turn; under a policy with approvals, mostly one that needs some.
 
-        `before` are commands that it may run once more, word for word.
+        `before` are commands that it may repeat, word for word.
         """
         turn, choose = ModelTurn(nonce), self._chooser
         self._before, self._writes = before, policy == UNTRUSTED
         asks = policy != "never"
         tools = [tool for tool in TOOLS if tool in self._parts]
         rounds = [(0, 1), (1, 4), (2, 3)] if asks else [(0, 3), (1, 4), (2, 2)]
-        for _ in range(choose.weighted(rounds) if tools else 0):
+        for _ in range(choose.pick_weighted(rounds) if tools else 0):
             self._call(turn, tools)
         self._fault(turn)
         reply = [self._reasoning(turn)] if self._has("reasoning", 30) else []
         turn.steps.append({"reply": [*reply, self._message(turn, hold=self._has("hold", 45))]})
-        return self._spared(turn)
+        return self._add_spare_calls(turn)
 
-    def wanted(
+    def turn_with(
         self, nonce: str, part: str, *, policy: str = "never", before: Sequence[str] = ()
     ) -> ModelTurn:
-        """A turn that begins with this part: `run`, `patch`, `pipe`, or `hold` in a message.
+        """Return a turn that begins with this part: `run`, `patch`, `pipe`, or `hold`.
 
         `approved` is a command after whose approval the model holds.
         """
         turn, choose = ModelTurn(nonce), self._chooser
         self._before, self._writes = before, policy == UNTRUSTED
         if part == "pipe":
-            turn.steps.append({"reply": [{"run": self._piped(turn, self._text(turn))}]})
+            turn.steps.append({"reply": [{"run": self._piped_command(turn, self._text(turn))}]})
             turn.asks.append(COMMAND)
             turn.commands.append("")
         elif part != "hold":
             first = "run" if part == "approved" else part
-            kinds = [first, *choose.some([tool for tool in TOOLS if tool in self._parts], 15)]
+            kinds = [first, *choose.pick_some([tool for tool in TOOLS if tool in self._parts], 15)]
             turn.steps.append({"reply": [self._tool(turn, kind) for kind in kinds]})
         turn.asks_first = part != "hold"
         hold = part in ("hold", "approved") or choose.chance(60)
         turn.steps.append({"reply": [self._message(turn, hold=hold)]})
-        return self._spared(turn)
+        return self._add_spare_calls(turn)
 
-    def again(self, nonce: str, command: str) -> ModelTurn:
-        """A turn that runs a command of an earlier one, word for word."""
+    def repeat_turn(self, nonce: str, command: str) -> ModelTurn:
+        """Return a turn that repeats a command of an earlier one, word for word."""
         turn = ModelTurn(nonce, asks=[COMMAND], commands=[command])
         turn.steps += [{"reply": [{"run": command}]}, {"reply": [self._message(turn, hold=False)]}]
-        return self._spared(turn)
+        return self._add_spare_calls(turn)
 
-    def _spared(self, turn: ModelTurn) -> ModelTurn:
-        for _ in range(SPARE):
+    def _add_spare_calls(self, turn: ModelTurn) -> ModelTurn:
+        for _ in range(SPARE_CALLS):
             turn.steps.append({"reply": [{"message": self._text(turn)}]})
         return turn
 
     def _call(self, turn: ModelTurn, tools: list[str]) -> None:
-        """A model call that asks for tools."""
+        """Add a model call with tool calls."""
         self._fault(turn)
         choose = self._chooser
         reply: list[Json] = [self._reasoning(turn)] if self._has("reasoning", 25) else []
         if self._has("message", 30):
             reply.append(self._message(turn, hold=self._has("hold", 20)))
         number = 2 if self._has("two", 40) else 1
-        reply += [self._tool(turn, choose.one(tools)) for _ in range(number)]
+        reply += [self._tool(turn, choose.pick(tools)) for _ in range(number)]
         if self._has("hold", 15):
             reply.append({"hold": self._gate(turn)})
         turn.steps.append({"reply": reply})
@@ -140,36 +141,36 @@ class TurnWriter:
             case _:
                 turn.asks.append(COMMAND)
                 repeats = self._before and self._chooser.chance(65)
-                command = self._chooser.one(self._before) if repeats else self._command(turn, name)
+                command = self._chooser.pick(self._before) if repeats else self._command(turn, name)
                 turn.commands.append("" if "pipe-" in command else command)
                 return {"run": command}
 
     def _command(self, turn: ModelTurn, name: str) -> str:
-        """A command that prints the name, and does not have it in its words as it is printed.
+        """Return a command that prints the name, but does not contain it as printed.
 
-        One that only reads may be trusted: where the untrusted are asked about, all write.
+        Read-only commands may be trusted: under the policy `untrusted` all write.
         """
-        printed = _printed(name)
+        printed = _quoted_word(name)
         if self._has("pipe", 15):
-            return self._piped(turn, name)
+            return self._piped_command(turn, name)
         writes = f"echo {printed} > made-{name}.txt; echo {printed}"
         if self._has("failing", 15):
             return f"{writes if self._writes else f'echo {printed}'}; exit 3"
-        return writes if self._writes else self._chooser.one([f"echo {printed}", writes])
+        return writes if self._writes else self._chooser.pick([f"echo {printed}", writes])
 
-    def _piped(self, turn: ModelTurn, name: str) -> str:
-        """A command that waits for its pipe to be opened."""
+    def _piped_command(self, turn: ModelTurn, name: str) -> str:
+        """Return a command that waits for its pipe."""
         pipe = f"pipe-{name}"
         turn.pipes.append(pipe)
         turn.gates.append(pipe)
-        return f"read line < {pipe}; echo {_printed(name)}"
+        return f"read line < {pipe}; echo {_quoted_word(name)}"
 
     def _fault(self, turn: ModelTurn) -> None:
-        """A call that goes wrong, before the one that is right."""
+        """Sometimes add a failing call before the right one."""
         if not self._faults or not self._chooser.chance(25):
             return
         turn.faulty = True
-        match self._chooser.one(sorted(self._faults)):
+        match self._chooser.pick(sorted(self._faults)):
             case "status":
                 turn.steps.append({"fail": {"status": 500}})
             case "overload":
@@ -206,6 +207,6 @@ class TurnWriter:
         return part in self._parts and self._chooser.chance(percent)
 
 
-def _printed(name: str) -> str:
-    """A word of a shell that prints the name, and is not the name."""
+def _quoted_word(name: str) -> str:
+    """Return a shell word that prints the name, but differs from it."""
     return f"{name[:3]}'{name[3:]}'"

@@ -97,7 +97,7 @@ def an_accepted_command_does_not_run() -> None:
 
             async def prepared(**how: Any) -> Any:
                 ready = await prepare(**how)
-                ready.running.command = dataclasses.replace(ready.running.command, argv=("true",))
+                ready.process.command = dataclasses.replace(ready.process.command, argv=("true",))
                 return ready
 
             prepare, command._prepare = command._prepare, prepared
@@ -151,7 +151,7 @@ def what_was_accepted_before_is_taken_for_done() -> None:
         async def changed(command: Any, **how: Any) -> Any:
             ready = await original(command, **how)
             if getattr(command, "is_known", False):
-                ready.running.command = dataclasses.replace(ready.running.command, argv=("true",))
+                ready.process.command = dataclasses.replace(ready.process.command, argv=("true",))
             return ready
 
         return changed

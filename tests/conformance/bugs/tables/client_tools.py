@@ -19,7 +19,7 @@ def tells(change: Any) -> None:
     def told(original: Any) -> Any:
         return lambda answer, budget: original(change(answer), budget)
 
-    swap(f"{DYNAMIC}:told", told)
+    swap(f"{DYNAMIC}:model_output", told)
 
 
 def with_content(answer: Any, content: list[Any]) -> Any:

@@ -288,11 +288,11 @@ def all_wait_for_the_slowest_client() -> None:
     def room(_: Any) -> Any:
         async def changed(subscribers: Any) -> None:
             for outbox in subscribers.outboxes:
-                await outbox.room()
+                await outbox.wait_for_room()
 
         return changed
 
-    swap("reference_server.session.subscribers:Subscribers.room", room)
+    swap("reference_server.session.subscribers:Subscribers.wait_for_room", room)
 
 
 @bug(reds={"clients/joined-while-asked": "scenario.timeout: the end of turn v"})

@@ -198,7 +198,7 @@ def _not_ended(run: str) -> None:
     def clear(original: Any) -> Any:
         async def changed(running: Any) -> None:
             account = running._account
-            if account.over.is_set():
+            if account.finished.is_set():
                 await original(running)
                 return
             if run == "asked":
@@ -207,7 +207,7 @@ def _not_ended(run: str) -> None:
 
         return changed
 
-    swap(f"{PROCESS}:Running._clear_away", clear)
+    swap(f"{PROCESS}:Running._clean_up", clear)
 
 
 @bug(
@@ -231,7 +231,7 @@ def an_interrupted_command_is_asked_to_end() -> None:
 
         return patient
 
-    swap(f"{PROCESS}:Account.request", request)
+    swap(f"{PROCESS}:WardenReports.request", request)
     _not_ended("asked")
 
 
@@ -242,11 +242,11 @@ def a_command_is_over_when_all_that_it_started_is() -> None:
     def last_word(_: Any) -> Any:
         async def wait(running: Any, account: Any) -> None:
             with anyio.move_on_after(A_WHILE):
-                await account.gone()
+                await account.wait_until_gone()
 
         return wait
 
-    swap(f"{PROCESS}:Running._last_word", last_word)
+    swap(f"{PROCESS}:Running._drain_background", last_word)
 
 
 @bug(reds={"commands/reads-stdin": "scenario.timeout: wait"})
@@ -260,7 +260,7 @@ def nobody_closes_the_standard_input() -> None:
 
         return endless
 
-    swap(f"{PROCESS}:Account.request", request)
+    swap(f"{PROCESS}:WardenReports.request", request)
 
 
 @bug(reds={"commands/split-utf8": "item.command-output"})

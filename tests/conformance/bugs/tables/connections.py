@@ -45,7 +45,7 @@ def a_client_that_leaves_within_a_turn_leaves_the_home_locked() -> None:
 
     def end(original: Any) -> Any:
         async def lock(server: Any) -> None:
-            if any(thread.turn for thread in server.services.threads.loaded):
+            if any(thread.turn for thread in server.services.threads.loaded_threads):
                 (Path(server._home.root) / "is.locked").write_text("locked")
             await original(server)
 
@@ -74,7 +74,9 @@ def a_home_with_half_a_turn_cannot_be_used() -> None:
 )
 def a_line_that_is_no_message_ends_the_server() -> None:
     """The server stops at a line that is no message."""
-    swap("reference_server.connection:Connection._complain", lambda _: lambda *words: os._exit(70))
+    swap(
+        "reference_server.connection:Connection._send_error", lambda _: lambda *words: os._exit(70)
+    )
 
 
 @bug(reds={"clients/no-text-by-another": "scenario.crash: exit status 70"})
@@ -95,7 +97,7 @@ def a_notification_is_answered() -> None:
         async def changed(connection: Any, message: Any, receiver: Any) -> None:
             await original(connection, message, receiver)
             if b'"id"' not in bytes(message):
-                connection._complain(-32600, "nothing was asked for")
+                connection._send_error(-32600, "nothing was asked for")
 
         return changed
 

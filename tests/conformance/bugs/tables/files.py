@@ -105,7 +105,7 @@ def _made_though_it_failed(name: str) -> None:
 
         return tried
 
-    swap(f"{PATCH}:_planned", plan)
+    swap(f"{PATCH}:_plan_patch", plan)
 
 
 @bug(reds={"files/two-in-a-turn": "turn.diff-after-change"})

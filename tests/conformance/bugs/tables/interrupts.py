@@ -123,7 +123,7 @@ def an_interrupt_ends_the_pause_before_a_retry() -> None:
 @bug(reds={"interrupts/during-a-command": "scenario.expectation: the thread is not ready"})
 def a_thread_whose_command_was_interrupted_is_stuck() -> None:
     """No turn can begin where one was interrupted while it ran a command."""
-    refuses_the_next_turn(lambda turn: turn.interrupted and turn._calls._unanswered == [])
+    refuses_the_next_turn(lambda turn: turn.is_interrupted and turn._calls._unanswered == [])
 
 
 @bug(reds={"interrupts/twice": "turn.completed-once"})
@@ -187,7 +187,7 @@ def an_interrupted_question_about_a_command_is_a_yes() -> None:
 )
 def a_thread_whose_compaction_was_interrupted_is_stuck() -> None:
     """No turn can begin where a compaction was interrupted."""
-    refuses_the_next_turn(lambda turn: turn.interrupted)
+    refuses_the_next_turn(lambda turn: turn.is_interrupted)
 
 
 @bug(reds={"interrupts/during-reasoning": "turn.interrupt-ends-interrupted"})

@@ -190,7 +190,7 @@ ASKS = "scenario.expectation: asks for the output schema"
 
 def schema_of(turn: Any, schema: Any) -> None:
     """Let a turn ask the model for this schema."""
-    turn._given = turn._given._replace(output_schema=schema)
+    turn._input = turn._input._replace(output_schema=schema)
 
 
 def keeping_schemas(key: Any) -> None:
@@ -204,8 +204,8 @@ def keeping_schemas(key: Any) -> None:
 
     def begin(original: Any) -> Any:
         def changed(turn: Any) -> None:
-            if turn._given.output_schema is not None:
-                kept.setdefault(key(turn), turn._given.output_schema)
+            if turn._input.output_schema is not None:
+                kept.setdefault(key(turn), turn._input.output_schema)
             schema_of(turn, kept.get(key(turn)))
             original(turn)
 
@@ -247,7 +247,7 @@ def a_retry_forgets_the_schema() -> None:
 
 GRANTED = "lasting/granted"
 CONSENTS = "reference_server.session.consents:Consents"
-STANDING = "reference_server.engine.tools.execution:Execution.standing"
+STANDING = "reference_server.engine.tools.execution:Execution.rule_coverage"
 ASKED_AGAIN = "scenario.expectation: made.txt"
 
 
@@ -272,8 +272,8 @@ def approve_only(holds: Any) -> None:
     def standing(original: Any) -> Any:
         def changed(execution: Any, *about: Any) -> Any:
             found = original(execution, *about)
-            if found.allowed and not holds():
-                return dataclasses.replace(found, allowed=False, network=False, trusted=False)
+            if found.is_allowed and not holds():
+                return dataclasses.replace(found, is_allowed=False, network=False, is_trusted=False)
             return found
 
         return changed
@@ -436,9 +436,9 @@ def input_is_added_to_one_turn_only() -> None:
 
     def join(original: Any) -> Any:
         def changed(steering: Any) -> None:
-            if steering.waiting and heard:
+            if steering.has_waiting and heard:
                 steering._waiting.clear()
-            heard.extend([True] if steering.waiting else [])
+            heard.extend([True] if steering.has_waiting else [])
             original(steering)
 
         return changed

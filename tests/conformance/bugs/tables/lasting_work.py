@@ -35,7 +35,7 @@ def putting_off(acts: list[Act]) -> None:
 
     def denied(original: Any) -> Any:
         def changed(run: Any, decision: Any) -> Any:
-            wanted = run._wanted
+            wanted = run._call
             acts.append(lambda: subprocess.run(wanted.argv, cwd=wanted.cwd, check=False))
             return original(run, decision)
 
@@ -49,7 +49,7 @@ def putting_off(acts: list[Act]) -> None:
 
         return changed
 
-    swap(f"{SHELL}._denied", denied)
+    swap(f"{SHELL}._decline", denied)
     swap(f"{PATCH}._complete", complete)
 
 
@@ -237,7 +237,7 @@ def one_buffer(more: Callable[[list[str]], None]) -> None:
 
     swap(f"{SHELL}._complete", complete)
     swap("reference_server.engine.work_items:CommandWork.output", output)
-    swap("reference_server.engine.tools.shell:_told", told)
+    swap("reference_server.engine.tools.shell:_model_output", told)
     more(buffer)
 
 
@@ -276,13 +276,13 @@ def a_declined_command_is_tried_out() -> None:
     def try_out(buffer: list[str]) -> None:
         def denied(original: Any) -> Any:
             def changed(run: Any, decision: Any) -> Any:
-                line = run._wanted.command.split(";")[0]
+                line = run._call.command.split(";")[0]
                 buffer.append(subprocess.check_output(["bash", "-c", line], text=True))
                 return original(run, decision)
 
             return changed
 
-        swap(f"{SHELL}._denied", denied)
+        swap(f"{SHELL}._decline", denied)
 
     one_buffer(try_out)
 

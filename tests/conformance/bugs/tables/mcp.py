@@ -26,7 +26,7 @@ def shows_model(change: Any) -> None:
 
         return changed
 
-    swap(f"{TOOL}:_for_model", for_model)
+    swap(f"{TOOL}:_model_output", for_model)
 
 
 @bug(reds={"tools/mcp/picture": "scenario.expectation: does not contain 'four pixels'"})
@@ -256,7 +256,7 @@ def what_a_tool_says_is_one_line() -> None:
 
         return cut
 
-    swap(f"{TOOL}:bounded", bounded)
+    swap(f"{TOOL}:limit_result", bounded)
 
 
 @bug(reds={"tools/mcp-servers/arguments": "mcp-server.call-arguments"})

@@ -52,11 +52,11 @@ def who_only_reads_is_not_asked_about() -> None:
     def standing(original: Any) -> Any:
         def trusting(*of: Any) -> Any:
             found = original(*of)
-            return dataclasses.replace(found, allowed=found.allowed or found.trusted)
+            return dataclasses.replace(found, is_allowed=found.is_allowed or found.is_trusted)
 
         return trusting
 
-    swap("reference_server.engine.tools.execution:Execution.standing", standing)
+    swap("reference_server.engine.tools.execution:Execution.rule_coverage", standing)
 
 
 @bug(
@@ -100,7 +100,7 @@ def who_asks_for_more_rights_has_them() -> None:
 
     def run(original: Any) -> Any:
         async def outside(command: Any, **how: Any) -> Any:
-            how["outside"] = how["outside"] or command._wanted.escalated
+            how["outside"] = how["outside"] or command._call.is_escalated
             return await original(command, **how)
 
         return outside

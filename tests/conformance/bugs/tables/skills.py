@@ -103,7 +103,7 @@ def one_bad_skill_spoils_all() -> None:
     def tell(_: Any, path: str, message: str) -> None:
         raise invalid_request(f"{path} {message}")
 
-    instead("reference_server.skills.scan:_Walk._tell", tell)
+    instead("reference_server.skills.scan:_Walk._add_problem", tell)
 
 
 @bug(reds={"skills/of-the-session": "skills.session-directory"})

@@ -165,7 +165,7 @@ def of_several_additions_the_last_is_heard() -> None:
 @bug(reds={"steering/then-interrupted": "scenario.expectation: the thread is not ready"})
 def a_thread_with_input_that_was_not_heard_is_stuck() -> None:
     """No turn can begin where one was interrupted before the model heard what was added."""
-    refuses_the_next_turn(lambda turn: turn.interrupted and turn._added > 0)
+    refuses_the_next_turn(lambda turn: turn.is_interrupted and turn._steered_bytes > 0)
 
 
 @bug(reds={"steering/then-killed": "scenario.expectation: thread/read was answered by an error"})

@@ -60,12 +60,12 @@ def what_is_declined_runs_all_the_same() -> None:
 
     def denied(original: Any) -> Any:
         def run(command: Any, decision: Any) -> str:
-            (Path(command._wanted.cwd) / "made.txt").touch()
+            (Path(command._call.cwd) / "made.txt").touch()
             return original(command, decision)
 
         return run
 
-    swap("reference_server.engine.tools.shell:_CommandRun._denied", denied)
+    swap("reference_server.engine.tools.shell:_CommandRun._decline", denied)
 
 
 @bug(reds={"tools/other-folder": "turn.cwd-applies"})
@@ -150,7 +150,7 @@ def added_input_waits_for_the_next_turn() -> None:
     def waiting(_: Any) -> Any:
         return property(lambda steering: False)
 
-    swap("reference_server.engine.steering:Steering.waiting", waiting)
+    swap("reference_server.engine.steering:Steering.has_waiting", waiting)
     swap(
         "reference_server.engine.steering:Steering.join",
         lambda join: lambda steering: join(steering) if steering._log.thread.turn is None else None,

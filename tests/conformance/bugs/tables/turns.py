@@ -46,7 +46,7 @@ def a_thread_is_finished_once_it_was_interrupted() -> None:
             if getattr(turn.thread, "was_interrupted", False):
                 turn.interrupt()
             await original(turn)
-            turn.thread.was_interrupted = turn.interrupted
+            turn.thread.was_interrupted = turn.is_interrupted
 
         return changed
 
